@@ -1,0 +1,57 @@
+# SPDX-FileCopyrightText: Contributors to the virtops.kubevirt project
+# SPDX-License-Identifier: GPL-3.0-or-later
+#
+# Every target makes ready what it needs: Python >= 3.11, make and git are enough to begin with.
+
+STACK ?= 2.19
+TESTBED ?= default
+
+TOOLS := PYTHONPATH=tests PYTHONDONTWRITEBYTECODE=1 tests/tools/python -m tools
+LAUNCHER := tests/testbed/testbed --name $(TESTBED)
+PARTS := build lint types docs unit sanity integration molecule
+
+.DEFAULT_GOAL := help
+.PHONY: help test $(PARTS) format lock python testbed testbed-up testbed-down testbed-bench clean
+
+help: ## show this list
+	@awk -F ':.*## ' '/^[a-z][a-z-]*:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@echo "Parts run on ansible-core 2.19 unless told: make unit STACK=2.21. Caches: $$VIRTOPS_CACHE or ~/.cache/virtops.kubevirt."
+
+test: ## everything, on both ansible-core stacks
+	@$(TOOLS) test
+
+build: ## build the testbed's binaries
+lint: ## check formatting and style of all files
+types: ## check types
+docs: ## check the documentation of modules, plugins and roles
+unit: ## tests without a cluster
+sanity: ## ansible-test sanity
+integration: ## tests on a testbed
+molecule: ## Molecule scenarios on a testbed
+
+$(PARTS):
+	@$(TOOLS) run $@ --stack $(STACK)
+
+format: ## rewrite Python files in the project's format
+	@$$($(TOOLS) python --stack $(STACK)) -m ruff format
+	@$$($(TOOLS) python --stack $(STACK)) -m ruff check --fix
+
+lock: ## pin the newest allowed packages into tests/tools/requirements/*.txt
+	@$(TOOLS) lock
+
+python: ## print the path of the Python that tests run with
+	@$(TOOLS) python --stack $(STACK)
+
+testbed: testbed-up ## same as testbed-up
+
+testbed-up: ## start a KubeVirt testbed on this machine (TESTBED=name for a further one)
+	@$(LAUNCHER) up
+
+testbed-down: ## stop it and remove what it wrote
+	@$(LAUNCHER) down
+
+testbed-bench: ## measure the testbed: time to start, to scale, cost when idle
+	@PYTHONPATH=tests $$($(TOOLS) python --stack $(STACK)) -m testbed.bench
+
+clean: ## remove what the targets wrote into this folder; caches elsewhere stay
+	rm -rf .build .ansible .hypothesis .mypy_cache .pytest_cache .ruff_cache

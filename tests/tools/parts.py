@@ -1,0 +1,101 @@
+# Copyright: Contributors to the virtops.kubevirt project
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What `make test` is made of: one function for each part, naming the programs it runs."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+
+from tools import sanity
+from tools.stacks import MAIN, NEXT, REPOSITORY, Stack
+from tools.workspace import Command, Workspace
+
+# The one scenario that the second stack repeats.
+REPEATED_SCENARIO = "cluster_snapshot"
+
+
+@dataclass(frozen=True)
+class Part:
+    """One line of the summary. `alone`: it measures time on a testbed, so nothing else may run beside it."""
+
+    name: str
+    summary: str
+    commands: Callable[[Workspace], Iterable[Command]]
+    alone: bool = False
+
+
+def build(workspace: Workspace) -> Iterator[Command]:
+    yield Command((REPOSITORY / "tests/testbed/testbed", "build"))
+
+
+def lint(workspace: Workspace) -> Iterator[Command]:
+    yield workspace.command("ruff", "format", "--check")
+    yield workspace.command("ruff", "check")
+    yield workspace.command("yamllint", "--strict", *_files("*.yml", "*.yaml", ".yamllint", ".ansible-lint"))
+    yield workspace.command("reuse", "lint", "--lines")
+    yield workspace.command("antsibull-changelog", "lint", cwd=workspace.collection)
+    yield workspace.command("ansible-lint", "--offline", "--strict", cwd=workspace.collection)
+
+
+def types(workspace: Workspace) -> Iterator[Command]:
+    """The tests' packages stand on `tests/`; the plugins are seen by their full names, as Ansible imports them."""
+    config = ("--config-file", REPOSITORY / "pyproject.toml")
+    yield workspace.command("mypy", *config, "tests", MYPYPATH=f"tests:{workspace.stack.tree}")
+    yield workspace.command(
+        "mypy", *config, "-p", "ansible_collections.virtops.kubevirt.plugins", cwd=workspace.stack.tree, MYPYPATH="."
+    )
+
+
+def docs(workspace: Workspace) -> Iterator[Command]:
+    references = ("--plugin-docs", "--validate-collection-refs", "all", ".")
+    yield workspace.command("antsibull-docs", "lint-collection-docs", *references, cwd=workspace.collection)
+
+
+def unit(workspace: Workspace) -> Iterator[Command]:
+    path = str(workspace.stack.tree)
+    yield workspace.command("python", "-m", "pytest", "tests/unit", "-n", "auto", PYTHONPATH=path)
+
+
+def run_sanity(workspace: Workspace) -> Iterator[Command]:
+    yield sanity.command(workspace)
+
+
+def integration(workspace: Workspace) -> Iterator[Command]:
+    yield workspace.command("python", "-m", "pytest", "tests/integration", PYTHONPATH=str(workspace.stack.tree))
+
+
+def molecule(workspace: Workspace) -> Iterator[Command]:
+    which = ("--all",) if workspace.stack is MAIN else ("--scenario-name", REPEATED_SCENARIO)
+    name = f"molecule-{workspace.stack.name.replace('.', '-')}"
+    yield workspace.command("molecule", "test", *which, cwd=workspace.collection, VIRTOPS_TESTBED=name)
+
+
+PARTS = {
+    part.name: part
+    for part in (
+        Part("build", "the testbed's binaries, from pinned Go modules", build),
+        Part("lint", "ruff, yamllint, reuse, changelog and ansible-lint", lint),
+        Part("types", "mypy in strict mode", types),
+        Part("docs", "antsibull-docs on modules, plugins and roles", docs),
+        Part("unit", "pytest without a cluster", unit),
+        Part("sanity", "ansible-test sanity", run_sanity),
+        Part("integration", "pytest on a testbed", integration, alone=True),
+        Part("molecule", "Molecule scenarios on a testbed", molecule, alone=True),
+    )
+}
+
+# Everything on the main stack; on the next one what depends on Ansible and Python.
+EVERYTHING: tuple[tuple[str, Stack], ...] = (
+    *((name, MAIN) for name in PARTS),
+    *((name, NEXT) for name in ("unit", "sanity", "molecule")),
+)
+
+
+def _files(*patterns: str) -> list[str]:
+    """The files git knows or would add, so that caches and build folders are left out."""
+    listing = ["git", "ls-files", "--cached", "--others", "--exclude-standard", *patterns]
+    names = subprocess.run(listing, cwd=REPOSITORY, capture_output=True, text=True, check=True).stdout.split("\n")
+    return [name for name in names if name and (REPOSITORY / name).exists()]
