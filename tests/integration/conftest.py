@@ -1,0 +1,78 @@
+# Copyright: Contributors to the virtops.kubevirt project
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The testbed that integration tests share.
+
+A run makes a testbed of its own and takes it down at its end, so that several runs can go side by side.
+`VIRTOPS_TESTBED=NAME` makes the tests use one that is up already, which spares the start while one works on a test.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from testbed import cli, cluster
+from testbed.api import Api, resource_path
+from testbed.home import Home
+
+TIME_SCALE = 60.0
+
+
+@dataclass
+class RunningTestbed:
+    """What tests see of a testbed: its administrator's connection, and its command line."""
+
+    home: Home
+    api: Api
+    _numbers: Iterator[int] = field(default_factory=itertools.count)
+
+    @property
+    def name(self) -> str:
+        return self.home.name
+
+    @property
+    def kubeconfig(self) -> Path:
+        return self.home.kubeconfig()
+
+    def run(self, *words: str) -> None:
+        """Run a command of the testbed's command line, e.g. `run("load", "customapp")`."""
+        code = cli.main(["--name", self.name, *words])
+        assert code == 0, f"testbed {' '.join(words)} exited with {code}"
+
+    def inject(self, *words: str) -> None:
+        self.run("inject", *words)
+
+    def namespace(self, prefix: str = "test") -> str:
+        """A new namespace of its own for one test."""
+        name = f"{prefix}-{os.getpid()}-{next(self._numbers)}"
+        self.api.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+        return name
+
+    def drop_namespace(self, name: str) -> None:
+        self.api.delete(resource_path("v1", "namespaces", name=name))
+
+
+@pytest.fixture(scope="session")
+def testbed() -> Iterator[RunningTestbed]:
+    given = os.environ.get("VIRTOPS_TESTBED")
+    home = Home(given or f"pytest-{os.getpid()}")
+    if not given:
+        cluster.up(home, time_scale=TIME_SCALE, seed=0, owner_pid=os.getpid())
+    with Api(home.kubeconfig()) as api:
+        yield RunningTestbed(home, api)
+    if not given:
+        cluster.down(home)
+
+
+@pytest.fixture
+def namespace(testbed: RunningTestbed) -> Iterator[str]:
+    """A namespace that goes with the test, and everything in it."""
+    name = testbed.namespace()
+    yield name
+    testbed.drop_namespace(name)
