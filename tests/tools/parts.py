@@ -59,10 +59,6 @@ def unit(workspace: Workspace) -> Iterator[Command]:
     yield workspace.command("python", "-m", "pytest", "tests/unit", "-n", "auto", PYTHONPATH=path)
 
 
-def run_sanity(workspace: Workspace) -> Iterator[Command]:
-    yield sanity.command(workspace)
-
-
 def integration(workspace: Workspace) -> Iterator[Command]:
     yield workspace.command("python", "-m", "pytest", "tests/integration", PYTHONPATH=str(workspace.stack.tree))
 
@@ -81,7 +77,7 @@ PARTS = {
         Part("types", "mypy in strict mode", types),
         Part("docs", "antsibull-docs on modules, plugins and roles", docs),
         Part("unit", "pytest without a cluster", unit),
-        Part("sanity", "ansible-test sanity", run_sanity),
+        Part("sanity", "ansible-test sanity", sanity.commands),
         Part("integration", "pytest on a testbed", integration, alone=True),
         Part("molecule", "Molecule scenarios on a testbed", molecule, alone=True),
     )

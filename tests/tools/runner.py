@@ -44,7 +44,7 @@ def run(wanted: Sequence[tuple[str, Stack]]) -> bool:
     Parts that need the machine for themselves come last, one after the other; the rest runs side by side.
     """
     started = time.monotonic()
-    ready = {stack: _prepare(stack) for _, stack in wanted}
+    ready = {stack: _prepare(stack) for stack in dict.fromkeys(stack for name, stack in wanted)}
     jobs = [(PARTS[name], stack, ready[stack]) for name, stack in wanted]
     with ThreadPoolExecutor(SIDE_BY_SIDE) as pool:
         outcomes = list(pool.map(lambda job: _attempt(*job), (job for job in jobs if not job[0].alone)))

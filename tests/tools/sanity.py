@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 from testbed.home import cache
@@ -22,12 +23,14 @@ sys.exit(main(["install", *[word for word in sys.argv[1:] if word not in ("--no-
 """
 
 
-def command(workspace: Workspace) -> Command:
-    """Prepare a copy of the collection and ansible-test's home; return the command that checks the copy."""
+def commands(workspace: Workspace) -> Iterator[Command]:
+    """Prepare a copy of the collection and ansible-test's home; yield the commands that check the copy."""
     home = _home(workspace)
-    homes = {"HOME": str(home), "ANSIBLE_HOME": str(home / ".ansible")}
+    place = {"cwd": _copy(workspace), "HOME": str(home), "ANSIBLE_HOME": str(home / ".ansible")}
     words = ("sanity", "--local", "--requirements", "--color", "no", "--python", workspace.python.version)
-    return workspace.command("ansible-test", *words, cwd=_copy(workspace), **homes)
+    # Where ansible-test sees no files it skips everything and succeeds; it fails on a named file that it does not see.
+    yield workspace.command("ansible-test", *words, "--test", "empty-init", "meta/runtime.yml", **place)
+    yield workspace.command("ansible-test", *words, **place)
 
 
 def _copy(workspace: Workspace) -> Path:
@@ -41,6 +44,8 @@ def _copy(workspace: Workspace) -> Path:
         if source.exists() or source.is_symlink():
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(source, target, follow_symlinks=False)
+    # Without a repository of its own the copy belongs to this one, which ignores all that lies here.
+    subprocess.run(["git", "init", "--quiet", root / COLLECTION], check=True)
     shutil.copytree(workspace.wheels / "ansible_collections/kubernetes", root / "ansible_collections/kubernetes")
     return root / COLLECTION
 

@@ -1,0 +1,87 @@
+# Copyright: Contributors to the virtops.kubevirt project
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Which package may import which: knowledge flows upwards only.
+
+_model <- _scheduler, _kubevirt <- _planner <- _explain, _lint
+_model <- _plan <- _report                      (values that are read)
+_model <- _cluster <- _module                   (the API, and what modules share)
+module_utils <- modules;  module_utils, plugin_utils <- filter, test, action, inventory, lookup
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from unit.architecture.imports import PLUGINS, imported, within
+from unit.architecture.tree import Tree
+
+ENGINE = frozenset({"_model", "_scheduler", "_kubevirt"})
+
+# Packages of module_utils, and what each may import beside itself.
+MODULE_UTILS: dict[str, frozenset[str]] = {
+    "_model": frozenset(),
+    "_scheduler": frozenset({"_model"}),
+    "_kubevirt": frozenset({"_model"}),
+    "_planner": ENGINE,
+    "_explain": ENGINE | {"_planner"},
+    "_lint": ENGINE | {"_planner"},
+    "_plan": frozenset({"_model"}),
+    "_report": frozenset({"_model", "_plan"}),
+    "_cluster": frozenset({"_model"}),
+    "_module": frozenset({"_model", "_cluster"}),
+}
+
+# Folders of plugins, and the folders each may import. With a module Ansible sends module_utils alone.
+PLUGIN_FOLDERS: dict[str, frozenset[str]] = {
+    "module_utils": frozenset({"module_utils"}),
+    "plugin_utils": frozenset({"module_utils", "plugin_utils"}),
+    "modules": frozenset({"module_utils"}),
+    "doc_fragments": frozenset(),
+    **dict.fromkeys(("action", "filter", "inventory", "lookup", "test"), frozenset({"module_utils", "plugin_utils"})),
+}
+
+# Where the cluster's clients may be imported. An action stands on kubernetes.core's, for kubeconfig files and vault.
+CLIENTS: dict[str, tuple[str, ...]] = {
+    "kubernetes": ("plugins/module_utils/_cluster/",),
+    "ansible_collections.kubernetes.core": (
+        "plugins/module_utils/_cluster/",
+        "plugins/module_utils/_module/",
+        "plugins/plugin_utils/",
+        "plugins/action/",
+    ),
+}
+
+
+def check(tree: Tree) -> Iterator[str]:
+    for path, text in tree.matching("plugins/*.py"):
+        folder, _sep, rest = path.removeprefix("plugins/").partition("/")
+        if folder not in PLUGIN_FOLDERS:
+            yield f"{path}: plugins/{folder} has no place among the layers; add it to PLUGIN_FOLDERS or move the file."
+            continue
+        package = rest.split("/")[0] if folder == "module_utils" and "/" in rest else None
+        if folder == "module_utils" and package not in MODULE_UTILS and rest != "__init__.py":
+            yield f"{path}: it stands in none of module_utils' packages {', '.join(MODULE_UTILS)}."
+            continue
+        for line, name in imported(path, text):
+            yield from _own(f"{path}:{line}", folder, package, name)
+            yield from _clients(path, line, name)
+
+
+def _own(place: str, folder: str, package: str | None, name: str) -> Iterator[str]:
+    """Violations by an import of something of the collection's own."""
+    if not within(name, PLUGINS):
+        return
+    parts = name.removeprefix(f"{PLUGINS}.").split(".")
+    if parts[0] not in PLUGIN_FOLDERS[folder]:
+        yield f"{place}: plugins/{folder} may not import {name}, which stands beside or above it."
+    elif package and parts[0] == "module_utils" and len(parts) > 1:
+        allowed = MODULE_UTILS[package] | {package}
+        if parts[1] not in allowed:
+            yield f"{place}: {package} may not import {parts[1]} (allowed: {', '.join(sorted(allowed))})."
+
+
+def _clients(path: str, line: int, name: str) -> Iterator[str]:
+    for client, places in CLIENTS.items():
+        if within(name, client) and not path.startswith(places):
+            yield f"{path}:{line}: {client} may be imported only in {', '.join(places)}."

@@ -1,0 +1,66 @@
+# Copyright: Contributors to the virtops.kubevirt project
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Each module is short, in the action group, finds its kubeconfig as kubernetes.core does, and says what it supports."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import Any
+
+import yaml
+
+from unit.architecture.tree import Tree, parse
+
+LONGEST_MAIN = 15
+REDIRECT = "kubernetes.core.k8s_info"
+FRAGMENTS = ("virtops.kubevirt._attributes", "virtops.kubevirt._attributes.action_group")
+ATTRIBUTES = ("check_mode", "diff_mode", "idempotent")
+
+
+def check(tree: Tree) -> Iterator[str]:
+    modules = tree.names("plugins/modules")
+    runtime: dict[str, Any] = yaml.safe_load(tree.files["meta/runtime.yml"])
+    group = [entry for entry in runtime["action_groups"]["all"] if isinstance(entry, str)]
+    routed = {name: entry.get("redirect") for name, entry in runtime["plugin_routing"]["action"].items()}
+    own_actions = tree.names("plugins/action")
+    for name in modules:
+        path = f"plugins/modules/{name}.py"
+        if name not in group:
+            yield f"{path}: meta/runtime.yml lacks it in action group `all`, so module_defaults do not reach it."
+        if name not in own_actions and routed.get(name) != REDIRECT:
+            yield f"{path}: it has neither an action plugin nor a redirect to {REDIRECT} in meta/runtime.yml."
+        yield from _documentation(path, tree.files[path])
+        yield from _main(path, tree.files[path])
+    for name in sorted({*group, *routed} - set(modules)):
+        yield f"meta/runtime.yml: it names {name}, but there is no plugins/modules/{name}.py."
+    for name in sorted(set(routed) & set(own_actions)):
+        yield f"plugins/action/{name}.py: the redirect of {name} in meta/runtime.yml wins over it; remove one of them."
+
+
+def _documentation(path: str, text: str) -> Iterator[str]:
+    for node in parse(text).body:
+        match node:
+            case ast.Assign(targets=[ast.Name(id="DOCUMENTATION")], value=ast.Constant(value=str(source))):
+                documentation: dict[str, Any] = yaml.safe_load(source)
+                break
+    else:
+        yield f"{path}: it has no DOCUMENTATION."
+        return
+    for fragment in FRAGMENTS:
+        if fragment not in documentation.get("extends_documentation_fragment", []):
+            yield f"{path}: its documentation does not extend {fragment}."
+    for attribute in ATTRIBUTES:
+        if "support" not in documentation.get("attributes", {}).get(attribute, {}):
+            yield f"{path}: its documentation does not say how far it supports {attribute}."
+
+
+def _main(path: str, text: str) -> Iterator[str]:
+    mains = [node for node in parse(text).body if isinstance(node, ast.FunctionDef) and node.name == "main"]
+    if not mains:
+        yield f"{path}: it has no main()."
+    for main in mains:
+        lines = (main.end_lineno or main.lineno) - main.lineno
+        if lines > LONGEST_MAIN:
+            yield f"{path}: main() has {lines} lines, more than {LONGEST_MAIN}; it only parses, calls and exits."

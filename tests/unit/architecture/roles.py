@@ -1,0 +1,43 @@
+# Copyright: Contributors to the virtops.kubevirt project
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Each role declares its variables, and all of them carry its name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import yaml
+
+from unit.architecture.tree import Tree
+
+
+def check(tree: Tree) -> Iterator[str]:
+    for role in tree.folders("roles"):
+        specs_path = f"roles/{role}/meta/argument_specs.yml"
+        if specs_path not in tree.files:
+            yield f"roles/{role}: it has no meta/argument_specs.yml, so nothing checks or documents its variables."
+            continue
+        specs: dict[str, Any] = yaml.safe_load(tree.files[specs_path])["argument_specs"]
+        if "main" not in specs:
+            yield f"{specs_path}: it has no entry point `main`."
+        options = {name for entry in specs.values() for name in entry.get("options", {})}
+        for name in sorted(options):
+            yield from _prefix(specs_path, role, name)
+        yield from _defaults(tree, role, options)
+
+
+def _defaults(tree: Tree, role: str, options: set[str]) -> Iterator[str]:
+    for path, text in tree.matching(f"roles/{role}/defaults/*.yml", f"roles/{role}/vars/*.yml"):
+        for name in yaml.safe_load(text) or {}:
+            yield from _prefix(path, role, name)
+            if "/defaults/" in path and name not in options and not name.startswith("_"):
+                yield f"{path}: {name} is no option in meta/argument_specs.yml."
+
+
+def _prefix(path: str, role: str, name: str) -> Iterator[str]:
+    if not name.lstrip("_").startswith(f"{role.lstrip('_')}_"):
+        bare = name.lstrip("_")
+        private = name.removesuffix(bare)
+        yield f"{path}: {name} does not begin with the role's name; call it {private}{role}_{bare}."
