@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import subprocess
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -36,20 +35,24 @@ class Running:
 def spawn(home: Home, part: str, command: Sequence[str], environment: dict[str, str] | None = None) -> None:
     """Start a part in the background, its output going to its log."""
     variables = {**os.environ, **(environment or {}), FOLDER: str(home.root), PART: part}
-    with home.log(part).open("ab") as log:
-        started = subprocess.Popen(
+    append = os.O_WRONLY | os.O_CREAT | os.O_APPEND
+    # Not subprocess: the part outlives the command that starts it, and nobody here waits for it.
+    process = psutil.Process(
+        os.posix_spawn(
+            command[0],
             list(command),
-            cwd=home.root,
-            env=variables,
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=subprocess.STDOUT,
+            variables,
+            file_actions=[
+                (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
+                (os.POSIX_SPAWN_OPEN, 1, str(home.log(part)), append, 0o600),
+                (os.POSIX_SPAWN_DUP2, 1, 2),
+            ],
             # Its own session: Ctrl-C at the terminal stops the command at hand, not the testbed.
-            start_new_session=True,
+            setsid=True,
         )
+    )
     # For a moment after its start a process shows an empty environment, and would not be found.
-    process = psutil.Process(started.pid)
-    while started.poll() is None and FOLDER not in process.environ():
+    while process.status() != psutil.STATUS_ZOMBIE and FOLDER not in process.environ():
         time.sleep(0.002)
 
 

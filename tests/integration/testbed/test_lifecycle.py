@@ -91,6 +91,7 @@ def test_what_a_killed_up_left_is_removed_by_the_next(home: Home, testbed: Runni
     with subprocess.Popen(command, env={**os.environ, **PYTHONPATH}, stderr=subprocess.DEVNULL) as starting:
         deadline = time.monotonic() + 60
         while "kube-apiserver" not in processes.running(left):
+            assert starting.poll() is None
             assert time.monotonic() < deadline
             time.sleep(0.05)
         starting.send_signal(signal.SIGKILL)
