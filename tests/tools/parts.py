@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -64,9 +65,16 @@ def integration(workspace: Workspace) -> Iterator[Command]:
 
 
 def molecule(workspace: Workspace) -> Iterator[Command]:
+    """A testbed of this process's own: runs go side by side, and the next one cleans up after one that was killed."""
     which = ("--all",) if workspace.stack is MAIN else ("--scenario-name", REPEATED_SCENARIO)
-    name = f"molecule-{workspace.stack.name.replace('.', '-')}"
-    yield workspace.command("molecule", "test", *which, cwd=workspace.collection, VIRTOPS_TESTBED=name)
+    yield workspace.command(
+        "molecule",
+        "test",
+        *which,
+        cwd=workspace.collection,
+        VIRTOPS_MOLECULE_TESTBED=f"molecule-{os.getpid()}",
+        VIRTOPS_MOLECULE_OWNER=str(os.getpid()),
+    )
 
 
 PARTS = {

@@ -82,7 +82,7 @@ def _execute(title: str, command: Command, workspace: Workspace) -> list[str]:
     words = shlex.join(str(word) for word in command.argv)
     words = words.replace(f"{workspace.venv}/bin/", "").replace(f"{REPOSITORY}/", "")
     _say(title, f"$ {words}")
-    variables = workspace.variables() | command.variables
+    variables = {**workspace.variables(), **command.variables}
     last: deque[str] = deque(maxlen=REPEATED_LINES)
     with subprocess.Popen(
         command.argv,

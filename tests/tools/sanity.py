@@ -26,11 +26,12 @@ sys.exit(main(["install", *[word for word in sys.argv[1:] if word not in ("--no-
 def commands(workspace: Workspace) -> Iterator[Command]:
     """Prepare a copy of the collection and ansible-test's home; yield the commands that check the copy."""
     home = _home(workspace)
-    place = {"cwd": _copy(workspace), "HOME": str(home), "ANSIBLE_HOME": str(home / ".ansible")}
+    copy = _copy(workspace)
+    homes = {"HOME": str(home), "ANSIBLE_HOME": str(home / ".ansible")}
     words = ("sanity", "--local", "--requirements", "--color", "no", "--python", workspace.python.version)
     # Where ansible-test sees no files it skips everything and succeeds; it fails on a named file that it does not see.
-    yield workspace.command("ansible-test", *words, "--test", "empty-init", "meta/runtime.yml", **place)
-    yield workspace.command("ansible-test", *words, **place)
+    yield workspace.command("ansible-test", *words, "--test", "empty-init", "meta/runtime.yml", cwd=copy, **homes)
+    yield workspace.command("ansible-test", *words, cwd=copy, **homes)
 
 
 def _copy(workspace: Workspace) -> Path:

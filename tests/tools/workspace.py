@@ -49,6 +49,8 @@ class Workspace:
         inherited = {name: value for name, value in os.environ.items() if not name.startswith(PRIVATE)}
         return inherited | {
             "PATH": f"{self.venv / 'bin'}{os.pathsep}{clean_path()}",
+            "NO_COLOR": "1",
+            "ANSIBLE_NOCOLOR": "1",
             "VIRTOPS_CACHE": str(cache()),
             "VIRTOPS_PYTHON": str(self.venv / "bin/python"),
             "ANSIBLE_HOME": str(BUILD / f"ansible-home-{self.stack.name}"),

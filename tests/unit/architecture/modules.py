@@ -1,7 +1,7 @@
 # Copyright: Contributors to the virtops.kubevirt project
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Each module is short, in the action group, finds its kubeconfig as kubernetes.core does, and says what it supports."""
+"""Each module is short, in the action group, finds kubeconfig files as kubernetes.core does, and is documented."""
 
 from __future__ import annotations
 

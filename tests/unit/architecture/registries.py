@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A package with a `registry.py` is complete: each of its files is registered, or serves those that are.
 
-Adding a plugin or a rule is one file and one line; a file without its line would never run, and nothing else would tell.
+Adding a plugin or a rule is one file and one line; a file without its line would never run, and nothing would tell.
 """
 
 from __future__ import annotations
