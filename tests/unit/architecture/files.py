@@ -18,7 +18,8 @@ MEASURED = ("*.py", "*.yml", "*.yaml", "*.go", "*.sh", "*.j2", "*.toml", "Makefi
 GENERATED = ("changelogs/changelog.yaml",)
 
 HOLDER = "Contributors to the virtops.kubevirt project"
-LICENSE = "SPDX-License-Identifier: GPL-3.0-or-later"
+# In two parts, as reuse takes the tag for this file's own wherever it stands.
+LICENSE = "SPDX-License-Identifier" + ": GPL-3.0-or-later"
 PYTHON_HEADER = (
     f"# Copyright: {HOLDER}",
     "# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)",

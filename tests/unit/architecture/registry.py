@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from unit.architecture import arrows, files, modules, purity, registries, roles
+from unit.architecture import arrows, files, modules, purity, registries, roles, scenarios
 from unit.architecture.tree import Rule
 
 RULES: dict[str, Rule] = {
@@ -17,4 +17,5 @@ RULES: dict[str, Rule] = {
     "registries": registries.check,
     "modules": modules.check,
     "roles": roles.check,
+    "scenarios": scenarios.check,
 }

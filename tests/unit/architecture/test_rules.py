@@ -134,6 +134,7 @@ def test_purity(source: str, sentence: str) -> None:
             },
             "tests/unit/rules/second.py: tests/unit/rules/registry.py does not name it",
         ),
+        ("scenarios", {"extensions/molecule/drain/converge.yml": ""}, "molecule/drain: it has no verify.yml"),
         ("roles", {"roles/drain/tasks/main.yml": ""}, "roles/drain: it has no meta/argument_specs.yml"),
         (
             "roles",
