@@ -14,6 +14,7 @@ from pathlib import Path
 
 from testbed.build import binary
 from testbed.home import PACKAGE, Home, Settings
+from testbed.simulator.facts import OUTAGE_LABEL
 
 SERVICE_CIDR = "10.96.0.0/16"
 STAGES = PACKAGE / "stages"
@@ -150,7 +151,8 @@ def kwok(home: Home, settings: Settings) -> Part:
         (
             str(binary("kwok")),
             f"--kubeconfig={home.kubeconfig()}",
-            "--manage-all-nodes=true",
+            # A node with this label has no kubelet: its lease is no longer renewed and its pods are left as they are.
+            f"--manage-nodes-with-label-selector=!{OUTAGE_LABEL}",
             "--node-lease-duration-seconds=40",
             *stages,
         ),
