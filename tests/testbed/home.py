@@ -77,6 +77,11 @@ class Home:
         return self.root / "etcd"
 
     @property
+    def temporary(self) -> Path:
+        """For files that parts never remove themselves; they go with the testbed."""
+        return self.root / "tmp"
+
+    @property
     def settings_file(self) -> Path:
         return self.root / "testbed.json"
 
@@ -87,7 +92,7 @@ class Home:
         return self.logs / f"{part}.log"
 
     def create(self) -> None:
-        for folder in (self.root, self.pki, self.logs, self.kubeconfig().parent):
+        for folder in (self.root, self.pki, self.logs, self.temporary, self.kubeconfig().parent):
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
 
     def write(self, settings: Settings) -> None:

@@ -34,7 +34,7 @@ class Running:
 
 def spawn(home: Home, part: str, command: Sequence[str], environment: dict[str, str] | None = None) -> None:
     """Start a part in the background, its output going to its log."""
-    variables = {**os.environ, **(environment or {}), FOLDER: str(home.root), PART: part}
+    variables = {**os.environ, **(environment or {}), "TMPDIR": str(home.temporary), FOLDER: str(home.root), PART: part}
     append = os.O_WRONLY | os.O_CREAT | os.O_APPEND
     # Not subprocess: the part outlives the command that starts it, and nobody here waits for it.
     process = psutil.Process(

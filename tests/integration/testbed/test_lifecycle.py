@@ -48,6 +48,7 @@ def test_all_parts_listen_on_loopback_only(testbed: RunningTestbed) -> None:
 
 def test_two_side_by_side_and_down_leaves_nothing(testbed: RunningTestbed, home: Home) -> None:
     start(home)
+    assert list(home.temporary.iterdir()), "parts leave temporary files, which are to lie in the testbed's folder"
     first, second = testbed.home.settings(), home.settings()
     assert first
     assert second
