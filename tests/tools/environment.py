@@ -31,7 +31,7 @@ def interpreter(stack: Stack) -> Interpreter:
     found = interpreters.find(stack.pythons)
     if found is None:
         wanted = " or ".join(stack.pythons)
-        raise MissingPythonError(f"no Python {wanted} with venv and ensurepip was found")
+        raise MissingPythonError(f"no Python {wanted} with venv and ensurepip was found; install one")
     return found
 
 
