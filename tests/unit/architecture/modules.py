@@ -42,7 +42,7 @@ def check(tree: Tree) -> Iterator[str]:
 def _documentation(path: str, text: str) -> Iterator[str]:
     for node in parse(text).body:
         match node:
-            case ast.Assign(targets=[ast.Name(id="DOCUMENTATION")], value=ast.Constant(value=str(source))):
+            case ast.Assign(targets=[ast.Name(id="DOCUMENTATION")], value=ast.Constant(value=str() as source)):
                 documentation: dict[str, Any] = yaml.safe_load(source)
                 break
     else:
