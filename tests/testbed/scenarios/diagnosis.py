@@ -20,8 +20,11 @@ def missing(api: Api, namespaces: list[str]) -> list[str]:
     for namespace in namespaces:
         pods = api.items(resource_path("v1", "pods", namespace))
         vmis = api.items(resource_path("kubevirt.io/v1", "virtualmachineinstances", namespace))
-        lines += [line for pod in pods if (line := pod_problem(pod))]
-        lines += [line for vmi in vmis if (line := vmi_problem(vmi))]
+        waiting = [(pod, line) for pod in pods if (line := pod_problem(pod))]
+        lines += [line for _pod, line in waiting]
+        # A VMI whose pod waits has nothing to add to it.
+        explained = {pod["metadata"].get("labels", {}).get("kubevirt.io/created-by") for pod, _line in waiting}
+        lines += [line for vmi in vmis if vmi["metadata"]["uid"] not in explained and (line := vmi_problem(vmi))]
     return shortened(lines) + shortened(warnings(api, namespaces))
 
 
@@ -37,14 +40,17 @@ def pod_problem(pod: Object) -> str:
 
 
 def vmi_problem(vmi: Object) -> str:
-    """Why a VMI does not run; empty when it runs or when its pod says it better."""
+    """Why a VMI does not run; empty when it is Running and Ready."""
     status: dict[str, Any] = vmi.get("status", {})
     phase = status.get("phase") or "Pending"
-    failing = [c for c in status.get("conditions", ()) if c["status"] == "False" and c.get("message")]
-    if phase in ("Running", "Scheduling"):
+    conditions = {c["type"]: c for c in status.get("conditions", ())}
+    if phase == "Running" and conditions.get("Ready", {}).get("status") == "True":
         return ""
-    reason = "; ".join(c["message"] for c in failing)
-    return f"VMI {full_name(vmi)} is {phase}" + (f": {reason}" if reason else "")
+    state = "Running but not Ready" if phase == "Running" else phase
+    # Synchronized carries what virt-controller could not do, Ready what the pod lacks.
+    messages = [conditions[kind].get("message", "") for kind in ("Synchronized", "Ready") if kind in conditions]
+    reason = "; ".join(message for message in messages if message)
+    return f"VMI {full_name(vmi)} is {state}" + (f": {reason}" if reason else "")
 
 
 def warnings(api: Api, namespaces: list[str]) -> list[str]:

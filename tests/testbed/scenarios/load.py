@@ -25,10 +25,12 @@ def load(api: Api, scenario: Scenario, timeout: float) -> None:
     says what is missing.
     """
     deadline = Deadline(timeout)
-    for number, stage in enumerate(scenario.stages()):
+    *prerequisites, workloads = scenario.stages()
+    for stage in prerequisites:
         apply_all(api, stage)
-        if number == 0:
-            wait_nodes_ready(api, scenario.nodes, deadline)
+    # Pods that are created before there are nodes for them only wait longer, in the scheduler's back-off.
+    wait_nodes_ready(api, scenario.nodes, deadline)
+    apply_all(api, workloads)
     deadline.report(f"{len(scenario.objects)} objects applied")
     wait_settled(api, scenario, deadline)
 

@@ -1,0 +1,159 @@
+# Copyright: Contributors to the virtops.kubevirt project
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What tests do to a cluster that holds a scenario, and what they ask of it."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http import HTTPStatus
+
+from testbed.api import Api, ApiError, Object, object_path, resource_path
+from testbed.scenarios.load import load
+from testbed.scenarios.model import Scenario
+from testbed.waiting import wait_for
+
+KUBEVIRT = "kubevirt.io/v1"
+VMIS = "virtualmachineinstances"
+MIGRATIONS = "virtualmachineinstancemigrations"
+UNSCHEDULABLE_TIMEOUT = "kubevirt.io/migrationUnschedulablePodTimeoutSeconds"
+HOST = "kubernetes.io/hostname"
+TIMEOUT = 120.0
+
+
+@contextmanager
+def loaded(api: Api, scenario: Scenario) -> Iterator[None]:
+    """A cluster with the scenario's nodes and no other, as long as the context lasts."""
+    # What another test's nodes could take would change every placement and every message of the scheduler.
+    remove_nodes(api)
+    try:
+        load(api, scenario, TIMEOUT)
+        yield
+    finally:
+        remove(api, scenario)
+        remove_nodes(api)
+
+
+def remove(api: Api, scenario: Scenario) -> None:
+    """Delete the scenario, the last-made objects first. Its namespaces stay: ending one takes seconds."""
+    for stage in reversed(scenario.stages()):
+        for obj in stage:
+            if obj["kind"] != "Namespace":
+                delete(api, object_path(obj))
+        # Without its node a pod would wait for a kubelet that never answers.
+        wait_for("the end of the scenario's pods", lambda: not any_left(api, scenario), TIMEOUT)
+
+
+def delete(api: Api, path: str) -> None:
+    try:
+        api.delete(path)
+    except ApiError as error:
+        if error.status != HTTPStatus.NOT_FOUND:
+            raise
+
+
+def any_left(api: Api, scenario: Scenario) -> bool:
+    return any(
+        api.items(resource_path(api_version, resource, namespace))
+        for namespace in scenario.namespaces
+        for api_version, resource in ((KUBEVIRT, VMIS), ("v1", "pods"))
+    )
+
+
+def remove_nodes(api: Api) -> None:
+    for node in api.items("/api/v1/nodes"):
+        api.delete(resource_path("v1", "nodes", name=node["metadata"]["name"]))
+
+
+def vmis(api: Api, namespace: str, **labels: str) -> list[Object]:
+    selector = ",".join(f"{key}={value}" for key, value in labels.items())
+    return api.items(resource_path(KUBEVIRT, VMIS, namespace), labelSelector=selector)
+
+
+def vmi_on(api: Api, namespace: str, node: str, app: str) -> Object:
+    return next(vmi for vmi in vmis(api, namespace, app=app) if vmi["status"]["nodeName"] == node)
+
+
+def refreshed(api: Api, vmi: Object) -> Object:
+    return api.get(resource_path(KUBEVIRT, VMIS, vmi["metadata"]["namespace"], vmi["metadata"]["name"]))
+
+
+def pods(api: Api, namespace: str, selector: str) -> list[Object]:
+    """Pods that have not ended."""
+    found = api.items(resource_path("v1", "pods", namespace), labelSelector=selector)
+    return [pod for pod in found if pod["status"]["phase"] not in ("Succeeded", "Failed")]
+
+
+def launchers(api: Api, vmi: Object) -> list[Object]:
+    """A VMI's own pods that have not ended: one, and a second one while it migrates."""
+    return pods(api, vmi["metadata"]["namespace"], f"kubevirt.io/created-by={vmi['metadata']['uid']}")
+
+
+def migrate(api: Api, vmi: Object, node: str = "", unschedulable_after: int = 300) -> Object:
+    """Ask for a live migration, to `node` if given; KubeVirt gives up `unschedulable_after` seconds without a place."""
+    metadata = vmi["metadata"]
+    migration: Object = {
+        "apiVersion": KUBEVIRT,
+        "kind": "VirtualMachineInstanceMigration",
+        "metadata": {
+            "name": f"{metadata['name']}-{uuid.uuid4().hex[:8]}",
+            "namespace": metadata["namespace"],
+            "annotations": {UNSCHEDULABLE_TIMEOUT: str(unschedulable_after)},
+        },
+        "spec": {"vmiName": metadata["name"]},
+    }
+    if node:
+        migration["spec"]["addedNodeSelector"] = {HOST: node}
+    return api.create(resource_path(KUBEVIRT, MIGRATIONS, metadata["namespace"]), migration)
+
+
+def wait_for_phase(api: Api, migration: Object, phase: str) -> None:
+    metadata = migration["metadata"]
+    path = resource_path(KUBEVIRT, MIGRATIONS, metadata["namespace"], metadata["name"])
+    wait_for(
+        f"migration {metadata['name']} to be {phase}",
+        lambda: api.get(path).get("status", {}).get("phase") == phase,
+        TIMEOUT,
+    )
+
+
+def scheduling_message(api: Api, vmi: Object) -> str:
+    """What the scheduler says of the VMI's pod that has no node, without what it found out about preemption."""
+    messages: list[str] = []
+
+    def told() -> bool:
+        messages[:] = [
+            condition["message"]
+            for pod in launchers(api, vmi)
+            for condition in pod["status"].get("conditions", ())
+            if condition["type"] == "PodScheduled" and condition["status"] == "False" and "message" in condition
+        ]
+        return bool(messages)
+
+    wait_for(f"the scheduler's word on {vmi['metadata']['name']}", told, TIMEOUT)
+    return messages[0].partition(" no new claims to deallocate")[0]
+
+
+def evict(api: Api, pod: Object) -> None:
+    """Raises ApiError with status 429 when somebody else, such as KubeVirt, is to move it away."""
+    metadata = pod["metadata"]
+    api.create(
+        resource_path("v1", "pods", metadata["namespace"], metadata["name"]) + "/eviction",
+        {
+            "apiVersion": "policy/v1",
+            "kind": "Eviction",
+            "metadata": {key: metadata[key] for key in ("name", "namespace")},
+        },
+    )
+
+
+@contextmanager
+def cordoned(api: Api, node: str) -> Iterator[None]:
+    path = resource_path("v1", "nodes", name=node)
+    api.patch(path, {"spec": {"unschedulable": True}})
+    try:
+        yield
+    finally:
+        api.patch(path, {"spec": {"unschedulable": None}})
