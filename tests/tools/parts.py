@@ -43,7 +43,8 @@ def lint(workspace: Workspace) -> Iterator[Command]:
 
 def types(workspace: Workspace) -> Iterator[Command]:
     """The tests' packages stand on `tests/`; the plugins are seen by their full names, as Ansible imports them."""
-    config = ("--config-file", REPOSITORY / "pyproject.toml")
+    # No cache: it keeps errors about files that have come since, and a whole run takes seconds.
+    config = ("--config-file", REPOSITORY / "pyproject.toml", "--cache-dir", os.devnull)
     yield workspace.command("mypy", *config, "tests", MYPYPATH=f"tests:{workspace.stack.tree}")
     yield workspace.command(
         "mypy", *config, "-p", "ansible_collections.virtops.kubevirt.plugins", cwd=workspace.stack.tree, MYPYPATH="."
