@@ -1,0 +1,85 @@
+# Copyright: Contributors to the virtops.kubevirt project
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a pod means to the others: what it takes of its node, and which pods it does not want near."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model import affinity, resources, volumes
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.affinity import PodAffinity
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.resources import Amounts
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.selectors import Labels
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.volumes import PodVolumes
+
+ANY_ADDRESS = "0.0.0.0"  # noqa: S104 # a wildcard to compare with, nothing is bound
+
+
+@dataclass(frozen=True, slots=True)
+class HostPort:
+    protocol: str
+    port: int
+    address: str
+
+
+@dataclass(frozen=True, slots=True)
+class Occupant:
+    """A pod that is, or would be, on a node.
+
+    `requests`: what it takes, `assumed_cpu` and `assumed_memory`: the same with assumptions for containers that name
+    no request (only scores use them). `terminating` pods count for everything but topology spread.
+    """
+
+    namespace: str
+    name: str
+    uid: str
+    labels: Labels
+    terminating: bool
+    requests: Amounts
+    assumed_cpu: int
+    assumed_memory: int
+    ports: tuple[HostPort, ...]
+    volumes: PodVolumes
+    affinity: PodAffinity
+    anti_affinity: PodAffinity
+
+    @property
+    def key(self) -> str:
+        return f"{self.namespace}/{self.name}"
+
+
+def occupant(raw: Mapping[str, Any]) -> Occupant:
+    """Parse a v1.Pod. Raises `QuantityError`."""
+    metadata, spec = raw["metadata"], raw["spec"]
+    namespace = metadata.get("namespace") or "default"
+    requests = resources.pod_requests(raw, as_running=True)
+    assumed = resources.assumed_for_scores(raw, requests)
+    scored = resources.pod_requests(raw, as_running=True, assumed=assumed) if assumed else requests
+    scored_amounts = resources.amounts(scored)
+    wishes = spec.get("affinity") or {}
+    return Occupant(
+        namespace=namespace,
+        name=metadata.get("name") or "",
+        uid=metadata.get("uid") or "",
+        labels=metadata.get("labels") or {},
+        terminating=metadata.get("deletionTimestamp") is not None,
+        requests=resources.amounts(requests),
+        assumed_cpu=scored_amounts.get(resources.CPU, 0),
+        assumed_memory=scored_amounts.get(resources.MEMORY, 0),
+        ports=tuple(_host_ports(spec)),
+        volumes=volumes.pod_volumes(raw),
+        affinity=affinity.pod_affinity(wishes.get("podAffinity"), namespace),
+        anti_affinity=affinity.pod_affinity(wishes.get("podAntiAffinity"), namespace),
+    )
+
+
+def _host_ports(spec: Mapping[str, Any]) -> Iterator[HostPort]:
+    """Ports of containers and sidecars; init containers are gone before the ports matter."""
+    sidecars = (container for container in spec.get("initContainers") or () if resources.is_sidecar(container))
+    for container in (*sidecars, *(spec.get("containers") or ())):
+        for port in container.get("ports") or ():
+            if (number := port.get("hostPort") or 0) > 0:
+                yield HostPort(port.get("protocol") or "TCP", number, port.get("hostIP") or ANY_ADDRESS)

@@ -1,0 +1,51 @@
+# Copyright: Contributors to the virtops.kubevirt project
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Taints and tolerations. Follows k8s.io/api/core/v1/toleration.go, without the comparing operators (alpha)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+# The effects that keep a pod from being placed; PreferNoSchedule only lowers a node's score.
+KEEPING_OUT = frozenset({"NoSchedule", "NoExecute"})
+
+
+@dataclass(frozen=True, slots=True)
+class Taint:
+    key: str
+    value: str
+    effect: str
+
+
+@dataclass(frozen=True, slots=True)
+class Toleration:
+    """An empty key, or effect, tolerates all of them."""
+
+    key: str
+    operator: str
+    value: str
+    effect: str
+
+    def tolerates(self, taint: Taint) -> bool:
+        if (self.effect and self.effect != taint.effect) or (self.key and self.key != taint.key):
+            return False
+        return self.operator == "Exists" or (self.operator == "Equal" and self.value == taint.value)
+
+
+CORDON = Taint("node.kubernetes.io/unschedulable", "", "NoSchedule")
+
+
+def taint(raw: Mapping[str, Any]) -> Taint:
+    return Taint(raw.get("key") or "", raw.get("value") or "", raw.get("effect") or "")
+
+
+def toleration(raw: Mapping[str, Any]) -> Toleration:
+    operator = raw.get("operator") or "Equal"
+    return Toleration(raw.get("key") or "", operator, raw.get("value") or "", raw.get("effect") or "")
+
+
+def tolerated(taint: Taint, tolerations: Iterable[Toleration]) -> bool:
+    return any(toleration.tolerates(taint) for toleration in tolerations)

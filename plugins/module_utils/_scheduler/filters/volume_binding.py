@@ -1,0 +1,140 @@
+# Copyright: Contributors to the virtops.kubevirt project
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Claims and the volumes they have, or will get. Follows pkg/scheduler/framework/plugins/volumebinding.
+
+Binding a pod here binds no claim: a state's claims and volumes stay as they were read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.arrays import BoolArray, np
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.occupant import Occupant
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.pod import Pod
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.storage import Claim
+from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.contract import Failure, Prepared, Rejection
+from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.filters.volume_matching import (
+    Candidates,
+    candidates_for,
+    unmatched_claims,
+)
+from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.filters.volume_provisioning import (
+    Provisioning,
+    provisioning,
+)
+from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.state import ClusterState
+
+NODE_CONFLICT = "node(s) didn't match PersistentVolume's node affinity"
+BIND_CONFLICT = "node(s) didn't find available persistent volumes to bind"
+NOT_ENOUGH_SPACE = "node(s) did not have enough free storage"
+VOLUME_MISSING = "node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)"
+UNBOUND = "pod has unbound immediate PersistentVolumeClaims"
+
+
+class VolumeBinding:
+    name = "VolumeBinding"
+
+    def prepare(self, pod: Pod, state: ClusterState) -> Prepared | Rejection | None:
+        claims = _claims(pod.occupant, state)
+        if isinstance(claims, Rejection):
+            return claims
+        if not claims:
+            return None
+        bound = [claim for claim in claims if claim.bound]
+        waiting = [claim for claim in claims if not claim.bound]
+        if not all(_waits_for_consumer(claim, state) for claim in waiting):
+            return Rejection(UNBOUND)
+        return Prepared(lambda: [*_check_bound(bound, state), *_check_waiting(waiting, state)])
+
+
+def _claims(occupant: Occupant, state: ClusterState) -> list[Claim] | Rejection:
+    found = []
+    for reference in occupant.volumes.claims:
+        claim = state.storage.claims.get((occupant.namespace, reference.name))
+        if claim is None:
+            missing = f'persistentvolumeclaim "{reference.name}" not found'
+            awaited = f'waiting for ephemeral volume controller to create the persistentvolumeclaim "{reference.name}"'
+            return Rejection(awaited if reference.ephemeral else missing)
+        if claim.lost:
+            return Rejection(
+                f'persistentvolumeclaim "{claim.name}" bound to non-existent persistentvolume "{claim.volume_name}"'
+            )
+        if claim.terminating:
+            return Rejection(f'persistentvolumeclaim "{claim.name}" is being deleted')
+        if reference.ephemeral and (not claim.owner or claim.owner != occupant.uid):
+            pod, pvc = occupant.key, f"{claim.namespace}/{claim.name}"
+            return Rejection(f"PVC {pvc} was not created for pod {pod} (pod is not owner)")
+        found.append(claim)
+    return found
+
+
+def _waits_for_consumer(claim: Claim, state: ClusterState) -> bool:
+    """A claim that names its volume is not waiting: the volume controller is about to bind it."""
+    storage_class = state.storage.classes.get(claim.storage_class)
+    return storage_class is not None and storage_class.waits_for_consumer and not claim.volume_name
+
+
+def _check_bound(claims: Sequence[Claim], state: ClusterState) -> list[Failure]:
+    """The first claim that a node cannot serve gives its reason."""
+    nodes = state.nodes
+    failures = []
+    left = nodes.all()
+    for claim in claims:
+        volume = state.storage.volumes.get(claim.volume_name)
+        if volume is None:
+            failures.append(Failure(left, VOLUME_MISSING))
+            break
+        if volume.topology is not None:
+            reached = nodes.admitted_by_terms(volume.topology, by_name=False)
+            failures.append(Failure(left & ~reached, NODE_CONFLICT))
+            left = left & reached
+    return failures
+
+
+def _check_waiting(claims: Sequence[Claim], state: ClusterState) -> list[Failure]:
+    """Claims without a volume find one that fits, or have one made for the node."""
+    if not claims:
+        return []
+    nodes = state.nodes
+    unbound, full = nodes.none(), nodes.none()
+    chosen = [claim for claim in claims if claim.selected_node is not None]
+    for claim in chosen:
+        unbound |= ~nodes.named([claim.selected_node or ""])
+    free = sorted((claim for claim in claims if claim.selected_node is None), key=lambda claim: claim.storage or 0)
+    candidates = [candidates_for(claim, state) for claim in free]
+    plans = {claim: provisioning(claim, state) for claim in claims}
+    for members, reachable in _alike(candidates, state):
+        missing = unmatched_claims(free, candidates, reachable)
+        no_volume, no_space = _provision([plans[claim] for claim in (*chosen, *missing)], members)
+        unbound |= no_volume
+        full |= no_space
+    return [Failure(unbound, BIND_CONFLICT), Failure(full & ~unbound, NOT_ENOUGH_SPACE)]
+
+
+def _alike(candidates: Sequence[Candidates], state: ClusterState) -> list[tuple[BoolArray, frozenset[str]]]:
+    """Groups of nodes that reach the same volumes, with the names of those volumes."""
+    volumes = {volume.name: volume for choice in candidates for volume in choice.all()}
+    limited = {name: volume.topology for name, volume in volumes.items() if volume.topology is not None}
+    anywhere = frozenset(volumes) - frozenset(limited)
+    if not limited:
+        return [(state.nodes.all(), anywhere)]
+    reached = np.stack([state.nodes.admitted_by_terms(topology, by_name=False) for topology in limited.values()])
+    patterns, group = np.unique(reached, axis=1, return_inverse=True)
+    names = np.array(list(limited), dtype=object)
+    return [
+        (group.reshape(-1) == number, anywhere | frozenset(names[patterns[:, number]]))
+        for number in range(patterns.shape[1])
+    ]
+
+
+def _provision(plans: Sequence[Provisioning], members: BoolArray) -> tuple[BoolArray, BoolArray]:
+    """Nodes of a group where a volume cannot be made, and where there is no space for it: the first claim decides."""
+    no_volume, no_space = np.zeros_like(members), np.zeros_like(members)
+    left = members
+    for plan in plans:
+        no_volume |= left & ~plan.possible
+        no_space |= left & plan.possible & ~plan.sufficient
+        left = left & plan.possible & plan.sufficient
+    return no_volume, no_space

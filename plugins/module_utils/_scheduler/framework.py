@@ -1,0 +1,142 @@
+# Copyright: Contributors to the virtops.kubevirt project
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Run the filters for a pod over all nodes. Follows pkg/scheduler/schedule_one.go and framework/runtime/framework.go.
+
+All nodes are looked at, as if percentageOfNodesToScore were 100: which nodes kube-scheduler samples cannot be known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.arrays import BoolArray, IntArray, np
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.pod import Pod
+from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.contract import (
+    Failure,
+    FilterPlugin,
+    Prepared,
+    Rejection,
+)
+from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.fit_error import (
+    NO_NODES,
+    fit_error_message,
+    rejection_message,
+)
+from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.state import ClusterState
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Which nodes a pod fits, and why it does not fit the others.
+
+    `names`: all nodes. `failures`: of the first plugin that each node failed. `rejection`: the reason that stands for
+    all nodes, if the pod was rejected before they were looked at.
+    """
+
+    names: tuple[str, ...]
+    fits: BoolArray
+    failures: tuple[Failure, ...]
+    rejection: str | None = None
+
+    @property
+    def feasible(self) -> IntArray:
+        """Numbers of the nodes that fit."""
+        result: IntArray = np.flatnonzero(self.fits)
+        return result
+
+    @property
+    def message(self) -> str:
+        """What kube-scheduler says if no node fits, without its words on preemption; empty if one does."""
+        if not self.names:
+            return NO_NODES
+        if self.rejection is not None:
+            return rejection_message(len(self.names), self.rejection)
+        return "" if self.fits.any() else fit_error_message(len(self.names), self.failures)
+
+    def reasons(self) -> dict[str, list[str]]:
+        """For each node that does not fit, its reasons in the order of the alphabet."""
+        found: dict[str, list[str]] = {self.names[node]: [] for node in np.flatnonzero(~self.fits)}
+        for failure in sorted(self.failures, key=lambda failure: failure.reason):
+            for node in np.flatnonzero(failure.nodes):
+                found[self.names[node]].append(failure.reason)
+        return found
+
+
+def evaluate(pod: Pod, state: ClusterState, plugins: Sequence[FilterPlugin]) -> Verdict:
+    """The verdict on a pod. Scheduling gates are not looked at; the state is the same after it as before."""
+    active: list[tuple[FilterPlugin, Prepared]] = []
+    for plugin in plugins:
+        prepared = plugin.prepare(pod, state)
+        if isinstance(prepared, Rejection):
+            return _rejected(state, prepared.reason)
+        if prepared is not None:
+            active.append((plugin, prepared))
+    failures = _run(active, state)
+    for node, promised in _promises(pod, state):
+        with_promised = _evaluate_with(promised, node, pod, state, [plugin for plugin, _ in active])
+        here = state.nodes.named([node])
+        if any((failure.nodes & here).any() for failure in with_promised):
+            failures = [
+                *(Failure(failure.nodes & ~here, failure.reason) for failure in failures),
+                *(Failure(failure.nodes & here, failure.reason) for failure in with_promised),
+            ]
+    fits = state.nodes.all()
+    for failure in failures:
+        fits &= ~failure.nodes
+    return Verdict(state.nodes.names, fits, tuple(failures))
+
+
+def _rejected(state: ClusterState, reason: str) -> Verdict:
+    return Verdict(state.nodes.names, state.nodes.none(), (Failure(state.nodes.all(), reason),), reason)
+
+
+def _run(active: Sequence[tuple[FilterPlugin, Prepared]], state: ClusterState) -> list[Failure]:
+    """The failures of each node in the first plugin it fails."""
+    left = state.nodes.all()
+    failures = _left_out(active, state)
+    for failure in failures:
+        left &= ~failure.nodes
+    for _, prepared in active:
+        if not left.any():
+            break
+        found = [Failure(failure.nodes & left, failure.reason) for failure in prepared.failures()]
+        failures += [failure for failure in found if failure.nodes.any()]
+        for failure in found:
+            left &= ~failure.nodes
+    return failures
+
+
+def _left_out(active: Sequence[tuple[FilterPlugin, Prepared]], state: ClusterState) -> list[Failure]:
+    """Nodes that are not looked at, as plugins know beforehand which ones can be right."""
+    limits = {plugin.name: prepared.only for plugin, prepared in active if prepared.only is not None}
+    if not limits:
+        return []
+    allowed = state.nodes.named(frozenset.intersection(*limits.values()))
+    return [Failure(~allowed, f"node(s) didn't satisfy plugin(s) [{' '.join(sorted(limits))}]")]
+
+
+def _promises(pod: Pod, state: ClusterState) -> list[tuple[str, list[Pod]]]:
+    """Nodes promised to other pods that are as important as this one or more, with those pods."""
+    promises = []
+    for node, nominated in state.nominated.items():
+        others = [
+            other for other in nominated if other.priority >= pod.priority and other.occupant.uid != pod.occupant.uid
+        ]
+        if others and node in state.nodes.index:
+            promises.append((node, others))
+    return promises
+
+
+def _evaluate_with(
+    promised: Sequence[Pod], node: str, pod: Pod, state: ClusterState, plugins: Sequence[FilterPlugin]
+) -> list[Failure]:
+    """The failures if the promised pods were on the node. Plugins that had nothing to say are not asked again."""
+    changes = [state.add(other.occupant, node) for other in promised if other.occupant.key not in state]
+    try:
+        prepared = [(plugin, plugin.prepare(pod, state)) for plugin in plugins]
+        return _run([(plugin, found) for plugin, found in prepared if isinstance(found, Prepared)], state)
+    finally:
+        for change in reversed(changes):
+            state.undo(change)

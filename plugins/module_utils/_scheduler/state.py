@@ -1,0 +1,139 @@
+# Copyright: Contributors to the virtops.kubevirt project
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The cluster that pods are placed in: nodes and storage that stay, and pods that come and go.
+
+A change costs what the pod touches: its resources, ports and volumes, its own affinity terms, and the counts of pods
+that it belongs to. It does not depend on how many pods or nodes there are. Verdicts never look at pods one by one
+unless a rule asks for a kind of pods for the first time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.node import Node
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.occupant import Occupant
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.pod import Pod
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.selectors import Labels
+from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.tables.attached_volumes import AttachedVolumes
+from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.tables.node_table import NodeTable
+from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.tables.owner_selectors import OwnerSelectors
+from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.tables.pod_counts import PodCounts
+from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.tables.pod_table import PodTable
+from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.tables.storage_table import StorageTable
+from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.tables.term_owners import TermOwners
+from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.tables.usage import (
+    PortUsage,
+    ResourceUsage,
+    VolumeUsage,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """A pod on a node."""
+
+    occupant: Occupant
+    node: str
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What happened to one pod: where it was and where it is; None: on no node."""
+
+    before: Placement | None
+    after: Placement | None
+
+
+class StateError(Exception):
+    """A change that does not fit the state: a pod that is there already, or is not there, or an unknown node."""
+
+
+class ClusterState:
+    """`namespaces`: labels by name. `nominated`: pods that preemption has promised a node, by that node."""
+
+    def __init__(
+        self,
+        nodes: Iterable[Node],
+        placements: Iterable[Placement] = (),
+        *,
+        namespaces: Mapping[str, Labels] | None = None,
+        storage: StorageTable,
+        owner_selectors: OwnerSelectors,
+        nominated: Mapping[str, tuple[Pod, ...]] | None = None,
+    ) -> None:
+        self.nodes = NodeTable(nodes)
+        self.namespaces = namespaces or {}
+        self.storage = storage
+        self.owner_selectors = owner_selectors
+        self.nominated = nominated or {}
+        self.resources = ResourceUsage(len(self.nodes))
+        self.ports = PortUsage()
+        self.volumes = VolumeUsage()
+        self.attached = AttachedVolumes(self.nodes, storage)
+        self.terms = TermOwners()
+        self._pods = PodTable()
+        self.counts = PodCounts(self._pods, len(self.nodes))
+        self._followers = (self.resources, self.ports, self.volumes, self.attached, self.terms, self.counts)
+        self._placed: dict[str, tuple[Placement, int]] = {}
+        for placement in placements:
+            self._enter(placement)
+
+    def __contains__(self, key: str) -> bool:
+        return key in self._placed
+
+    def placement(self, key: str) -> Placement:
+        """Where the pod `namespace/name` is. Raises `StateError`."""
+        if key not in self._placed:
+            raise StateError(f"The pod {key} is on no node.")
+        return self._placed[key][0]
+
+    def placements(self) -> list[Placement]:
+        return [placement for placement, _ in self._placed.values()]
+
+    def add(self, occupant: Occupant, node: str) -> Change:
+        """Put a pod on a node; whether it fits is not asked. Raises `StateError`."""
+        if occupant.key in self._placed:
+            raise StateError(f"The pod {occupant.key} is on {self._placed[occupant.key][0].node} already.")
+        if node not in self.nodes.index:
+            raise StateError(f"The pod {occupant.key} cannot be put on {node}: there is no such node.")
+        after = Placement(occupant, node)
+        self._enter(after)
+        return Change(None, after)
+
+    def remove(self, key: str) -> Change:
+        """Take a pod off its node. Raises `StateError`."""
+        before = self.placement(key)
+        self._leave(before)
+        return Change(before, None)
+
+    def move(self, key: str, node: str) -> Change:
+        """Take a pod off its node and put it on another. Raises `StateError`."""
+        before = self.placement(key)
+        if node not in self.nodes.index:
+            raise StateError(f"The pod {key} cannot be put on {node}: there is no such node.")
+        after = Placement(before.occupant, node)
+        self._leave(before)
+        self._enter(after)
+        return Change(before, after)
+
+    def undo(self, change: Change) -> None:
+        """Make a change unhappen; several are undone in the reverse order of making them."""
+        if change.after is not None:
+            self._leave(change.after)
+        if change.before is not None:
+            self._enter(change.before)
+
+    def _enter(self, placement: Placement) -> None:
+        node = self.nodes.index[placement.node]
+        self._placed[placement.occupant.key] = placement, self._pods.add(placement.occupant, node)
+        for follower in self._followers:
+            follower.update(placement.occupant, node, 1)
+
+    def _leave(self, placement: Placement) -> None:
+        node = self.nodes.index[placement.node]
+        self._pods.remove(self._placed.pop(placement.occupant.key)[1])
+        for follower in self._followers:
+            follower.update(placement.occupant, node, -1)

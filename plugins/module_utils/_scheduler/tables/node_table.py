@@ -1,0 +1,157 @@
+# Copyright: Contributors to the virtops.kubevirt project
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""All nodes side by side: one array for each label, each resource, and each question asked of them before."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import partial
+
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.arrays import (
+    BoolArray,
+    IdArray,
+    IntArray,
+    np,
+)
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.node import Node
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.pod import NodeAffinity
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.selectors import NodeSelectorTerm, Requirement
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.taints import (
+    KEEPING_OUT,
+    Taint,
+    Toleration,
+    tolerated,
+)
+from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.tables.label_column import LabelColumn
+from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.tables.memo import Memo
+
+# One answer is an array of a byte for each node: a thousand of them for 5,000 nodes are 5 MB.
+_REMEMBERED = 4096
+
+
+class NodeTable:
+    """Immutable but for its caches. Nodes are numbered in the order given; every array has one entry for each."""
+
+    def __init__(self, nodes: Iterable[Node]) -> None:
+        self.nodes: tuple[Node, ...] = tuple(nodes)
+        self.names: tuple[str, ...] = tuple(node.name for node in self.nodes)
+        self.index: dict[str, int] = {name: number for number, name in enumerate(self.names)}
+        self.unschedulable: BoolArray = np.fromiter((node.unschedulable for node in self.nodes), dtype=np.bool_)
+        self._columns: dict[str, LabelColumn] = {}
+        self._allocatable: dict[str, IntArray] = {}
+        self._images: dict[str, tuple[IntArray, IntArray]] = {}
+        self._answers: Memo[BoolArray] = Memo(_REMEMBERED)
+        self._taints, self._taint_ids = self._number_taints()
+
+    def __len__(self) -> int:
+        return len(self.nodes)
+
+    def none(self) -> BoolArray:
+        return np.zeros(len(self), dtype=np.bool_)
+
+    def all(self) -> BoolArray:
+        return np.ones(len(self), dtype=np.bool_)
+
+    def named(self, names: Iterable[str]) -> BoolArray:
+        result = self.none()
+        result[[self.index[name] for name in names if name in self.index]] = True
+        return result
+
+    def numbered(self, numbers: Iterable[int]) -> BoolArray:
+        result = self.none()
+        result[list(numbers)] = True
+        return result
+
+    def column(self, key: str) -> LabelColumn:
+        """The label `key` of all nodes."""
+        column = self._columns.get(key)
+        if column is None:
+            column = self._columns[key] = LabelColumn(node.labels.get(key) for node in self.nodes)
+        return column
+
+    def domains(self, topology_key: str) -> IdArray:
+        """The number of each node's domain; -1 where the node has no such label."""
+        return self.column(topology_key).ids
+
+    def allocatable(self, resource: str) -> IntArray:
+        """What each node offers; 0 where it does not know the resource."""
+        amounts = self._allocatable.get(resource)
+        if amounts is None:
+            values = (node.allocatable.get(resource, 0) for node in self.nodes)
+            amounts = self._allocatable[resource] = np.fromiter(values, dtype=np.int64)
+        return amounts
+
+    def image(self, name: str) -> tuple[IntArray, IntArray]:
+        """The nodes that have an image, and its size in bytes on each."""
+        found = self._images.get(name)
+        if found is None:
+            sizes = {number: node.images[name] for number, node in enumerate(self.nodes) if name in node.images}
+            holders, bytes_there = np.array(list(sizes), dtype=np.int64), np.array(list(sizes.values()), dtype=np.int64)
+            found = self._images[name] = holders, bytes_there
+        return found
+
+    def matching(self, requirements: Sequence[Requirement]) -> BoolArray:
+        """Nodes whose labels meet all requirements."""
+        result = self.all()
+        for requirement in requirements:
+            result &= self._answers.get(requirement, partial(self.column(requirement.key).matches, requirement))
+        return result
+
+    def admitted_by_terms(self, terms: tuple[NodeSelectorTerm, ...], *, by_name: bool = True) -> BoolArray:
+        """Nodes that meet at least one term. `by_name`: conditions on the node's name are looked at."""
+        return self._answers.get((terms, by_name), lambda: self._meet_any(terms, by_name=by_name))
+
+    def admitted_by_affinity(self, affinity: NodeAffinity) -> BoolArray:
+        """Nodes that the pod's node selector and required node affinity admit."""
+        result = self.matching(affinity.selector)
+        return result if affinity.required is None else result & self.admitted_by_terms(affinity.required)
+
+    def meeting(self, term: NodeSelectorTerm, *, by_name: bool = True) -> BoolArray:
+        """Nodes that meet one term; an empty or invalid one is met by none."""
+        if term.empty or term.invalid:
+            return self.none()
+        result = self.matching(term.labels)
+        for field in term.fields if by_name else ():
+            result = result & self._with_name(field)
+        return result
+
+    def tolerable(self, tolerations: tuple[Toleration, ...]) -> BoolArray:
+        """Nodes without a taint that keeps a pod with these tolerations out."""
+        return self._answers.get(("taints", tolerations), lambda: self._tolerable(tolerations))
+
+    def count_taints(self, tolerations: tuple[Toleration, ...], effect: str) -> IntArray:
+        """How many taints of one effect are not tolerated."""
+        counts = [
+            sum(taint.effect == effect and not tolerated(taint, tolerations) for taint in taints)
+            for taints in self._taints
+        ]
+        result: IntArray = np.array(counts, dtype=np.int64)[self._taint_ids]
+        return result
+
+    def _meet_any(self, terms: Sequence[NodeSelectorTerm], *, by_name: bool) -> BoolArray:
+        result = self.none()
+        for term in terms:
+            result |= self.meeting(term, by_name=by_name)
+        return result
+
+    def _with_name(self, field: Requirement) -> BoolArray:
+        """metadata.name is the one field there is; every other one is empty."""
+        if field.key != "metadata.name":
+            return np.full(len(self), field.matches_value(""), dtype=np.bool_)
+        named = self.named(field.values)
+        return named if field.operator == "In" else ~named
+
+    def _tolerable(self, tolerations: tuple[Toleration, ...]) -> BoolArray:
+        verdicts = [
+            all(taint.effect not in KEEPING_OUT or tolerated(taint, tolerations) for taint in taints)
+            for taints in self._taints
+        ]
+        result: BoolArray = np.array(verdicts, dtype=np.bool_)[self._taint_ids]
+        return result
+
+    def _number_taints(self) -> tuple[tuple[tuple[Taint, ...], ...], IdArray]:
+        """The distinct sets of taints, of which a cluster has few, and the one of each node."""
+        numbers: dict[tuple[Taint, ...], int] = {}
+        ids = [numbers.setdefault(node.taints, len(numbers)) for node in self.nodes]
+        return tuple(numbers), np.array(ids, dtype=np.int32)

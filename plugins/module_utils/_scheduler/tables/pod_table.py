@@ -1,0 +1,86 @@
+# Copyright: Contributors to the virtops.kubevirt project
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The pods on the nodes, side by side in slots, so that a selector meets all of them in a few array operations."""
+
+from __future__ import annotations
+
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.arrays import (
+    BoolArray,
+    IdArray,
+    IntArray,
+    np,
+)
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.occupant import Occupant
+from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.tables.label_column import ABSENT, LabelColumn
+from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.tables.pod_query import PodMatch, PodQuery
+
+_FIRST_SIZE = 64
+
+
+class PodTable:
+    """Columns of a label are made when a selector first names it, and kept up to date from then on."""
+
+    def __init__(self) -> None:
+        self._occupants: list[Occupant | None] = [None] * _FIRST_SIZE
+        self._free = list(range(_FIRST_SIZE))
+        self._nodes: IdArray = np.full(_FIRST_SIZE, ABSENT, dtype=np.int32)
+        self._terminating: BoolArray = np.zeros(_FIRST_SIZE, dtype=np.bool_)
+        self._namespaces = LabelColumn([None] * _FIRST_SIZE)
+        self._columns: dict[str, LabelColumn] = {}
+
+    def add(self, occupant: Occupant, node: int) -> int:
+        """Take a slot for a pod on a node, and return its number."""
+        if not self._free:
+            self._grow()
+        slot = self._free.pop()
+        self._occupants[slot] = occupant
+        self._nodes[slot] = node
+        self._terminating[slot] = occupant.terminating
+        self._namespaces.set(slot, occupant.namespace)
+        for key, column in self._columns.items():
+            column.set(slot, occupant.labels.get(key))
+        return slot
+
+    def remove(self, slot: int) -> None:
+        """Free a slot. What its columns hold is overwritten by the next pod; its node says it is empty."""
+        self._occupants[slot] = None
+        self._nodes[slot] = ABSENT
+        self._free.append(slot)
+
+    def count(self, query: PodQuery, nodes: int) -> IntArray:
+        """How many pods of the query are on each of the nodes."""
+        found = self._nodes != ABSENT
+        if query.staying:
+            found &= ~self._terminating
+        for match in query.matches:
+            found &= self._matching(match)
+        result: IntArray = np.bincount(self._nodes[found], minlength=nodes)
+        return result
+
+    def _matching(self, match: PodMatch) -> BoolArray:
+        if match.selector.nothing:
+            return np.zeros(len(self._nodes), dtype=np.bool_)
+        result: BoolArray = np.ones(len(self._nodes), dtype=np.bool_)
+        if match.namespaces is not None:
+            known = [number for name, number in self._namespaces.values.items() if name in match.namespaces]
+            result &= np.isin(self._namespaces.ids, known)
+        for requirement in match.selector.requirements:
+            result &= self._column(requirement.key).matches(requirement)
+        return result
+
+    def _column(self, key: str) -> LabelColumn:
+        column = self._columns.get(key)
+        if column is None:
+            values = (None if occupant is None else occupant.labels.get(key) for occupant in self._occupants)
+            column = self._columns[key] = LabelColumn(values)
+        return column
+
+    def _grow(self) -> None:
+        size = len(self._occupants)
+        self._occupants.extend([None] * size)
+        self._free.extend(range(size, 2 * size))
+        self._nodes = np.concatenate([self._nodes, np.full(size, ABSENT, dtype=np.int32)])
+        self._terminating = np.concatenate([self._terminating, np.zeros(size, dtype=np.bool_)])
+        for column in (self._namespaces, *self._columns.values()):
+            column.grow(2 * size)
