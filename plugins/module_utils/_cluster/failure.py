@@ -1,0 +1,48 @@
+# Copyright: Contributors to the virtops.kubevirt project
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The one exception of everything that reaches out of the process: the API and files."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+class Failure(Exception):
+    """Something outside did not work out. The fields are for programs, the text is the sentence for people.
+
+    attempted: a verb with its object, as in "list pods". where: the server or path it was tried on. status: of HTTP,
+    where there was an answer. reason: one word of the server's or the system's. message: the other side's own words.
+    remedy: what the reader can do, a sentence. details: further data for programs, such as the rules that are missing.
+    """
+
+    def __init__(
+        self,
+        attempted: str,
+        where: str,
+        message: str,
+        remedy: str,
+        *,
+        status: int | None = None,
+        reason: str = "",
+        details: dict[str, Any] | None = None,
+    ) -> None:
+        super().__init__(f"Cannot {attempted} ({where}): {message.rstrip('.')}. {remedy}")
+        self.attempted = attempted
+        self.where = where
+        self.message = message
+        self.remedy = remedy
+        self.status = status
+        self.reason = reason
+        self.details = details or {}
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "attempted": self.attempted,
+            "object": self.where,
+            "status": self.status,
+            "reason": self.reason,
+            "server_message": self.message,
+            "remedy": self.remedy,
+            **self.details,
+        }

@@ -1,0 +1,150 @@
+# Copyright: Contributors to the virtops.kubevirt project
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A cluster as a value: lists of objects in the API's shape, read from a snapshot file or given in plain form.
+
+The plain form is `{"nodes": [...], "pods": [...], "vmis": [...], ...}` with items as the API gives them. A snapshot
+file is the same with a header beside the lists (see snapshot_format.py), so one reader takes both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot_kinds import BY_NAME, KINDS, Kind
+
+# Raised whenever a field that readers rely on is added, moved or dropped; a reader takes no other version.
+SCHEMA_VERSION = 1
+HEADER = "snapshot"
+
+Object = Mapping[str, Any]
+
+
+class SnapshotError(ValueError):
+    """Given data is no snapshot: one sentence that says what is wrong with which part, and what to give instead."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """Which cluster: `uid` of its namespace kube-system, and the versions that answer for its behaviour."""
+
+    uid: str
+    kubernetes_version: str
+    kubevirt_version: str
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """What a snapshot says of itself.
+
+    `taken_at`: RFC 3339 in UTC, when reading began. `sha256`: of the content below the header, so two snapshots of an
+    unchanged cluster share it. `counts`: items by list. `missing_kinds`: lists that are empty because the cluster does
+    not serve their API.
+    """
+
+    schema_version: int
+    taken_at: str
+    sha256: str
+    cluster: Cluster
+    counts: Mapping[str, int]
+    missing_kinds: tuple[str, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        return {**asdict(self), "missing_kinds": list(self.missing_kinds)}
+
+    def same_content(self, other: Header | None) -> bool:
+        """Whether two snapshots say the same, whenever they were taken."""
+        return other is not None and (self.sha256, self.cluster, self.missing_kinds) == (
+            other.sha256,
+            other.cluster,
+            other.missing_kinds,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """`lists` has every known name; a list that was not given is empty. `header` is None for the plain form."""
+
+    lists: Mapping[str, Sequence[Object]]
+    header: Header | None = None
+
+
+def from_plain(given: object) -> Snapshot:
+    """Check and take lists in plain form, or the decoded content of a snapshot file. Raises SnapshotError."""
+    if not isinstance(given, Mapping):
+        raise SnapshotError(
+            f"A snapshot is expected, got {_described(given)}. Give what cluster_snapshot returned, the path of its "
+            'file, or lists of objects as in {"nodes": [...], "pods": [...]}.'
+        )
+    header = parse_header(given[HEADER]) if HEADER in given else None
+    names = [name for name in given if name != HEADER]
+    for name in names:
+        if name not in BY_NAME:
+            raise SnapshotError(f"A snapshot has no list {name!r}. {_advice(name, given)}")
+    if header is None and not names:
+        raise SnapshotError('The snapshot is empty. Give at least one list of objects, as in {"nodes": [...]}.')
+    return Snapshot({kind.name: _items(kind, given.get(kind.name, ())) for kind in KINDS}, header)
+
+
+def parse_header(given: object) -> Header:
+    """Check and take a decoded header. Raises SnapshotError."""
+    fields: Mapping[str, Any] = given if isinstance(given, Mapping) else {}
+    version = fields.get("schema_version")
+    if version != SCHEMA_VERSION:
+        raise SnapshotError(
+            f"The snapshot has schema version {version!r}, but this release reads version {SCHEMA_VERSION} only. "
+            "Take the snapshot again with the release in use."
+        )
+    try:
+        return Header(
+            schema_version=version,
+            taken_at=fields["taken_at"],
+            sha256=fields["sha256"],
+            cluster=Cluster(**fields["cluster"]),
+            counts=dict(fields["counts"]),
+            missing_kinds=tuple(fields["missing_kinds"]),
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise SnapshotError(f"The snapshot's header is damaged ({error!r}). Take the snapshot again.") from error
+
+
+def _items(kind: Kind, given: object) -> Sequence[Object]:
+    if not isinstance(given, Sequence) or isinstance(given, (str, bytes)):
+        hint = "Give its `items`." if isinstance(given, Mapping) and "items" in given else "Give a list of objects."
+        raise SnapshotError(f"`{kind.name}` of a snapshot is a list, got {_described(given)}. {hint}")
+    for index, item in enumerate(given):
+        if not isinstance(item, Mapping) or not _name(item):
+            raise SnapshotError(
+                f"Item {index} of `{kind.name}` is no object of the API: it is {_described(item)} without "
+                "metadata.name. Give the items as `kubectl get -o json` prints them."
+            )
+        if item.get("kind", kind.kind) != kind.kind:
+            raise SnapshotError(
+                f"Item {index} of `{kind.name}`, {_name(item)}, is a {item['kind']}, not a {kind.kind}. "
+                "Put it into the list of its kind."
+            )
+    return given
+
+
+def _name(item: Object) -> Any:
+    metadata = item.get("metadata")
+    return metadata.get("name") if isinstance(metadata, Mapping) else None
+
+
+def _advice(name: object, given: Mapping[str, Any]) -> str:
+    if "items" in given:
+        return 'It looks like a single list of the API: put its `items` under their name, as in {"nodes": [...]}.'
+    near = [known for known in BY_NAME if isinstance(name, str) and known.startswith(name[:3])]
+    return f"Do you mean {near[0]!r}?" if len(near) == 1 else f"Its lists are {', '.join(BY_NAME)}."
+
+
+def _described(value: object) -> str:
+    if isinstance(value, Mapping):
+        return "a mapping"
+    if isinstance(value, str):
+        return "a string"
+    if isinstance(value, Sequence):
+        return "a list"
+    return "nothing" if value is None else f"a value of type {type(value).__name__}"

@@ -1,0 +1,16 @@
+# Copyright: Contributors to the virtops.kubevirt project
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Parts of argument specs that modules share. Their documentation stands in doc_fragments/_connection.py."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+from ansible_collections.kubernetes.core.plugins.module_utils.args_common import AUTH_ARG_SPEC
+
+
+def connection() -> dict[str, Any]:
+    """How to reach the cluster: kubernetes.core's options, and the patience of a single request."""
+    return {**copy.deepcopy(AUTH_ARG_SPEC), "request_timeout": {"type": "int", "default": 60}}

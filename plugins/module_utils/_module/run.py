@@ -1,0 +1,32 @@
+# Copyright: Contributors to the virtops.kubevirt project
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Run a module: make it, do its work, and end it in one of two ways, a result or one clear error."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ansible_collections.kubernetes.core.plugins.module_utils.k8s.core import AnsibleK8SModule
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.failure import Failure
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot import SnapshotError
+
+Module = AnsibleK8SModule
+Work = Callable[[Module], Mapping[str, Any]]
+
+
+def run(work: Work, **settings: Any) -> None:
+    """Exit with what `work` returns, or fail with the sentence and the machine fields of what it raises.
+
+    settings: of AnsibleModule (argument_spec, supports_check_mode, ...).
+    """
+    module = Module(**settings)
+    try:
+        result = work(module)
+    except Failure as error:
+        module.fail_json(msg=str(error), error=error.to_json())
+    except SnapshotError as error:
+        module.fail_json(msg=str(error))
+    else:
+        module.exit_json(**result)
