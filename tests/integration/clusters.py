@@ -91,8 +91,8 @@ def launchers(api: Api, vmi: Object) -> list[Object]:
     return pods(api, vmi["metadata"]["namespace"], f"kubevirt.io/created-by={vmi['metadata']['uid']}")
 
 
-def migrate(api: Api, vmi: Object, node: str = "", unschedulable_after: int = 300) -> Object:
-    """Ask for a live migration, to `node` if given; KubeVirt gives up `unschedulable_after` seconds without a place."""
+def migrate(api: Api, vmi: Object, node: str = "") -> Object:
+    """Ask for a live migration, to `node` if given."""
     metadata = vmi["metadata"]
     migration: Object = {
         "apiVersion": KUBEVIRT,
@@ -100,13 +100,20 @@ def migrate(api: Api, vmi: Object, node: str = "", unschedulable_after: int = 30
         "metadata": {
             "name": f"{metadata['name']}-{uuid.uuid4().hex[:8]}",
             "namespace": metadata["namespace"],
-            "annotations": {UNSCHEDULABLE_TIMEOUT: str(unschedulable_after)},
         },
         "spec": {"vmiName": metadata["name"]},
     }
     if node:
         migration["spec"]["addedNodeSelector"] = {HOST: node}
     return api.create(resource_path(KUBEVIRT, MIGRATIONS, metadata["namespace"]), migration)
+
+
+def let_time_out(api: Api, migration: Object) -> None:
+    """Have KubeVirt give up a target pod without a node now, instead of after five minutes, and wait for it."""
+    metadata = migration["metadata"]
+    path = resource_path(KUBEVIRT, MIGRATIONS, metadata["namespace"], metadata["name"])
+    api.patch(path, {"metadata": {"annotations": {UNSCHEDULABLE_TIMEOUT: "1"}}})
+    wait_for_phase(api, migration, "Failed")
 
 
 def wait_for_phase(api: Api, migration: Object, phase: str) -> None:

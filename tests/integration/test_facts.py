@@ -15,6 +15,7 @@ from integration.clusters import (
     cordoned,
     evict,
     launchers,
+    let_time_out,
     loaded,
     migrate,
     pods,
@@ -67,20 +68,20 @@ class TestCustomapp:
     def test_zone_rule_blocks_the_migration(self, testbed: RunningTestbed) -> None:
         """The database's own pod counts, so that not even the nodes of its own zone are free of databases."""
         database = vmi_on(testbed.api, NAMESPACE, "kni-worker2", "mssql2016")
-        migration = migrate(testbed.api, database, unschedulable_after=3)
+        migration = migrate(testbed.api, database)
         assert scheduling_message(testbed.api, database) == (
             "0/6 nodes are available: 3 node(s) didn't match Pod's node affinity/selector, "
             "3 node(s) didn't match pod anti-affinity rules."
         )
-        wait_for_phase(testbed.api, migration, "Failed")
+        let_time_out(testbed.api, migration)
         assert refreshed(testbed.api, database)["status"]["nodeName"] == "kni-worker2"
 
     def test_a_drained_database_has_no_other_node(self, testbed: RunningTestbed) -> None:
         database = vmi_on(testbed.api, NAMESPACE, "kni-worker2", "mssql2016")
         with cordoned(testbed.api, "kni-worker2"):
-            migration = migrate(testbed.api, database, unschedulable_after=3)
+            migration = migrate(testbed.api, database)
             message = scheduling_message(testbed.api, database)
-            wait_for_phase(testbed.api, migration, "Failed")
+            let_time_out(testbed.api, migration)
         assert message == (
             "0/6 nodes are available: 1 node(s) were unschedulable, 2 node(s) didn't match pod anti-affinity rules, "
             "3 node(s) didn't match Pod's node affinity/selector."
@@ -134,10 +135,10 @@ def test_zone_rule_alone_refuses_all_nodes(testbed: RunningTestbed) -> None:
     del databases["spec"]["template"]["spec"]["affinity"]["nodeAffinity"]
     with loaded(testbed.api, only(databases)):
         database = vmis(testbed.api, NAMESPACE)[0]
-        migration = migrate(testbed.api, database, unschedulable_after=3)
+        migration = migrate(testbed.api, database)
         message = scheduling_message(testbed.api, database)
         assert message == "0/6 nodes are available: 6 node(s) didn't match pod anti-affinity rules."
-        wait_for_phase(testbed.api, migration, "Failed")
+        let_time_out(testbed.api, migration)
         assert refreshed(testbed.api, database)["status"]["nodeName"] == database["status"]["nodeName"]
 
 
@@ -151,12 +152,12 @@ def test_mismatch_label_keys_free_the_own_zone_and_no_other(testbed: RunningTest
         source = database["status"]["nodeName"]
         target, foreign = neighbours(source)
 
-        refused = migrate(api, database, foreign, unschedulable_after=3)
+        refused = migrate(api, database, foreign)
         assert scheduling_message(api, database) == (
             "0/6 nodes are available: 1 node(s) didn't match pod anti-affinity rules, "
             "5 node(s) didn't match Pod's node affinity/selector."
         )
-        wait_for_phase(api, refused, "Failed")
+        let_time_out(api, refused)
         wait_for("the refused target pod to go", lambda: len(launchers(api, database)) == 1)
 
         wait_for_phase(api, migrate(api, database, target), "Succeeded")

@@ -84,7 +84,7 @@ def test_a_pod_without_a_place_is_named_with_the_schedulers_words(testbed: Runni
     }
     scenario = Scenario("lost", (fake_node("only"), pod), Settled(pods=1, vmis=0))
     with pytest.raises(TestbedError, match="scenario lost does not run") as failure:
-        load(testbed.api, scenario, timeout=4)
+        load(testbed.api, scenario, timeout=10)
     words = "0/1 nodes are available: 1 node(s) didn't match Pod's node affinity/selector."
     assert f"pod {namespace}/lost is Pending: {words}" in str(failure.value)
     remove_nodes(testbed.api)
