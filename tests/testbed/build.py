@@ -28,15 +28,16 @@ FIGURES = "build.json"
 
 @dataclass(frozen=True)
 class GoModule:
-    """One folder of `binaries/`: a Go module of its own, because the versions that the parts depend on conflict."""
+    """A folder, usually of `binaries/`: each is a Go module of its own, because the versions they depend on conflict."""
 
     name: str
     packages: tuple[str, ...]
     ldflags: str = "-s -w"
+    parent: Path = SOURCES
 
     @property
     def folder(self) -> Path:
-        return SOURCES / self.name
+        return self.parent / self.name
 
     def sources(self) -> list[Path]:
         return sorted(p for p in self.folder.rglob("*") if p.suffix in {".go", ".mod", ".sum"})
