@@ -58,7 +58,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FAULT",
         help=f"{', '.join(fault.KINDS)}; or list; or clear",
     )
-    parser.add_argument("name", nargs="?", default="", help="with clear: only this one (default: all)")
+    parser.add_argument("id", nargs="?", default="", metavar="ID", help="with clear: only this one (default: all)")
     parser.add_argument("--vmi", default="", metavar="NAMESPACE/NAME", help="only this VM")
     parser.add_argument("--selector", type=labels, default={}, metavar="KEY=VALUE,…", help="only VMs with these labels")
     parser.add_argument("--node", default="", help="the node; for VM faults: only VMs on it, or migrating to it")
@@ -97,7 +97,7 @@ def run(args: argparse.Namespace, api: Api) -> int:
         for item in known.values():
             print(describe(item, time.time()))
     elif args.fault == "clear":
-        clear(api, known, args.name)
+        clear(api, known, args.id)
     else:
         print(inject(api, known, args).id)
     return 0

@@ -20,6 +20,8 @@ from testbed.simulator.quantity import number
 LINK = 1.25e9
 # QEMU ends the copying when the rest takes no longer than this with the guest stopped.
 DOWNTIME = 0.3
+# A guest that dirties this share of what the link carries, or more, never gets to the end.
+HOPELESS = 0.99
 # Auto-converge (QEMU's defaults): share of CPU time taken from the guest from the third pass on, and growth per pass.
 THROTTLE_AFTER, THROTTLE_FIRST, THROTTLE_STEP, THROTTLE_MAX = 2, 0.2, 0.1, 0.99
 
@@ -110,15 +112,16 @@ def assisted(guest: Guest, limits: Limits, switch: float, stuck: float) -> Cours
 
 
 def converges(guest: Guest, limits: Limits) -> float:
-    """Seconds until pre-copy has carried everything over; infinite when the guest is faster than the link."""
-    if guest.dirty_rate >= limits.link and not limits.auto_converge:
-        return math.inf
+    """Seconds until pre-copy has carried everything over; infinite when the guest is too fast for the link."""
     elapsed, rest, throttle, passes = 0.0, guest.memory, 0.0, 0
     while rest > DOWNTIME * limits.link:
+        dirty_rate = guest.dirty_rate * (1 - throttle)
+        if dirty_rate > HOPELESS * limits.link and (throttle >= THROTTLE_MAX or not limits.auto_converge):
+            return math.inf
         duration = rest / limits.link
         elapsed += duration
         passes += 1
-        rest = min(guest.memory, guest.dirty_rate * (1 - throttle) * duration)
+        rest = min(guest.memory, dirty_rate * duration)
         if limits.auto_converge and passes >= THROTTLE_AFTER:
             throttle = min(throttle + THROTTLE_STEP, THROTTLE_MAX) if throttle else THROTTLE_FIRST
     elapsed += rest / limits.link

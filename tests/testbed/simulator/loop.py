@@ -112,10 +112,9 @@ class Loop:
     async def carry_out(self, change: Change) -> bool:
         """Whether it took effect as decided; the outcome is known to the world then."""
         if isinstance(change, Boot):
-            await boot(self.client, change, time.time())
-            say(change.says)
-            return False
-        outcome = await write(self.client, change)
+            outcome: Object | None = await boot(self.client, change, time.time())
+        else:
+            outcome = await write(self.client, change)
         if outcome is None:
             return False
         if change.says:

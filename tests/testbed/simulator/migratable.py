@@ -81,6 +81,10 @@ def reserves(disk: Raw) -> bool:
     return bool((disk.get("lun") or {}).get("reservation"))
 
 
+def reads_only(disk: Raw) -> bool:
+    return "cdrom" in disk and bool(disk["cdrom"].get("readonly", True))
+
+
 def network_migratable(vmi: Vmi) -> bool:
     """Only the interface on the pod network matters."""
     interfaces = (vmi.spec["domain"].get("devices") or {}).get("interfaces") or []
@@ -98,11 +102,7 @@ def volumes(vmi: Vmi) -> tuple[Obstacle | None, bool]:
     devices = vmi.spec["domain"].get("devices") or {}
     claims = {entry["name"]: entry.get("persistentVolumeClaimInfo") for entry in vmi.status.get("volumeStatus") or []}
     shared_folders = {entry["name"] for entry in devices.get("filesystems") or []}
-    read_only = {
-        disk["name"]
-        for disk in devices.get("disks") or []
-        if (disk.get("cdrom") or {"readonly": False}).get("readonly", True)
-    }
+    read_only = {disk["name"] for disk in devices.get("disks") or [] if reads_only(disk)}
     block = bool(vmi.status.get("migratedVolumes"))
     for volume in vmi.spec.get("volumes") or []:
         name = volume["name"]

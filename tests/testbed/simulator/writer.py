@@ -32,8 +32,8 @@ async def write(client: Client, change: Patch | Replacement) -> Object | None:
         raise
 
 
-async def boot(client: Client, change: Boot, now: float) -> None:
-    """Bring a machine up: first its pods, then its state, then its kubelet. Begun again, it comes to the same end."""
+async def boot(client: Client, change: Boot, now: float) -> Object:
+    """Bring a machine up: first its pods, then its state, then its kubelet; the node as it is then."""
     pods, _version = await client.items(Kind("/api/v1/pods"), fields=f"spec.nodeName={change.node}")
     for pod in pods:
         if pod["status"]["phase"] == "Running":
@@ -51,7 +51,7 @@ async def boot(client: Client, change: Boot, now: float) -> None:
     path = f"/api/v1/nodes/{change.node}"
     status = {"nodeInfo": {"bootID": change.boot_id}, "conditions": conditions}
     await client.patch(f"{path}/status", {"status": status})
-    await client.patch(path, {"metadata": {"labels": {OUTAGE_LABEL: None}}})
+    return await client.patch(path, {"metadata": {"labels": {OUTAGE_LABEL: None}}})
 
 
 def after_boot(pod: Object, now: float) -> Patch:

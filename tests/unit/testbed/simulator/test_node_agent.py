@@ -1,0 +1,86 @@
+# Copyright: Contributors to the virtops.kubevirt project
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+from __future__ import annotations
+
+from dataclasses import replace
+
+from testbed.simulator.changes import Boot, Decision, Patch
+from testbed.simulator.fault import NODE_LOST, NODE_REBOOT, STALE_HEARTBEAT, Fault, Faults
+from testbed.simulator.node_agent import PERIOD, Surroundings, decide
+from unit.testbed.simulator.builders import NOW, node, pod
+
+HANDLER = pod("virt-handler", "a")
+DOWN = replace(HANDLER, containers=({"ready": False},))
+
+
+def around(**changes: object) -> Surroundings:
+    return replace(Surroundings(node(), (HANDLER,), Faults(), NOW), **changes)
+
+
+def faulty(kind: str) -> Faults:
+    return Faults((Fault("f", kind, node="a", since=NOW),))
+
+
+def body(decision: Decision) -> dict:
+    assert isinstance(decision.change, Patch)
+    return decision.change.body
+
+
+def test_the_heartbeat_comes_about_every_minute() -> None:
+    quiet = decide(around())
+    assert quiet.change is None
+    assert quiet.wake is not None
+    assert NOW + PERIOD <= quiet.wake <= NOW + 2.2 * PERIOD
+    assert "kubevirt.io/heartbeat" in body(decide(around(now=quiet.wake)))["metadata"]["annotations"]
+
+
+def test_a_node_without_the_label_is_none_of_kubevirts() -> None:
+    assert decide(around(node=node(schedulable=""))) == Decision()
+
+
+def test_without_its_pod_virt_handler_is_gone() -> None:
+    assert body(decide(around(handlers=(DOWN,))))["metadata"]["labels"] == {"kubevirt.io/schedulable": "false"}
+    assert decide(around(handlers=(DOWN,), node=node(schedulable="false"))) == Decision()
+    assert not around(handlers=(DOWN,)).host().handled
+    assert around(handlers=(DOWN,)).host().on
+
+
+def test_it_is_back_when_pod_and_node_are_ready() -> None:
+    gone = node(schedulable="false")
+    assert body(decide(around(node=gone)))["metadata"]["labels"] == {"kubevirt.io/schedulable": "true"}
+    assert decide(around(node=replace(gone, ready=False))) == Decision()
+
+
+def test_a_stale_heartbeat_is_written_once() -> None:
+    faults = faulty(STALE_HEARTBEAT)
+    annotations = body(decide(around(faults=faults)))["metadata"]["annotations"]
+    assert annotations == {"kubevirt.io/heartbeat": "2027-01-15T07:50:00Z"}
+    assert decide(around(faults=faults, node=node(heartbeat=NOW - 600))) == Decision()
+    assert not around(faults=faults).host().handled
+
+
+def test_power_fails_without_a_word() -> None:
+    faults = faulty(NODE_LOST)
+    assert body(decide(around(faults=faults))) == {"metadata": {"labels": {"testbed/outage": "f"}}}
+    assert decide(around(faults=faults, node=node(outage="f"))) == Decision()
+    assert not around(faults=faults).host().on
+
+
+def test_a_reboot_goes_off_in_order() -> None:
+    faults = faulty(NODE_REBOOT)
+    seen = [
+        body(decide(around(faults=faults, node=state)))
+        for state in (node(), node(schedulable="false"), node(schedulable="false", outage="f"))
+    ]
+    assert seen[0]["metadata"]["labels"] == {"kubevirt.io/schedulable": "false"}
+    assert seen[1]["metadata"]["labels"] == {"testbed/outage": "f"}
+    assert seen[2]["status"]["conditions"][0]["status"] == "False"
+    assert decide(around(faults=faults, node=node(schedulable="false", outage="f", ready=False))) == Decision()
+
+
+def test_when_the_outage_is_over_the_machine_boots_with_a_boot_id_of_its_own() -> None:
+    first, second = (decide(around(node=node(outage=outage))).change for outage in ("f-1", "f-2"))
+    assert isinstance(first, Boot)
+    assert isinstance(second, Boot)
+    assert first.boot_id != second.boot_id
