@@ -1,0 +1,155 @@
+# Copyright: Contributors to the virtops.kubevirt project
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+name: feasible_nodes
+short_description: Tell where a pod could run, and why not elsewhere
+version_added: 0.1.0
+author:
+  - Contributors to the virtops.kubevirt project (@virtops-kubevirt)
+description:
+  - Answers what kube-scheduler 1.36 would answer if the pod were to be placed in the cluster of a snapshot, in its own
+    words and without asking the cluster.
+  - All nodes are looked at. Running pods are not preempted for it.
+  - It runs on the controller, which needs the Python package C(numpy).
+options:
+  _input:
+    description:
+      - What M(virtops.kubevirt.cluster_snapshot) returned, the path of its file, or lists of objects as
+        C(kubectl get -o json) gives their C(items).
+      - Lists that matter are C(nodes), C(pods), C(namespaces), C(pvcs), C(pvs), C(storageclasses), C(csinodes),
+        C(csidrivers), C(csistoragecapacities) and C(volumeattachments). For scores also C(services),
+        C(replicationcontrollers), C(replicasets) and C(statefulsets).
+      - Prefer the path. Ansible is slow with variables of thousands of objects.
+    type: raw
+    required: true
+  pod:
+    description:
+      - The V(v1.Pod) to place, as an API server stores it, with defaults filled in, and
+        C(matchLabelKeys) of pod affinity merged into the selectors.
+      - A pod that runs already is asked about as if it came anew. Remove C(spec.nodeName) first, as with it the pod
+        fits no other node.
+    type: dict
+    required: true
+  scores:
+    description: Whether to add the score of each node that fits.
+    type: bool
+    default: false
+  profile:
+    description:
+      - How scores rank nodes. V(LowNodeUtilization) is what kube-scheduler does by default, V(HighNodeUtilization)
+        fills nodes up, V(NoScoring) ranks none.
+    type: str
+    choices:
+      - LowNodeUtilization
+      - HighNodeUtilization
+      - NoScoring
+    default: LowNodeUtilization
+positional: _input, pod
+seealso:
+  - module: virtops.kubevirt.cluster_snapshot
+notes:
+  - Claims on devices (C(spec.resourceClaims)) are not evaluated. The answer then names them in RV(_value.unevaluated).
+"""
+
+EXAMPLES = r"""
+- name: Read the cluster
+  virtops.kubevirt.cluster_snapshot:
+    path: /tmp/cluster.json
+  register: cluster
+
+- name: Say where the pod could run
+  ansible.builtin.debug:
+    msg: "{{ answer.fit | join(', ') or answer.message }}"
+  vars:
+    answer: "{{ cluster | virtops.kubevirt.feasible_nodes(pod) }}"
+    pod: "{{ lookup('ansible.builtin.file', 'pod.yml') | from_yaml }}"
+
+- name: Say which of the nodes kube-scheduler would take
+  ansible.builtin.debug:
+    msg: "{{ (answer.scores | dict2items | sort(attribute='value') | last).key }}"
+  vars:
+    answer: "{{ cluster | virtops.kubevirt.feasible_nodes(pod, scores=true) }}"
+    pod: "{{ lookup('ansible.builtin.file', 'pod.yml') | from_yaml }}"
+"""
+
+RETURN = r"""
+_value:
+  description: The verdict.
+  type: dict
+  contains:
+    fit:
+      description: Names of the nodes that fit.
+      type: list
+      elements: str
+      returned: always
+    unfit:
+      description: For each other node, kube-scheduler's reasons.
+      type: dict
+      returned: always
+      sample:
+        worker-1:
+          - node(s) were unschedulable
+    message:
+      description: What kube-scheduler would say, without its words on preemption. Empty when a node fits.
+      type: str
+      returned: always
+      sample: "0/3 nodes are available: 1 node(s) were unschedulable, 2 Insufficient memory."
+    gated:
+      description: Scheduling gates that hold the pod back. The rest is answered as if they were gone.
+      type: list
+      elements: str
+      returned: when the pod has scheduling gates
+    unevaluated:
+      description: What the pod asks for and kube-scheduler looks at, but this answer leaves out.
+      type: list
+      elements: str
+      returned: when there is something
+    scores:
+      description: The total score of each node that fits. Nodes with the same score are equally good.
+      type: dict
+      returned: when O(scores) is true
+      sample:
+        worker-2: 312
+        worker-3: 308
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ansible.errors import AnsibleFilterError
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.failure import Failure
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.snapshot_file import load
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.arrays import NumpyMissingError
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.quantity import QuantityError
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.selectors import SelectorError
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot import SnapshotError
+from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.contract import ScoringError
+from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.scores.registry import Profile
+from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.verdict import verdict
+
+_EXPECTED = (Failure, NumpyMissingError, QuantityError, ScoringError, SelectorError, SnapshotError)
+
+
+def feasible_nodes(
+    source: object, pod: object, *, scores: bool = False, profile: str = Profile.LOW_NODE_UTILIZATION.value
+) -> dict[str, Any]:
+    """The verdict on a pod; see RETURN. Raises AnsibleFilterError."""
+    if not isinstance(pod, Mapping) or not isinstance(pod.get("spec"), Mapping) or "metadata" not in pod:
+        raise AnsibleFilterError("A v1.Pod with metadata and spec is expected. Give the whole object.")
+    if profile not in {known.value for known in Profile}:
+        known = ", ".join(known.value for known in Profile)
+        raise AnsibleFilterError(f"There is no profile {profile!r}. Give one of {known}.")
+    try:
+        return verdict(load(source).lists, pod, scores, profile)
+    except _EXPECTED as error:
+        # Ansible prints a cause after the message, and here that would be the same sentence again.
+        raise AnsibleFilterError(str(error)) from None
+
+
+class FilterModule:
+    def filters(self) -> dict[str, Callable[..., dict[str, Any]]]:
+        return {"feasible_nodes": feasible_nodes}
