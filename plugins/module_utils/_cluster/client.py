@@ -80,7 +80,8 @@ def connect(module: AnsibleK8SModule, timeout: float) -> Client:
     thread = threading.Thread(target=attempt, daemon=True)
     thread.start()
     thread.join(timeout)
-    where = _address(module)
+    # Whatever the kubeconfig says, its path included, is a secret to Ansible and would be struck from the message.
+    where = module.params.get("host") or "the server of the kubeconfig"
     result = outcome[0] if outcome else TimeoutError()
     if not isinstance(result, BaseException):
         return Client(result, timeout)
@@ -90,13 +91,6 @@ def connect(module: AnsibleK8SModule, timeout: float) -> Client:
     if isinstance(result, TRANSPORT_ERRORS):
         raise failure(result, _CONNECT, where) from result
     raise result
-
-
-def _address(module: AnsibleK8SModule) -> str:
-    """What to call a server that was never reached: its address where it is given, else the settings it comes from."""
-    kubeconfig = module.params.get("kubeconfig")
-    given = module.params.get("host") or (kubeconfig if isinstance(kubeconfig, str) else None)
-    return given or ("kubeconfig of the task" if kubeconfig else "default kubeconfig")
 
 
 def _first_line(error: BaseException) -> str:

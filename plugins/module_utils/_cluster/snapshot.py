@@ -13,6 +13,7 @@ from typing import Any
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.client import Client
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.failure import Failure
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.listing import read_lists
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.permissions import explain_forbidden
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot import Cluster
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot_format import Document, document
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot_kinds import BY_NAME, KINDS
@@ -22,6 +23,15 @@ _FIND = "find KubeVirt in the cluster"
 
 def take(client: Client, page_size: int) -> Document:
     """Read everything that placement needs. Raises Failure."""
+    try:
+        return _take(client, page_size)
+    except Failure as error:
+        if error.status != 403:
+            raise
+        raise explain_forbidden(client, KINDS, error) from error
+
+
+def _take(client: Client, page_size: int) -> Document:
     taken_at = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
     version = client.get("/version", "read the server's version")["gitVersion"]
     # First and alone: a cluster without KubeVirt is told from one short request, not after its 100,000 pods.

@@ -52,8 +52,9 @@ Explained = tuple[str, str, str]  # reason, message, remedy
 
 
 def failure(error: BaseException, attempted: str, where: str) -> Failure:
-    """What to tell about an error of TRANSPORT_ERRORS."""
+    """What to tell about an error of TRANSPORT_ERRORS. `where`: what to call the server if the error does not say."""
     chain = list(_chain(error))
+    where = next(filter(None, map(_address, chain)), where)
     for known in chain:
         if getattr(known, "status", None) and hasattr(known, "body"):
             return _from_answer(known, attempted, where)
@@ -142,6 +143,12 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
             seen.add(id(current))
             yield current
             waiting += [getattr(current, "reason", None), *current.args, current.__cause__, current.__context__]
+
+
+def _address(error: Any) -> str | None:
+    """The server's address, as far as an error of urllib3 names it."""
+    pool = getattr(error, "pool", None)
+    return f"{pool.scheme}://{pool.host}:{pool.port}" if hasattr(pool, "scheme") else None
 
 
 def _words(error: BaseException) -> str:

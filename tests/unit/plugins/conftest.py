@@ -1,0 +1,49 @@
+# Copyright: Contributors to the virtops.kubevirt project
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from kubernetes.client import Configuration
+
+from testbed.pki import Authority
+from unit.plugins.support.fake_api import FakeApi, serving
+from unit.plugins.support.modules import ModuleRunner
+from unit.plugins.support.objects import kubevirt, named
+
+
+@pytest.fixture
+def run_module(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> ModuleRunner:
+    """A module reaches only what its arguments name: no kubeconfig or cache of this machine."""
+    for name in ("KUBECONFIG", "K8S_AUTH_KUBECONFIG", "K8S_AUTH_HOST", "K8S_AUTH_CONTEXT"):
+        monkeypatch.delenv(name, raising=False)
+    # A kubeconfig once loaded is the process's default; a module's process ends with the module.
+    monkeypatch.setattr(Configuration, "_default", None)
+    # kubernetes.core remembers what a server offers in the folder for temporary files, by its address.
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    return ModuleRunner(capsys)
+
+
+@pytest.fixture(scope="session")
+def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
+    return Authority(tmp_path_factory.mktemp("pki"))
+
+
+@pytest.fixture
+def api(authority: Authority) -> Iterator[FakeApi]:
+    """A cluster with KubeVirt, and nothing else in it."""
+    fake = FakeApi()
+    fake.lists["kubevirts"] = [kubevirt()]
+    fake.lists["namespaces"] = [named("default"), named("kube-system")]
+    with serving(fake, authority.issue("server", "server", hosts=["127.0.0.1"])) as running:
+        yield running
+
+
+@pytest.fixture
+def connection(api: FakeApi, authority: Authority) -> dict[str, str]:
+    """Arguments that reach the cluster."""
+    return {"host": api.url, "api_key": "open-sesame", "ca_cert": str(authority.cert)}

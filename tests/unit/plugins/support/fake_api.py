@@ -1,0 +1,156 @@
+# Copyright: Contributors to the virtops.kubevirt project
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""An API server in this process, on loopback with TLS, that can be made to fail in ways a real one cannot at will.
+
+It serves lists in pages and records the requests. What real API servers do is proved on the testbed; this one is for
+what travels over the wire when things go wrong.
+"""
+
+from __future__ import annotations
+
+import json
+import ssl
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+from urllib.parse import parse_qsl, urlsplit
+
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot_kinds import BY_NAME, KINDS
+
+from testbed.pki import Certificate
+
+Object = dict[str, Any]
+REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+
+
+@dataclass(frozen=True)
+class Request:
+    method: str
+    path: str
+    query: dict[str, str]
+    body: Object = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """`cut`: send only that many bytes of the body, then close the connection."""
+
+    status: int
+    body: Object | bytes
+    cut: int | None = None
+
+
+# What answers a request in place of the server; None leaves it to the server.
+Fault = Callable[[Request], Answer | None]
+
+
+def refusal(status: int, reason: str, message: str) -> Answer:
+    """A Status object as API servers send it."""
+    return Answer(status, {"kind": "Status", "apiVersion": "v1", "code": status, "reason": reason, "message": message})
+
+
+@dataclass
+class FakeApi:
+    """`lists`: objects by the name of their list. `faults`: by path. `forbidden`: names of lists that answer 403."""
+
+    lists: dict[str, list[Object]] = field(default_factory=lambda: {kind.name: [] for kind in KINDS})
+    faults: dict[str, Fault] = field(default_factory=dict)
+    forbidden: set[str] = field(default_factory=set)
+    requests: list[Request] = field(default_factory=list)
+    url: str = ""
+
+    def unserve(self, name: str) -> None:
+        """As on a server that does not know the kind."""
+        del self.lists[name]
+
+    def fail(self, name: str, fault: Fault) -> None:
+        self.faults[BY_NAME[name].path] = fault
+
+    def asked(self, name: str) -> list[Request]:
+        """The requests for a list so far."""
+        return [request for request in self.requests if request.path == BY_NAME[name].path]
+
+    def answer(self, request: Request) -> Answer:
+        self.requests.append(request)
+        fault = self.faults.get(request.path)
+        answer = fault(request) if fault else None
+        return answer or self._discovery(request) or self._review(request) or self._list(request)
+
+    def _discovery(self, request: Request) -> Answer | None:
+        bodies: dict[str, Object] = {
+            "/version": {"gitVersion": "v1.36.3"},
+            "/api": {"kind": "APIVersions", "versions": ["v1"]},
+            "/apis": {"kind": "APIGroupList", "apiVersion": "v1", "groups": []},
+        }
+        return Answer(200, bodies[request.path]) if request.path in bodies else None
+
+    def _review(self, request: Request) -> Answer | None:
+        if request.path != REVIEWS:
+            return None
+        wanted = request.body["spec"]["resourceAttributes"]
+        denied = {(BY_NAME[name].group, BY_NAME[name].resource) for name in self.forbidden}
+        return Answer(201, {"status": {"allowed": (wanted["group"], wanted["resource"]) not in denied}})
+
+    def _list(self, request: Request) -> Answer:
+        kind = next((kind for kind in KINDS if kind.path == request.path and kind.name in self.lists), None)
+        if kind is None:
+            return refusal(404, "NotFound", "the server could not find the requested resource")
+        if kind.name in self.forbidden:
+            return refusal(403, "Forbidden", f'{kind.title} is forbidden: User "jane" cannot list resource')
+        start, limit = int(request.query.get("continue", 0)), int(request.query["limit"])
+        items = self.lists[kind.name]
+        rest = {"continue": str(start + limit)} if start + limit < len(items) else {}
+        return Answer(200, {"metadata": {"resourceVersion": "7", **rest}, "items": items[start : start + limit]})
+
+
+@contextmanager
+def serving(api: FakeApi, certificate: Certificate | None) -> Iterator[FakeApi]:
+    """Serve on a free port of 127.0.0.1 as long as the context lasts; without a certificate in plain text."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(api))
+    server.daemon_threads = True
+    if certificate:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(certificate.cert, certificate.key)
+        server.socket = context.wrap_socket(server.socket, server_side=True)
+    api.url = f"{'https' if certificate else 'http'}://127.0.0.1:{server.server_address[1]}"
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    try:
+        yield api
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+def _handler(api: FakeApi) -> type[BaseHTTPRequestHandler]:
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+        # Head and body go out separately; waiting for acknowledgements between them costs 40 ms an answer.
+        disable_nagle_algorithm = True
+
+        def do_GET(self) -> None:
+            self._reply({})
+
+        def do_POST(self) -> None:
+            self._reply(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+
+        def _reply(self, body: Object) -> None:
+            url = urlsplit(self.path)
+            answer = api.answer(Request(self.command, url.path, dict(parse_qsl(url.query)), body))
+            content = answer.body if isinstance(answer.body, bytes) else json.dumps(answer.body).encode()
+            self.send_response(answer.status)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(content)))
+            self.end_headers()
+            self.wfile.write(content[: answer.cut])
+            self.close_connection = answer.cut is not None
+
+        def log_message(self, format: str, *args: Any) -> None:
+            """Quiet: the requests are recorded."""
+
+    return Handler
