@@ -26,7 +26,7 @@ TAINTS = {
 LARGE = 12
 # Room for two of the largest VMs and what runs on every node.
 SMALLEST_NODE_GIB = 2 * LARGEST + 8
-MEMORY_STEP_GIB = 8
+MEMORY_STEP_GIB = 4
 GIB_PER_CORE = 4
 
 
