@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import os
 import subprocess
+import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from tools import sanity
-from tools.stacks import MAIN, NEXT, REPOSITORY, Stack
+from tools.stacks import BUILD, MAIN, NEXT, REPOSITORY, Stack
 from tools.workspace import Command, Workspace
 
 # The one scenario that the second stack repeats.
@@ -66,16 +67,21 @@ def integration(workspace: Workspace) -> Iterator[Command]:
 
 
 def molecule(workspace: Workspace) -> Iterator[Command]:
-    """A testbed of this process's own: runs go side by side, and the next one cleans up after one that was killed."""
+    """Each run has a testbed and a home of its own, so runs go side by side and a killed one does not spoil the next.
+
+    In a home that is kept, Molecule would take the killed run's testbed for created.
+    """
     which = ("--all",) if workspace.stack is MAIN else ("--scenario-name", REPEATED_SCENARIO)
-    yield workspace.command(
-        "molecule",
-        "test",
-        *which,
-        cwd=workspace.collection,
-        VIRTOPS_MOLECULE_TESTBED=f"molecule-{os.getpid()}",
-        VIRTOPS_MOLECULE_OWNER=str(os.getpid()),
-    )
+    with tempfile.TemporaryDirectory(prefix="molecule-", dir=BUILD) as home:
+        yield workspace.command(
+            "molecule",
+            "test",
+            *which,
+            cwd=workspace.collection,
+            ANSIBLE_HOME=home,
+            VIRTOPS_MOLECULE_TESTBED=f"molecule-{os.getpid()}",
+            VIRTOPS_MOLECULE_OWNER=str(os.getpid()),
+        )
 
 
 PARTS = {
