@@ -80,6 +80,7 @@ class ClusterState:
         self._placed: dict[str, tuple[Placement, int]] = {}
         for placement in placements:
             self._enter(placement)
+        self._make_columns()
 
     def __contains__(self, key: str) -> bool:
         return key in self._placed
@@ -125,6 +126,13 @@ class ClusterState:
             self._leave(change.after)
         if change.before is not None:
             self._enter(change.before)
+
+    def _make_columns(self) -> None:
+        """Make the columns that the next pods are likely to need, as they ask for what those on the nodes ask for."""
+        for key in self.terms.label_keys():
+            self._pods.column(key)
+        for key in self.terms.topology_keys():
+            self.nodes.column(key)
 
     def _enter(self, placement: Placement) -> None:
         node = self.nodes.index[placement.node]

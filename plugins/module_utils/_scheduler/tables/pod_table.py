@@ -58,6 +58,14 @@ class PodTable:
         result: IntArray = np.bincount(self._nodes[found], minlength=nodes)
         return result
 
+    def column(self, key: str) -> LabelColumn:
+        """The label `key` of the pods, by slot."""
+        column = self._columns.get(key)
+        if column is None:
+            values = (None if occupant is None else occupant.labels.get(key) for occupant in self._occupants)
+            column = self._columns[key] = LabelColumn(values)
+        return column
+
     def _matching(self, match: PodMatch) -> BoolArray:
         if match.selector.nothing:
             return np.zeros(len(self._nodes), dtype=np.bool_)
@@ -66,15 +74,8 @@ class PodTable:
             known = [number for name, number in self._namespaces.values.items() if name in match.namespaces]
             result &= np.isin(self._namespaces.ids, known)
         for requirement in match.selector.requirements:
-            result &= self._column(requirement.key).matches(requirement)
+            result &= self.column(requirement.key).matches(requirement)
         return result
-
-    def _column(self, key: str) -> LabelColumn:
-        column = self._columns.get(key)
-        if column is None:
-            values = (None if occupant is None else occupant.labels.get(key) for occupant in self._occupants)
-            column = self._columns[key] = LabelColumn(values)
-        return column
 
     def _grow(self) -> None:
         size = len(self._occupants)

@@ -64,6 +64,14 @@ class TermOwners:
                 self._index.add(owned.term.selector, owners)
             owners.update(node, change)
 
+    def label_keys(self) -> set[str]:
+        """Labels of pods that the terms look at."""
+        return {key.key for owned in self._owners for key in owned.term.selector.requirements}
+
+    def topology_keys(self) -> set[str]:
+        """Labels of nodes that the terms look at."""
+        return {owned.term.topology_key for owned in self._owners}
+
     def concerning(self, occupant: Occupant, namespace_labels: Labels) -> Iterator[Owners]:
         """The terms that match a pod, as long as any pod has them."""
         for owners in self._index.candidates(occupant.labels):
