@@ -79,8 +79,9 @@ def run(args: argparse.Namespace) -> int:
                 print(home.kubeconfig())
         case "load" | "inject":
             require_up(home)
+            act = scenarios.run if args.command == "load" else faults.run
             with Api(home.kubeconfig()) as api:
-                return (scenarios if args.command == "load" else faults).run(args, api)
+                return act(args, api)
     return 0
 
 
