@@ -1,0 +1,104 @@
+# Copyright: Contributors to the virtops.kubevirt project
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Classes, volumes and claims that belong together, or nearly."""
+
+from __future__ import annotations
+
+from differential.cases import vocabulary as words
+from differential.cases.dice import Dice, Json
+from differential.cases.volumes import DRIVER, MODES
+
+CLASSES = ("late", "zoned", "now", "local")
+SIZES = ("1Gi", "2Gi", "2147483649", "5Gi")
+
+
+def classes() -> list[Json]:
+    """`late` waits for its pod, `zoned` is made in two zones only, `now` does not wait, `local` makes no volumes."""
+    zones = [{"matchLabelExpressions": [{"key": words.ZONE, "values": ["e0", "e1"]}]}]
+    wait = {"volumeBindingMode": "WaitForFirstConsumer"}
+    return [
+        {"metadata": {"name": "late"}, "provisioner": DRIVER, **wait},
+        {"metadata": {"name": "zoned"}, "provisioner": DRIVER, "allowedTopologies": zones, **wait},
+        {"metadata": {"name": "now"}, "provisioner": DRIVER},
+        {"metadata": {"name": "local"}, "provisioner": "kubernetes.io/no-provisioner", **wait},
+    ]
+
+
+def storage(dice: Dice, nodes: list[str]) -> tuple[list[Json], list[Json]]:
+    """(claims, volumes) of the case."""
+    volumes = [volume(dice, f"v{number}", nodes) for number in range(dice.number(2, 8))]
+    claims = []
+    for number in range(dice.number(3, 9)):
+        bound = dice.pick(volumes) if dice.chance(0.5) else None
+        claims.append(claim(dice, f"claim{number}", bound))
+    return claims, volumes
+
+
+def volume(dice: Dice, name: str, nodes: list[str]) -> Json:
+    spec: Json = {
+        "capacity": {"storage": dice.pick(SIZES)},
+        "accessModes": dice.some(MODES[1:4], 2, 1) if dice.chance(0.8) else ["ReadWriteOncePod"],
+        "storageClassName": dice.pick(CLASSES),
+        **source(dice, name, nodes),
+    }
+    metadata: Json = {"name": name, "uid": f"pv-{name}", "labels": zone_labels(dice)}
+    if dice.chance(0.3):
+        metadata["labels"]["kind"] = dice.pick(("fast", "slow"))
+    return {"metadata": metadata, "spec": spec, "status": {"phase": dice.pick(("Available", "Available", "Released"))}}
+
+
+def source(dice: Dice, name: str, nodes: list[str]) -> Json:
+    form = dice.number(0, 5)
+    if form == 0 and nodes:
+        return {"local": {"path": "/disk"}, "nodeAffinity": affinity(words.HOST, dice.some(nodes, 2, 1))}
+    if form == 1:
+        return {"gcePersistentDisk": {"pdName": name}}
+    csi: Json = {"csi": {"driver": DRIVER, "volumeHandle": dice.pick((name, "shared-handle"))}}
+    if form in (2, 3):
+        return {**csi, "nodeAffinity": affinity(words.ZONE, dice.some(("e0", "e1", "e2"), 2, 1))}
+    return csi
+
+
+def affinity(key: str, values: list[str]) -> Json:
+    return {"required": {"nodeSelectorTerms": [{"matchExpressions": [{"key": key, "operator": "In", "values": values}]}]}}
+
+
+def zone_labels(dice: Dice) -> dict[str, str]:
+    """Labels of volumes that older clusters put in zones; one volume may be in several."""
+    found = {}
+    if dice.chance(0.3):
+        key = dice.pick((words.ZONE, words.OLD_ZONE, words.REGION))
+        found[key] = dice.pick(("e0", "e1", "e0__e1", "e2__e1", "n0", "n1__n0"))
+    return found
+
+
+def claim(dice: Dice, name: str, bound: Json | None) -> Json:
+    spec: Json = {
+        "accessModes": [dice.pick(MODES)],
+        "resources": {"requests": {"storage": dice.pick(SIZES)}},
+        "storageClassName": dice.pick(("late", "late", "zoned", "now", "local", "unknown")),
+    }
+    metadata: Json = {"name": name, "namespace": dice.pick(words.NAMESPACES), "uid": f"claim-{name}"}
+    phase = "Pending"
+    if bound is not None:
+        phase = bind(dice, metadata, spec, bound)
+    elif dice.chance(0.2):
+        spec["selector"] = {"matchLabels": {"kind": dice.pick(("fast", "slow"))}}
+    elif dice.chance(0.2):
+        metadata["annotations"] = {"volume.kubernetes.io/selected-node": dice.pick(("n0", "n1"))}
+    if dice.chance(0.06):
+        metadata |= {"deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": ["kubernetes.io/pvc-protection"]}
+    return {"metadata": metadata, "spec": spec, "status": {"phase": phase}}
+
+
+def bind(dice: Dice, metadata: Json, spec: Json, volume: Json) -> str:
+    """Tie a claim to a volume; the answer is the claim's phase."""
+    spec["volumeName"] = volume["metadata"]["name"] if dice.chance(0.93) else "vanished"
+    if dice.chance(0.9):
+        metadata["annotations"] = {"pv.kubernetes.io/bind-completed": "yes"}
+    if dice.chance(0.9):
+        reference = {key: metadata[key] for key in ("name", "namespace", "uid")}
+        volume["spec"]["claimRef"] = {"kind": "PersistentVolumeClaim", "apiVersion": "v1", **reference}
+        volume["status"]["phase"] = "Bound"
+    return "Bound" if dice.chance(0.95) else "Lost"
