@@ -51,11 +51,14 @@ def load(source: object) -> Snapshot:
         return _read(Path(source))
     if not isinstance(source, Mapping) or "snapshot_path" not in source:
         return from_plain(source)
-    snapshot = _read(Path(source["snapshot_path"]))
+    path = source["snapshot_path"]
+    if not isinstance(path, (str, os.PathLike)):
+        raise SnapshotError(f"`snapshot_path` of a snapshot's handle is a path, got {path!r}.")
+    snapshot = _read(Path(path))
     found = snapshot.header.sha256 if snapshot.header else None
     if source.get("sha256", found) != found:
         raise SnapshotError(
-            f"{source['snapshot_path']}: the file is not the one that the handle is of (sha256 {found}, expected "
+            f"{path}: the file is not the one that the handle is of (sha256 {found}, expected "
             f"{source['sha256']}): another run has replaced it, or cluster_snapshot ran in check mode. Take the "
             "snapshot again, with a path of its own."
         )

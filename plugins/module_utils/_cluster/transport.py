@@ -147,7 +147,7 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
 
 def _address(error: Any) -> str | None:
     """The server's address, as far as an error of urllib3 names it."""
-    pool = getattr(error, "pool", None)
+    pool: Any = getattr(error, "pool", None)
     return f"{pool.scheme}://{pool.host}:{pool.port}" if hasattr(pool, "scheme") else None
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from difflib import get_close_matches
 from typing import Any
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot_kinds import BY_NAME, KINDS, Kind
@@ -85,7 +86,7 @@ def from_plain(given: object) -> Snapshot:
             raise SnapshotError(f"A snapshot has no list {name!r}. {_advice(name, given)}")
     if header is None and not names:
         raise SnapshotError('The snapshot is empty. Give at least one list of objects, as in {"nodes": [...]}.')
-    return Snapshot({kind.name: _items(kind, given.get(kind.name, ())) for kind in KINDS}, header)
+    return Snapshot({kind.name: _items(kind, given.get(kind.name, [])) for kind in KINDS}, header)
 
 
 def parse_header(given: object) -> Header:
@@ -136,8 +137,8 @@ def _name(item: Object) -> Any:
 def _advice(name: object, given: Mapping[str, Any]) -> str:
     if "items" in given:
         return 'It looks like a single list of the API: put its `items` under their name, as in {"nodes": [...]}.'
-    near = [known for known in BY_NAME if isinstance(name, str) and known.startswith(name[:3])]
-    return f"Do you mean {near[0]!r}?" if len(near) == 1 else f"Its lists are {', '.join(BY_NAME)}."
+    near = get_close_matches(str(name), BY_NAME, n=1)
+    return f"Do you mean {near[0]!r}?" if near else f"Its lists are {', '.join(BY_NAME)}."
 
 
 def _described(value: object) -> str:

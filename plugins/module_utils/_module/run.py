@@ -6,13 +6,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, TypeAlias
 
 from ansible_collections.kubernetes.core.plugins.module_utils.k8s.core import AnsibleK8SModule
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.failure import Failure
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot import SnapshotError
 
-Module = AnsibleK8SModule
+Module: TypeAlias = AnsibleK8SModule
 Work = Callable[[Module], Mapping[str, Any]]
 
 

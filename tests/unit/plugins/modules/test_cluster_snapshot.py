@@ -33,7 +33,7 @@ def file(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def take(run_module: ModuleRunner, connection: dict[str, str], file: Path) -> Take:
+def take(run_module: ModuleRunner, connection: dict[str, Any], file: Path) -> Take:
     file.parent.mkdir()
     return partial(run_module, main, **connection, path=str(file))
 

@@ -1,0 +1,87 @@
+# Copyright: Contributors to the virtops.kubevirt project
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What is kept of each kind (the table projections.yaml), and the laws of every projection."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot_kinds import BY_NAME
+
+Case = dict[str, Any]
+
+CASES: list[Case] = yaml.safe_load(Path(__file__).with_name("projections.yaml").read_text())
+
+
+def merged(kept: Any, dropped: Any) -> Any:
+    """The raw object: maps merged, lists item by item."""
+    if isinstance(kept, dict) and isinstance(dropped, dict):
+        return {key: merged(kept.get(key), dropped.get(key)) for key in kept | dropped}
+    if isinstance(kept, list) and isinstance(dropped, list):
+        return [merged(*pair) for pair in zip(kept, dropped + [None] * (len(kept) - len(dropped)), strict=True)]
+    return dropped if kept is None else kept
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case["list"])
+def test_what_is_kept(case: Case) -> None:
+    raw = merged(case["kept"], case["dropped"])
+    assert raw != case["kept"]
+    assert BY_NAME[case["list"]].project(raw) == case["kept"]
+
+
+def test_every_kind_is_in_the_table() -> None:
+    assert sorted(case["list"] for case in CASES) == sorted(BY_NAME)
+
+
+@st.composite
+def damaged(draw: st.DrawFn, value: Any) -> Any:
+    """The value with any of its parts missing or null, and parts nobody knows added."""
+    if isinstance(value, dict):
+        fates = {key: draw(st.sampled_from(["keep", "keep", "keep", "drop", "null"])) for key in value}
+        kept = {
+            key: None if fate == "null" else draw(damaged(value[key])) for key, fate in fates.items() if fate != "drop"
+        }
+        return {**kept, **draw(st.dictionaries(st.just("x-unknown"), st.just("secret"), max_size=1))}
+    if isinstance(value, list):
+        return [draw(damaged(item)) for item in value if draw(st.booleans())]
+    return value
+
+
+raw_objects = st.sampled_from(CASES).flatmap(
+    lambda case: st.tuples(st.just(case["list"]), damaged(merged(case["kept"], case["dropped"])))
+)
+
+
+def is_part_of(part: Any, whole: Any) -> bool:
+    """Whether everything in `part` stands at the same place in `whole`, with lists at full length."""
+    if isinstance(part, dict):
+        return isinstance(whole, dict) and all(key in whole and is_part_of(part[key], whole[key]) for key in part)
+    if isinstance(part, list):
+        return isinstance(whole, list) and len(part) == len(whole) and all(map(is_part_of, part, whole))
+    return bool(part == whole)
+
+
+@given(raw_objects)
+def test_projecting_twice_is_projecting_once(raw: tuple[str, Any]) -> None:
+    project = BY_NAME[raw[0]].project
+    assert project(project(raw[1])) == project(raw[1])
+
+
+@given(raw_objects)
+def test_a_projection_is_a_part_of_the_object(raw: tuple[str, Any]) -> None:
+    assert is_part_of(BY_NAME[raw[0]].project(raw[1]), raw[1])
+
+
+@given(st.sampled_from(CASES))
+def test_the_object_itself_is_left_alone(case: Case) -> None:
+    raw = merged(case["kept"], case["dropped"])
+    before = yaml.safe_dump(raw)
+    BY_NAME[case["list"]].project(raw)
+    assert yaml.safe_dump(raw) == before
