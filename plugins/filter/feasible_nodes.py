@@ -111,10 +111,14 @@ _value:
     scores:
       description: The total score of each node that fits. Nodes with the same score are equally good.
       type: dict
-      returned: when O(scores) is true
+      returned: when O(scores) is true and there is no RV(_value.error)
       sample:
         worker-2: 312
         worker-3: 308
+    error:
+      description: What kube-scheduler itself stumbles over. It then places the pod nowhere, whichever nodes fit.
+      type: str
+      returned: when the pod cannot be judged or scored
 """
 
 from collections.abc import Callable, Mapping
@@ -127,11 +131,10 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._model.arrays imp
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.quantity import QuantityError
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.selectors import SelectorError
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot import SnapshotError
-from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.contract import ScoringError
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.scores.registry import Profile
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.verdict import verdict
 
-_EXPECTED = (Failure, NumpyMissingError, QuantityError, ScoringError, SelectorError, SnapshotError)
+_EXPECTED = (Failure, NumpyMissingError, QuantityError, SelectorError, SnapshotError)
 
 
 def feasible_nodes(

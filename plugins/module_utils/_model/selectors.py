@@ -118,12 +118,15 @@ def exact_requirements(labels: Labels) -> tuple[Requirement, ...]:
 
 
 def node_selector_term(term: Mapping[str, Any]) -> NodeSelectorTerm:
-    """Parse a NodeSelectorTerm; an operand that cannot be parsed marks it invalid."""
+    """Parse a NodeSelectorTerm; an operand that cannot be parsed marks it invalid, and its fields are kept."""
+    raw_fields = term.get("matchFields") or ()
+    fields = tuple(Requirement(raw["key"], raw["operator"], tuple(raw.get("values") or ())) for raw in raw_fields)
     try:
         labels = tuple(_node_requirement(raw) for raw in term.get("matchExpressions") or ())
-        fields = tuple(_field_requirement(raw) for raw in term.get("matchFields") or ())
+        for raw in raw_fields:
+            _check_field(raw)
     except SelectorError:
-        return NodeSelectorTerm(invalid=True)
+        return NodeSelectorTerm(fields=fields, invalid=True)
     return NodeSelectorTerm(labels, fields)
 
 
@@ -162,11 +165,10 @@ def _node_requirement(raw: Mapping[str, Any]) -> Requirement:
     return requirement
 
 
-def _field_requirement(raw: Mapping[str, Any]) -> Requirement:
+def _check_field(raw: Mapping[str, Any]) -> None:
     requirement = _requirement(raw, _WITH_VALUES)
     if len(requirement.values) != 1:
         raise SelectorError(f"the operator {requirement.operator} on {requirement.key!r} needs one value")
-    return requirement
 
 
 def _check_labels(requirement: Requirement) -> None:

@@ -13,6 +13,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model import quantity
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.csi_migration import (
+    CsiVolume,
+    Migration,
+    Topology,
+    migration,
+)
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.selectors import (
     Labels,
     LabelSelector,
@@ -21,14 +27,12 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._model.selectors 
     label_selector,
     node_selector_term,
 )
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.volumes import CsiVolume, migrated
 
 _BETA_CLASS = "volume.beta.kubernetes.io/storage-class"
 _BIND_COMPLETED = "pv.kubernetes.io/bind-completed"
 _SELECTED_NODE = "volume.kubernetes.io/selected-node"
 
-# Node selector terms, any of which must hold; None: no condition at all.
-Topology = tuple[NodeSelectorTerm, ...] | None
+_MIGRATED_PLUGINS = "storage.alpha.kubernetes.io/migrated-plugins"
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +79,7 @@ class PersistentVolume:
     attributes_class: str
     topology: Topology
     csi: CsiVolume | None
-    migrated: CsiVolume | None
+    migration: Migration | None
 
     def is_reserved_for(self, claim: Claim) -> bool:
         if self.claim is None or self.claim[:2] != (claim.namespace, claim.name):
@@ -136,6 +140,7 @@ def persistent_volume(raw: Mapping[str, Any]) -> PersistentVolume:
     metadata, spec, status = raw["metadata"], raw.get("spec") or {}, raw.get("status") or {}
     reserved, csi = spec.get("claimRef"), spec.get("csi")
     required = (spec.get("nodeAffinity") or {}).get("required")
+    topology = None if required is None else tuple(_terms(required.get("nodeSelectorTerms")))
     annotations = metadata.get("annotations") or {}
     return PersistentVolume(
         name=metadata["name"],
@@ -148,9 +153,9 @@ def persistent_volume(raw: Mapping[str, Any]) -> PersistentVolume:
         access_modes=frozenset(spec.get("accessModes") or ()),
         volume_mode=spec.get("volumeMode") or "Filesystem",
         attributes_class=spec.get("volumeAttributesClassName") or "",
-        topology=None if required is None else tuple(_terms(required.get("nodeSelectorTerms"))),
+        topology=topology,
         csi=CsiVolume(csi["driver"], csi["volumeHandle"]) if csi else None,
-        migrated=migrated(spec, _zone(metadata.get("labels") or {})),
+        migration=migration(spec, metadata.get("labels") or {}, topology),
     )
 
 
@@ -188,10 +193,11 @@ def volume_limits(raw: Mapping[str, Any]) -> dict[str, int]:
     }
 
 
+def migrated_plugins(raw: Mapping[str, Any]) -> frozenset[str]:
+    """The built-in volume types for which the node of a CSINode already asks the CSI driver."""
+    listed = (raw["metadata"].get("annotations") or {}).get(_MIGRATED_PLUGINS) or ""
+    return frozenset(listed.split(","))
+
+
 def _terms(terms: list[Mapping[str, Any]] | None) -> list[NodeSelectorTerm]:
     return [node_selector_term(term) for term in terms or ()]
-
-
-def _zone(labels: Labels) -> str:
-    zone = labels.get("failure-domain.beta.kubernetes.io/zone") or labels.get("topology.kubernetes.io/zone")
-    return zone or "UNSPECIFIED"

@@ -3,18 +3,17 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The volumes of pods, as far as they decide where a pod can run.
 
-Follows pkg/scheduler/framework/plugins/volumerestrictions (disks that pods cannot share) and the translators of
-k8s.io/csi-translation-lib (which CSI driver serves a volume of a built-in type).
+Follows pkg/scheduler/framework/plugins/volumerestrictions (disks that pods cannot share) and
+k8s.io/component-helpers/storage/ephemeral.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-_AWS_VOLUME = re.compile(r"vol-[^/]*")
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.csi_migration import CsiVolume, inline_volume
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,30 +42,15 @@ class Disk:
 
 
 @dataclass(frozen=True, slots=True)
-class CsiVolume:
-    driver: str
-    handle: str
-
-
-@dataclass(frozen=True, slots=True)
 class PodVolumes:
+    """`inline`: volumes of built-in types, by the names that their CSI drivers have for them."""
+
     claims: tuple[ClaimRef, ...] = ()
     disks: tuple[Disk, ...] = ()
     inline: tuple[CsiVolume, ...] = ()
 
 
 NONE = PodVolumes()
-
-# Volume types that CSI drivers have taken over. Provisioner of storage classes, and the driver that acts for it.
-MIGRATED_PROVISIONERS: Mapping[str, str] = {
-    "kubernetes.io/aws-ebs": "ebs.csi.aws.com",
-    "kubernetes.io/azure-disk": "disk.csi.azure.com",
-    "kubernetes.io/cinder": "cinder.csi.openstack.org",
-    "kubernetes.io/gce-pd": "pd.csi.storage.gke.io",
-    "kubernetes.io/portworx-volume": "pxd.portworx.com",
-}
-# These have a translator too, but their limits are not counted.
-UNCOUNTED_PROVISIONERS = frozenset({"kubernetes.io/azure-file", "kubernetes.io/vsphere-volume"})
 
 
 def pod_volumes(pod: Mapping[str, Any]) -> PodVolumes:
@@ -77,24 +61,8 @@ def pod_volumes(pod: Mapping[str, Any]) -> PodVolumes:
     return PodVolumes(
         claims=tuple(_claims(pod, volumes)),
         disks=tuple(disk for volume in volumes for disk in _disks(volume)),
-        inline=tuple(csi for volume in volumes if (csi := migrated(volume))),
+        inline=tuple(csi for volume in volumes if (csi := inline_volume(volume))),
     )
-
-
-def migrated(source: Mapping[str, Any], zone: str = "UNSPECIFIED") -> CsiVolume | None:
-    """What a volume source of a built-in type is called by the CSI driver that has taken it over."""
-    if disk := source.get("awsElasticBlockStore"):
-        handle = disk["volumeID"]
-        return CsiVolume("ebs.csi.aws.com", _aws_handle(handle) if handle.startswith("aws://") else handle)
-    if disk := source.get("gcePersistentDisk"):
-        return CsiVolume("pd.csi.storage.gke.io", f"projects/UNSPECIFIED/zones/{zone}/disks/{disk['pdName']}")
-    if disk := source.get("azureDisk"):
-        return CsiVolume("disk.csi.azure.com", disk["diskURI"])
-    if disk := source.get("cinder"):
-        return CsiVolume("cinder.csi.openstack.org", disk["volumeID"])
-    if disk := source.get("portworxVolume"):
-        return CsiVolume("pxd.portworx.com", disk["volumeID"])
-    return None
 
 
 def _claims(pod: Mapping[str, Any], volumes: list[Mapping[str, Any]]) -> Iterator[ClaimRef]:
@@ -115,9 +83,3 @@ def _disks(volume: Mapping[str, Any]) -> Iterator[Disk]:
     if disk := volume.get("rbd"):
         identity = ("rbd", disk.get("pool") or "", disk["image"])
         yield Disk(identity, bool(disk.get("readOnly")), frozenset(disk.get("monitors") or ()))
-
-
-def _aws_handle(volume_id: str) -> str:
-    """The bare id in aws://<zone>/<id>."""
-    found = _AWS_VOLUME.search(volume_id)
-    return found[0] if found else volume_id

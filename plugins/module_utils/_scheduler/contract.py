@@ -72,5 +72,5 @@ class ScorePlugin(Protocol):
         """Scores of 0 to `MAX_SCORE` for the feasible nodes of these numbers; None: nothing to prefer."""
 
 
-class ScoringError(Exception):
-    """A pod cannot be scored, so kube-scheduler does not place it although nodes would fit."""
+class PluginError(Exception):
+    """A plugin stumbles over the pod, so kube-scheduler does not place it, whichever nodes would fit."""

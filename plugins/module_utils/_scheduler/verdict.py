@@ -5,11 +5,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.pod import Pod, pod
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.build import Lists, cluster_state
+from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.contract import PluginError
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.filters.registry import FILTERS
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.framework import evaluate
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.scores.ranking import total_scores
@@ -27,7 +28,8 @@ def verdict(
 
     `message` is empty when a node fits. `gated` names scheduling gates, if there are any; the rest is answered as if
     they were gone. `unevaluated` names what kube-scheduler looks at and this does not, if the pod uses it.
-    `scores`: add the total score of each node that fits. Raises `ScoringError`, `SelectorError`, `QuantityError`.
+    `scores`: add the total score of each node that fits. `error`: what kube-scheduler itself stumbles over; it then
+    places the pod nowhere. Raises `SelectorError`, `QuantityError`.
     """
     return explain(pod(raw_pod), cluster_state(lists), scores=scores, profile=Profile(profile))
 
@@ -36,24 +38,18 @@ def explain(
     pod: Pod, state: ClusterState, *, scores: bool = False, profile: Profile = Profile.LOW_NODE_UTILIZATION
 ) -> dict[str, Any]:
     """The same for a parsed pod, in a state that is kept."""
-    found = evaluate(pod, state, FILTERS)
-    fit = [state.nodes.names[node] for node in found.feasible]
-    answer: dict[str, Any] = {"fit": fit, "unfit": found.reasons(), "message": found.message}
+    answer: dict[str, Any] = {"fit": [], "unfit": {}, "message": ""}
     if pod.gates:
         answer["gated"] = list(pod.gates)
-    if unevaluated := list(_unevaluated(pod, state)):
+    if unevaluated := [f"ResourceClaim {name} of the pod (plugin DynamicResources)" for name in pod.claims]:
         answer["unevaluated"] = unevaluated
-    if scores:
-        totals = total_scores(pod, state, found.feasible, SCORERS[profile])
-        answer["scores"] = {name: int(total) for name, total in zip(fit, totals, strict=True)}
+    try:
+        found = evaluate(pod, state, FILTERS)
+        fit = [state.nodes.names[node] for node in found.feasible]
+        answer |= {"fit": fit, "unfit": found.reasons(), "message": found.message}
+        if scores:
+            totals = total_scores(pod, state, found.feasible, SCORERS[profile])
+            answer["scores"] = {name: int(total) for name, total in zip(fit, totals, strict=True)}
+    except PluginError as error:
+        answer["error"] = str(error)
     return answer
-
-
-def _unevaluated(pod: Pod, state: ClusterState) -> Iterator[str]:
-    for name in pod.claims:
-        yield f"ResourceClaim {name} of the pod (plugin DynamicResources)"
-    for reference in pod.occupant.volumes.claims:
-        claim = state.storage.claims.get((pod.occupant.namespace, reference.name))
-        volume = state.storage.volumes.get(claim.volume_name) if claim else None
-        if volume is not None and volume.migrated is not None and volume.topology is not None:
-            yield f"how its CSI driver names the zones of the built-in volume {volume.name} (plugin VolumeBinding)"

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections import defaultdict
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.arrays import BoolArray, np
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.csi_migration import CsiVolume
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.pod import Pod
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.volumes import CsiVolume
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.contract import Failure, Prepared
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.state import ClusterState
 

@@ -11,10 +11,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.arrays import BoolArray, np
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.csi_migration import Topology
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.occupant import Occupant
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.pod import Pod
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.storage import Claim
-from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.contract import Failure, Prepared, Rejection
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.storage import Claim, PersistentVolume
+from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.contract import (
+    Failure,
+    PluginError,
+    Prepared,
+    Rejection,
+)
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.filters.volume_matching import (
     Candidates,
     candidates_for,
@@ -86,11 +92,26 @@ def _check_bound(claims: Sequence[Claim], state: ClusterState) -> list[Failure]:
         if volume is None:
             failures.append(Failure(left, VOLUME_MISSING))
             break
-        if volume.topology is not None:
-            reached = nodes.admitted_by_terms(volume.topology, by_name=False)
-            failures.append(Failure(left & ~reached, NODE_CONFLICT))
-            left = left & reached
+        reached = _reached(volume, left, state)
+        failures.append(Failure(left & ~reached, NODE_CONFLICT))
+        left = left & reached
     return failures
+
+
+def _reached(volume: PersistentVolume, asked: BoolArray, state: ClusterState) -> BoolArray:
+    """Nodes from which a volume is reached. For one of a built-in type, nodes may go by its CSI driver's words."""
+    here = _admitted(volume.topology, state)
+    if volume.migration is None:
+        return here
+    migrated = state.nodes.named(state.storage.nodes_migrated_to(volume.migration.plugin))
+    if volume.migration.error and (asked & migrated).any():
+        raise PluginError(f"could not translate the volume {volume.name}: {volume.migration.error}")
+    result: BoolArray = np.where(migrated, _admitted(volume.migration.topology, state), here)
+    return result
+
+
+def _admitted(topology: Topology, state: ClusterState) -> BoolArray:
+    return state.nodes.all() if topology is None else state.nodes.admitted_by_terms(topology, by_name=False)
 
 
 def _check_waiting(claims: Sequence[Claim], state: ClusterState) -> list[Failure]:

@@ -21,9 +21,8 @@ class ImageLocality:
         """Bytes that need no pulling; an image counts in proportion to how many nodes have it, so as not to herd."""
         total = np.zeros(len(state.nodes), dtype=np.int64)
         for image in pod.images:
-            holders, sizes = state.nodes.image(_normal_name(image))
-            spread = len(holders) / len(state.nodes)
-            total[holders] += (sizes * spread).astype(np.int64)
+            holders, size = state.nodes.image(_normal_name(image))
+            total[holders] += int(size * (len(holders) / len(state.nodes)))
         most = _MOST * pod.containers
         result: IntArray = MAX_SCORE * (np.clip(total[nodes], _LEAST, most) - _LEAST) // (most - _LEAST)
         return result

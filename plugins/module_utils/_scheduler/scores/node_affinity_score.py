@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.arrays import IntArray, np
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.pod import Pod
-from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.contract import ScoringError
+from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.contract import PluginError
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.scores.normalize import normalize
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.state import ClusterState
 
@@ -16,12 +16,12 @@ class NodeAffinityScore:
     name = "NodeAffinity"
 
     def score(self, pod: Pod, state: ClusterState, nodes: IntArray) -> IntArray | None:
-        """Raises `ScoringError` for a preferred term with an operand that cannot be parsed."""
+        """Raises `PluginError` for a preferred term with an operand that cannot be parsed."""
         preferred = [(weight, term) for weight, term in pod.node_affinity.preferred if weight and not term.empty]
         if not pod.node_affinity.preferred:
             return None
         if any(term.invalid for _, term in preferred):
-            raise ScoringError("A preferred node affinity term has an operand that kube-scheduler cannot parse.")
+            raise PluginError("A preferred node affinity term has an operand that kube-scheduler cannot parse.")
         total = np.zeros(len(nodes), dtype=np.int64)
         for weight, term in preferred:
             total += weight * state.nodes.meeting(term)[nodes]

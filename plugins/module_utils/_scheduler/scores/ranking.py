@@ -14,7 +14,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.state 
 def total_scores(pod: Pod, state: ClusterState, nodes: IntArray, scorers: Scorers) -> IntArray:
     """The weighted sum of all scores for the feasible nodes of these numbers; 1 for each without any scorer.
 
-    Raises `ScoringError`.
+    Raises `PluginError`.
     """
     if not scorers or not len(nodes):
         return np.ones(len(nodes), dtype=np.int64)

@@ -9,8 +9,8 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.arrays import IntArray, np
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.csi_migration import CsiVolume
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.occupant import Occupant
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.volumes import CsiVolume
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.tables.node_table import NodeTable
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.tables.storage_table import StorageTable
 

@@ -40,7 +40,7 @@ class NodeTable:
         self.unschedulable: BoolArray = np.fromiter((node.unschedulable for node in self.nodes), dtype=np.bool_)
         self._columns: dict[str, LabelColumn] = {}
         self._allocatable: dict[str, IntArray] = {}
-        self._images: dict[str, tuple[IntArray, IntArray]] = {}
+        self._images: dict[str, tuple[IntArray, int]] = {}
         self._answers: Memo[BoolArray] = Memo(_REMEMBERED)
         self._taints, self._taint_ids = self._number_taints()
 
@@ -82,13 +82,13 @@ class NodeTable:
             amounts = self._allocatable[resource] = np.fromiter(values, dtype=np.int64)
         return amounts
 
-    def image(self, name: str) -> tuple[IntArray, IntArray]:
-        """The nodes that have an image, and its size in bytes on each."""
+    def image(self, name: str) -> tuple[IntArray, int]:
+        """The nodes that have an image, and its size in bytes: what the first of them says, as upstream takes it."""
         found = self._images.get(name)
         if found is None:
-            sizes = {number: node.images[name] for number, node in enumerate(self.nodes) if name in node.images}
-            holders, bytes_there = np.array(list(sizes), dtype=np.int64), np.array(list(sizes.values()), dtype=np.int64)
-            found = self._images[name] = holders, bytes_there
+            holders = [number for number, node in enumerate(self.nodes) if name in node.images]
+            size = self.nodes[holders[0]].images[name] if holders else 0
+            found = self._images[name] = np.array(holders, dtype=np.int64), size
         return found
 
     def matching(self, requirements: Sequence[Requirement]) -> BoolArray:

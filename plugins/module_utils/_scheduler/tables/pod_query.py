@@ -42,9 +42,10 @@ class PodQuery:
 def match_of(term: AffinityTerm, namespaces: Mapping[str, Labels]) -> PodMatch:
     """The pods that a term of a pod to be placed means, its namespace selector resolved to names.
 
-    A selector of all namespaces includes those that are not in the list.
+    Upstream then matches the selector once more, with no labels at hand (mergeAffinityTermNamespacesIfNotEmpty changes
+    a copy of the term). So one that accepts a namespace without labels, as `NotIn` does, means all namespaces.
     """
-    if term.namespace_selector.everything:
+    if term.namespace_selector.matches({}):
         return PodMatch(term.selector, None)
     chosen = {name for name, labels in namespaces.items() if term.namespace_selector.matches(labels)}
     return PodMatch(term.selector, term.namespaces | chosen)

@@ -11,16 +11,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model import storage
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.csi_migration import (
+    DRIVERS,
+    UNCOUNTED,
+    CsiVolume,
+    Plugin,
+)
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.storage import (
     Claim,
     PersistentVolume,
     StorageCapacity,
     StorageClass,
-)
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.volumes import (
-    MIGRATED_PROVISIONERS,
-    UNCOUNTED_PROVISIONERS,
-    CsiVolume,
 )
 
 Items = Sequence[Mapping[str, Any]]
@@ -38,6 +39,7 @@ class Attachment:
 class StorageTable:
     """`by_class`: volumes by storage class. `limits`: most volumes by node and driver.
 
+    `migrated`: nodes, by the built-in type of volumes for which they already ask the CSI driver.
     `tracking`: drivers that publish how much space they have.
     """
 
@@ -47,11 +49,15 @@ class StorageTable:
     classes: Mapping[str, StorageClass]
     capacities: tuple[StorageCapacity, ...]
     limits: Mapping[str, Mapping[str, int]]
+    migrated: Mapping[str, frozenset[str]]
     tracking: frozenset[str]
     attachments: tuple[Attachment, ...]
 
     def of_class(self, name: str) -> Sequence[PersistentVolume]:
         return self.by_class.get(name, ())
+
+    def nodes_migrated_to(self, plugin: Plugin) -> frozenset[str]:
+        return self.migrated.get(plugin.name, frozenset())
 
     def csi_volume(self, claim: Claim) -> CsiVolume | None:
         """The driver that serves a claim, and its name for the volume; None if no CSI driver does.
@@ -60,11 +66,11 @@ class StorageTable:
         """
         volume = self.volumes.get(claim.volume_name) if claim.volume_name else None
         if volume is not None:
-            return volume.csi or volume.migrated
+            return volume.csi or (volume.migration.csi if volume.migration else None)
         storage_class = self.classes.get(claim.storage_class)
-        if storage_class is None or storage_class.provisioner in ("", *UNCOUNTED_PROVISIONERS):
+        if storage_class is None or storage_class.provisioner in ("", *UNCOUNTED):
             return None
-        driver = MIGRATED_PROVISIONERS.get(storage_class.provisioner, storage_class.provisioner)
+        driver = DRIVERS.get(storage_class.provisioner, storage_class.provisioner)
         return CsiVolume(driver, f"unbound {claim.namespace}/{claim.name}")
 
 
@@ -74,6 +80,7 @@ def storage_table(lists: Mapping[str, Items]) -> StorageTable:
     volumes = {raw["metadata"]["name"]: storage.persistent_volume(raw) for raw in lists.get("pvs") or ()}
     classes = [storage.storage_class(raw) for raw in lists.get("storageclasses") or ()]
     drivers = lists.get("csidrivers") or ()
+    csi_nodes = lists.get("csinodes") or ()
     by_class: defaultdict[str, list[PersistentVolume]] = defaultdict(list)
     for volume in volumes.values():
         by_class[volume.storage_class].append(volume)
@@ -83,7 +90,11 @@ def storage_table(lists: Mapping[str, Items]) -> StorageTable:
         by_class=by_class,
         classes={entry.name: entry for entry in classes},
         capacities=tuple(storage.storage_capacity(raw) for raw in lists.get("csistoragecapacities") or ()),
-        limits={raw["metadata"]["name"]: storage.volume_limits(raw) for raw in lists.get("csinodes") or ()},
+        limits={raw["metadata"]["name"]: storage.volume_limits(raw) for raw in csi_nodes},
+        migrated={
+            plugin: frozenset(raw["metadata"]["name"] for raw in csi_nodes if plugin in storage.migrated_plugins(raw))
+            for plugin in DRIVERS
+        },
         tracking=frozenset(
             raw["metadata"]["name"] for raw in drivers if (raw.get("spec") or {}).get("storageCapacity")
         ),

@@ -11,7 +11,7 @@ import pytest
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.pod import pod as parse
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.build import cluster_state
-from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.contract import ScorePlugin, ScoringError
+from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.contract import PluginError, ScorePlugin
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.filters.registry import FILTERS
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.framework import evaluate
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.scores.balanced_allocation import (
@@ -77,9 +77,13 @@ def test_preferred_node_affinity() -> None:
 
 def test_a_preferred_term_that_cannot_be_parsed_fails_the_pod() -> None:
     bad = {"matchExpressions": [expression("rank", "Gt", "x")]}
-    with pytest.raises(ScoringError, match="cannot parse"):
+    with pytest.raises(PluginError, match="cannot parse"):
         points(NodeAffinityScore(), preferring((1, bad)), nodes=[node("a")])
     assert points(NodeAffinityScore(), preferring((0, bad)), nodes=[node("a")]) == [0]
+    answer = verdict({"nodes": [node("a")]}, preferring((1, bad)), scores=True)
+    assert answer["fit"] == ["a"]
+    assert "cannot parse" in answer["error"]
+    assert "scores" not in answer
 
 
 def test_emptier_or_fuller_nodes() -> None:
@@ -109,6 +113,16 @@ def test_images_that_are_there() -> None:
     assert points(
         ImageLocality(), pod(volumes=[{"name": "v", "image": {"reference": "example.org/app"}}]), nodes=nodes
     ) == [48, 0]
+
+
+def test_the_size_of_an_image_is_what_the_first_node_says() -> None:
+    sizes = (1000 * 2**20, 1)
+    nodes = [
+        node(name, status={"images": [{"names": ["app:1"], "sizeBytes": size}]})
+        for name, size in zip("ab", sizes, strict=True)
+    ]
+    asked = pod(containers=[{"name": "c", "image": "app:1"}])
+    assert points(ImageLocality(), asked, nodes=nodes) == [100, 100]
 
 
 def wishing(weight: int, side: str = "podAffinity") -> Json:
