@@ -133,10 +133,6 @@ def _evaluate_with(
     promised: Sequence[Pod], node: str, pod: Pod, state: ClusterState, plugins: Sequence[FilterPlugin]
 ) -> list[Failure]:
     """The failures if the promised pods were on the node. Plugins that had nothing to say are not asked again."""
-    changes = [state.add(other.occupant, node) for other in promised if other.occupant.key not in state]
-    try:
+    with state.keeping_promises(promised, node):
         prepared = [(plugin, plugin.prepare(pod, state)) for plugin in plugins]
         return _run([(plugin, found) for plugin, found in prepared if isinstance(found, Prepared)], state)
-    finally:
-        for change in reversed(changes):
-            state.undo(change)

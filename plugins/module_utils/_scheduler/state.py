@@ -10,7 +10,8 @@ unless a rule asks for a kind of pods for the first time.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.node import Node
@@ -52,7 +53,10 @@ class StateError(Exception):
 
 
 class ClusterState:
-    """`namespaces`: labels by name. `nominated`: pods that preemption has promised a node, by that node."""
+    """`namespaces`: labels by name. `nominated`: pods that preemption has promised a node, by that node.
+
+    `promised`: those of them that are on their node for the moment; see `keeping_promises`.
+    """
 
     def __init__(
         self,
@@ -69,6 +73,7 @@ class ClusterState:
         self.storage = storage
         self.owner_selectors = owner_selectors
         self.nominated = nominated or {}
+        self.promised: tuple[Placement, ...] = ()
         self.resources = ResourceUsage(len(self.nodes))
         self.ports = PortUsage()
         self.volumes = VolumeUsage()
@@ -126,6 +131,18 @@ class ClusterState:
             self._leave(change.after)
         if change.before is not None:
             self._enter(change.before)
+
+    @contextmanager
+    def keeping_promises(self, pods: Iterable[Pod], node: str) -> Iterator[None]:
+        """As if the pods that the node is promised to were on it, within a `with` statement."""
+        changes = [self.add(pod.occupant, node) for pod in pods if pod.occupant.key not in self]
+        self.promised = tuple(change.after for change in changes if change.after is not None)
+        try:
+            yield
+        finally:
+            self.promised = ()
+            for change in reversed(changes):
+                self.undo(change)
 
     def _make_columns(self) -> None:
         """Make the columns that the next pods are likely to need, as they ask for what those on the nodes ask for."""

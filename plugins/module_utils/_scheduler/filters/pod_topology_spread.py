@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.arrays import BoolArray, IntArray
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.arrays import BoolArray, IntArray, np
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.occupant import Occupant
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.pod import Pod
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.spreading import SpreadConstraint
@@ -49,7 +49,8 @@ def _skewed_domains(pod: Pod, constraint: SpreadConstraint, labelled: BoolArray,
     """Domains that would be too far above the emptiest one with the pod in them."""
     domains = domains_of(state.nodes, constraint.topology_key)
     counted = labelled & admitted_by_policies(pod, constraint, state)
-    sums = domains.add_up(count_matching(pod.occupant, constraint, state), counted)
+    counts = count_matching(pod.occupant, constraint, state) + _count_promised(pod.occupant, constraint, state)
+    sums = domains.add_up(counts, counted)
     present = domains.present(counted)
     enough = int(present.sum()) >= constraint.min_domains
     least = int(sums[present].min()) if enough else 0
@@ -81,6 +82,17 @@ def count_matching(occupant: Occupant, constraint: SpreadConstraint, state: Clus
     A selector of everything counts nothing, although it matches the pod itself.
     """
     if constraint.selector.everything:
-        return state.nodes.none().astype("int64")
+        return np.zeros(len(state.nodes), dtype=np.int64)
     match = PodMatch(constraint.selector, frozenset({occupant.namespace}))
     return state.counts.of(PodQuery((match,), staying=True))
+
+
+def _count_promised(occupant: Occupant, constraint: SpreadConstraint, state: ClusterState) -> IntArray:
+    """Promised pods that `count_matching` leaves out: upstream adds them one by one, by the selector alone."""
+    counts: IntArray = np.zeros(len(state.nodes), dtype=np.int64)
+    for placement in state.promised:
+        other = placement.occupant
+        left_out = constraint.selector.everything or other.terminating
+        if left_out and other.namespace == occupant.namespace and constraint.selector.matches(other.labels):
+            counts[state.nodes.index[placement.node]] += 1
+    return counts

@@ -109,3 +109,14 @@ def test_a_promised_pod_counts_for_spreading_on_its_node_only() -> None:
     other = promised(labels={"app": "x"})
     wanted = pod(labels={"app": "x"}, topologySpreadConstraints=[spread(HOST, APP)])
     assert fit(wanted, nodes=NODES, pods=[other]) == ["b"]
+
+
+ODD = [({}, {}), ({"matchLabels": {"app": "x"}}, {"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}})]
+
+
+@pytest.mark.parametrize(("selector", "fields"), ODD)
+def test_a_promised_pod_counts_for_spreading_where_a_running_one_would_not(selector: Json, fields: Json) -> None:
+    wanted = pod(labels={"app": "x"}, topologySpreadConstraints=[spread(HOST, selector)])
+    running = pod("p", on="a", labels={"app": "x"}, **fields)
+    assert fit(wanted, nodes=NODES, pods=[running]) == ["a", "b"]
+    assert fit(wanted, nodes=NODES, pods=[promised(labels={"app": "x"}, **fields)]) == ["b"]
