@@ -3,17 +3,15 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
-from kubernetes.client import Configuration
 
 from testbed.pki import Authority
 from unit.plugins.support.fake_api import FakeApi, serving
-from unit.plugins.support.modules import ModuleRunner
+from unit.plugins.support.modules import ModuleRunner, isolate
 from unit.plugins.support.objects import kubevirt, named
 
 # A busy machine makes any example slow; what is too slow is for the benchmarks to say.
@@ -23,13 +21,7 @@ settings.load_profile("virtops")
 
 @pytest.fixture
 def run_module(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> ModuleRunner:
-    """A module reaches only what its arguments name: no kubeconfig or cache of this machine."""
-    for name in ("KUBECONFIG", "K8S_AUTH_KUBECONFIG", "K8S_AUTH_HOST", "K8S_AUTH_CONTEXT"):
-        monkeypatch.delenv(name, raising=False)
-    # A kubeconfig once loaded is the process's default; a module's process ends with the module.
-    monkeypatch.setattr(Configuration, "_default", None)
-    # kubernetes.core remembers what a server offers in the folder for temporary files, by its address.
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    isolate(monkeypatch, tmp_path)
     return ModuleRunner(capsys)
 
 

@@ -6,14 +6,28 @@
 from __future__ import annotations
 
 import json
+import os
+import tempfile
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
+from kubernetes.client import Configuration
 
 from ansible.module_utils.testing import patch_module_args
 
 Result = dict[str, Any]
+
+
+def isolate(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+    """Let a module see only what its arguments name, and leave nothing behind, as in a process of its own."""
+    for name in [name for name in os.environ if name == "KUBECONFIG" or name.startswith("K8S_AUTH_")]:
+        monkeypatch.delenv(name)
+    # A kubeconfig once loaded is the process's default.
+    monkeypatch.setattr(Configuration, "_default", None)
+    # kubernetes.core remembers what a server offers in the folder for temporary files, by the server's address.
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
 
 
 class ModuleRunner:
