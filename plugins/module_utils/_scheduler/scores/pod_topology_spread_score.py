@@ -19,10 +19,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.filter
     nodes_with_all_keys,
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.state import ClusterState
-from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.tables.domain_counts import (
-    Domains,
-    domains_of,
-)
+from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.tables.domain_counts import domains_with_blank
 
 _HOST = "kubernetes.io/hostname"
 _ZONE = "topology.kubernetes.io/zone"
@@ -62,32 +59,18 @@ def _crowding(
     pod: Pod, constraint: SpreadConstraint, eligible: BoolArray, feasible: BoolArray, state: ClusterState
 ) -> FloatArray:
     """For each node the weighted number of matching pods in its domain; 0 without a domain."""
-    domains = domains_of(state.nodes, constraint.topology_key)
     counts = count_matching(pod.occupant, constraint, state)
     if constraint.topology_key == _HOST:
         here, size = counts, int(feasible.sum())
     else:
-        here, size = _in_domain(pod, constraint, domains, eligible, state), _count_domains(domains, feasible)
+        domains = domains_with_blank(state.nodes, constraint.topology_key)
+        counted = eligible & admitted_by_policies(pod, constraint, state)
+        here, size = domains.add_up(counts, counted)[domains.ids], int(domains.present(feasible).sum())
     # Domains of a label with many values hold fewer pods each, so each of their pods weighs more.
     weight = math.log(size + 2)
     result: FloatArray = here.astype(np.float64) * weight + float(constraint.max_skew - 1)
-    result[~domains.exists()] = 0
+    result[state.nodes.domains(constraint.topology_key) < 0] = 0
     return result
-
-
-def _in_domain(
-    pod: Pod, constraint: SpreadConstraint, domains: Domains, eligible: BoolArray, state: ClusterState
-) -> IntArray:
-    counted = eligible & admitted_by_policies(pod, constraint, state)
-    sums = domains.add_up(count_matching(pod.occupant, constraint, state), counted)
-    result: IntArray = sums[domains.ids]
-    return result
-
-
-def _count_domains(domains: Domains, feasible: BoolArray) -> int:
-    """Distinct domains of the feasible nodes; all nodes without the label count as one more."""
-    without = bool((feasible & ~domains.exists()).any())
-    return int(domains.present(feasible).sum()) + without
 
 
 def _emptier_first(crowding: IntArray, eligible: BoolArray) -> IntArray:

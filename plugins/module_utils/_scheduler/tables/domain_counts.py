@@ -43,3 +43,11 @@ class Domains:
 def domains_of(nodes: NodeTable, topology_key: str) -> Domains:
     column = nodes.column(topology_key)
     return Domains(column.ids, len(column.values))
+
+
+def domains_with_blank(nodes: NodeTable, topology_key: str) -> Domains:
+    """The same, but nodes without the label are together in one more domain, with those whose label is empty."""
+    column = nodes.column(topology_key)
+    blank = column.values.get("", len(column.values))
+    ids: IdArray = np.where(column.ids < 0, blank, column.ids)
+    return Domains(ids, max(len(column.values), blank + 1))

@@ -176,6 +176,15 @@ def test_default_spreading_is_over_hosts_and_zones() -> None:
     assert found == [100 * (9 + 2 - 9) // 9, 100 * (9 + 2 - 8) // 9, 100 * (9 + 2 - 6) // 9, 100]
 
 
+def test_an_empty_zone_is_one_with_those_without() -> None:
+    nodes = [node("a", **{ZONE: ""}), node("b", **{ZONE: "y"}), node("bare")]
+    pods = [pod("p", on="bare", labels={"app": "x"})]
+    service = {"metadata": {"name": "s", "namespace": "default"}, "spec": {"selector": {"app": "x"}}}
+    found = points(PodTopologySpreadScore(), pod(labels={"app": "x"}), nodes=nodes, pods=pods, services=[service])
+    # Hosts: log 5 x 0, 0, 1, and 2 each; zones: log 4 x 1 and 4, 4, nothing. Rounded 7, 6, 4.
+    assert found == [100 * (7 + 4 - 7) // 7, 100 * (7 + 4 - 6) // 7, 100]
+
+
 OWNERS: list[tuple[str, str, str, Json]] = [
     ("replicationcontrollers", "v1", "ReplicationController", {"app": "x"}),
     ("replicasets", "apps/v1", "ReplicaSet", APP),
