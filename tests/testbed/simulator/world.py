@@ -149,7 +149,7 @@ class World:
         for name in self.nodes:
             self.refresh_host(name)
             self.mark(Subject("node", name))
-        for uid in self.vmis:
+        for uid in {*self.vmis, *self.pods}:
             self.mark(Subject("vmi", uid))
 
     def refresh_host(self, name: str) -> None:

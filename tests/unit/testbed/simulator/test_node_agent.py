@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 from testbed.simulator.changes import Boot, Decision, Patch
 from testbed.simulator.fault import NODE_LOST, NODE_REBOOT, STALE_HEARTBEAT, Fault, Faults
@@ -14,7 +15,7 @@ HANDLER = pod("virt-handler", "a")
 DOWN = replace(HANDLER, containers=({"ready": False},))
 
 
-def around(**changes: object) -> Surroundings:
+def around(**changes: Any) -> Surroundings:
     return replace(Surroundings(node(), (HANDLER,), Faults(), NOW), **changes)
 
 
@@ -22,7 +23,7 @@ def faulty(kind: str) -> Faults:
     return Faults((Fault("f", kind, node="a", since=NOW),))
 
 
-def body(decision: Decision) -> dict:
+def body(decision: Decision) -> dict[str, Any]:
     assert isinstance(decision.change, Patch)
     return decision.change.body
 

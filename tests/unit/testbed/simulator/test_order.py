@@ -15,7 +15,7 @@ from hypothesis.stateful import RuleBasedStateMachine, rule
 from testbed.api import Object
 from testbed.simulator.changes import Patch, Replacement
 from testbed.simulator.facts import Migration, Vmi, pod_facts, timestamp
-from testbed.simulator.fault import MIGRATION_FAILURE, PHASES, VM_FAULTS, Fault, Faults
+from testbed.simulator.fault import PHASES, VM_FAULTS, Fault, Faults
 from testbed.simulator.machine import decide
 from testbed.simulator.situation import Host, Situation
 from unit.testbed.simulator.builders import NOW, pod_object, vmi
@@ -230,11 +230,8 @@ class Cluster(RuleBasedStateMachine):
         probability=st.sampled_from([0.5, 1.0]),
     )
     def a_fault_is_injected(self, kind: str, phase: str, probability: float) -> None:
-        where = {"phase": phase} if kind == MIGRATION_FAILURE else {}
-        self.faults = (
-            *self.faults,
-            Fault(f"f-{next(self.numbers)}", kind, probability=probability, since=self.now, **where),
-        )
+        fault = Fault(f"f-{next(self.numbers)}", kind, phase=phase, probability=probability, since=self.now)
+        self.faults = (*self.faults, fault)
 
     @rule()
     def all_faults_are_cleared(self) -> None:
