@@ -43,7 +43,7 @@ attributes:
   check_mode:
     support: full
     details:
-      - The cluster is read in check mode too, and RV(changed) and the diff are what they would be. Only the file is not
+      - The cluster is read in check mode too, and C(changed) and the diff are what they would be. Only the file is not
         written. In a play whose later tasks need the file, set C(check_mode=false) for this task.
   diff_mode:
     support: full
@@ -185,7 +185,7 @@ size_bytes:
   type: int
   sample: 5324112
 error:
-  description: What went wrong, for programs. The same is in RV(ignore:msg) for people.
+  description: What went wrong, for programs. The same is in C(msg) for people.
   returned: failure
   type: dict
   contains:
