@@ -28,7 +28,7 @@ FIGURES = "build.json"
 
 @dataclass(frozen=True)
 class GoModule:
-    """A folder, usually of `binaries/`: each is a Go module of its own, because the versions they depend on conflict."""
+    """A folder, usually of `binaries/`. Each is a Go module of its own: the versions they depend on conflict."""
 
     name: str
     packages: tuple[str, ...]

@@ -41,7 +41,7 @@ class Scenario:
 
     def stages(self) -> list[list[Object]]:
         """The objects in the order in which they have to exist; those of one stage do not need each other."""
-        staged: list[list[Object]] = [[] for _ in range(len(STAGES) + 1)]
+        staged: list[list[Object]] = [[] for _stage in range(len(STAGES) + 1)]
         for obj in self.objects:
             staged[next((i for i, kinds in enumerate(STAGES) if obj["kind"] in kinds), len(STAGES))].append(obj)
         return staged

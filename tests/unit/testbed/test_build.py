@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -14,31 +13,21 @@ from testbed.build import MODULES, GoModule
 from testbed.gotoolchain import find_go
 from testbed.home import TestbedError
 
+# A program without dependencies, which compiles in a moment.
 TINY = "package main\n\nfunc main() {}\n"
 
 
-@dataclass(frozen=True)
-class TinyModule(GoModule):
-    """A module without dependencies, which compiles in a moment."""
-
-    parent: Path = Path()
-
-    @property
-    def folder(self) -> Path:
-        return self.parent / self.name
-
-
 @pytest.fixture
-def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> TinyModule:
+def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> GoModule:
     monkeypatch.setenv("VIRTOPS_CACHE", str(tmp_path / "cache"))
     folder = tmp_path / "tiny"
     folder.mkdir()
     (folder / "go.mod").write_text("module tiny\n\ngo 1.26\n")
     (folder / "main.go").write_text(TINY)
-    return TinyModule("tiny", (".",), parent=tmp_path)
+    return GoModule("tiny", (".",), parent=tmp_path)
 
 
-def test_the_key_follows_what_is_built_from(module: TinyModule) -> None:
+def test_the_key_follows_what_is_built_from(module: GoModule) -> None:
     key = module.key()
     (module.folder / "notes.txt").write_text("no source")
     assert module.key() == key
@@ -46,7 +35,7 @@ def test_the_key_follows_what_is_built_from(module: TinyModule) -> None:
     assert module.key() != key
     (module.folder / "main.go").write_text(TINY)
     assert module.key() == key
-    assert TinyModule("tiny", (".",), "-s", parent=module.parent).key() != key
+    assert GoModule("tiny", (".",), "-s", parent=module.parent).key() != key
 
 
 def test_keys_of_all_parts_are_stable_and_differ() -> None:
@@ -62,7 +51,7 @@ def test_every_binary_has_one_place() -> None:
         build.binary("kubelet")
 
 
-def test_a_build_is_made_once_and_leaves_only_its_result(module: TinyModule) -> None:
+def test_a_build_is_made_once_and_leaves_only_its_result(module: GoModule) -> None:
     go = find_go()
     build.build(go, module)
     made = module.output / "tiny"
@@ -73,7 +62,7 @@ def test_a_build_is_made_once_and_leaves_only_its_result(module: TinyModule) -> 
     assert [path.name for path in module.output.parent.iterdir()] == [module.output.name]
 
 
-def test_a_failed_build_shows_the_compilers_words_and_leaves_no_output(module: TinyModule) -> None:
+def test_a_failed_build_shows_the_compilers_words_and_leaves_no_output(module: GoModule) -> None:
     (module.folder / "main.go").write_text("package main\n\nfunc main() { undefinedName() }\n")
     with pytest.raises(TestbedError, match=r"(?s)Building tiny failed with exit code 1:.*undefinedName"):
         build.build(find_go(), module)

@@ -34,13 +34,13 @@ def test_waiters_never_hold_it_together(tmp_path: Path) -> None:
 
     def work() -> None:
         nonlocal inside, most
-        for _ in range(200):
+        for _turn in range(200):
             with locked(path):
                 inside += 1
                 most = max(most, inside)
                 inside -= 1
 
-    threads = [threading.Thread(target=work) for _ in range(4)]
+    threads = [threading.Thread(target=work) for _worker in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:

@@ -18,7 +18,7 @@ from testbed.api import ssl_context
 
 
 def serve_once(context: ssl.SSLContext, listener: socket.socket, seen: list[object]) -> None:
-    connection, _ = listener.accept()
+    connection, _address = listener.accept()
     try:
         with context.wrap_socket(connection, server_side=True) as secure:
             seen.append(secure.getpeercert())

@@ -99,7 +99,7 @@ def test_names_are_legal_and_unique(spec: GeneratorSpec) -> None:
         (obj["kind"], obj["metadata"].get("namespace"), obj["metadata"]["name"]) for obj in generate(spec).objects
     ]
     assert len(set(identities)) == len(identities)
-    assert [name for *_, name in identities if not DNS_NAME.fullmatch(name)] == []
+    assert [name for *_kind, name in identities if not DNS_NAME.fullmatch(name)] == []
 
 
 def test_a_full_cluster_is_as_full_as_asked(large: Scenario) -> None:
