@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from functools import partial
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.arrays import (
@@ -95,12 +95,12 @@ class NodeTable:
         """Nodes whose labels meet all requirements."""
         result = self.all()
         for requirement in requirements:
-            result &= self._answers.get(requirement, partial(self.column(requirement.key).matches, requirement))
+            result &= self._remember(requirement, partial(self.column(requirement.key).matches, requirement))
         return result
 
     def admitted_by_terms(self, terms: tuple[NodeSelectorTerm, ...], *, by_name: bool = True) -> BoolArray:
         """Nodes that meet at least one term. `by_name`: conditions on the node's name are looked at."""
-        return self._answers.get((terms, by_name), lambda: self._meet_any(terms, by_name=by_name))
+        return self._remember((terms, by_name), lambda: self._meet_any(terms, by_name=by_name))
 
     def admitted_by_affinity(self, affinity: NodeAffinity) -> BoolArray:
         """Nodes that the pod's node selector and required node affinity admit."""
@@ -118,7 +118,7 @@ class NodeTable:
 
     def tolerable(self, tolerations: tuple[Toleration, ...]) -> BoolArray:
         """Nodes without a taint that keeps a pod with these tolerations out."""
-        return self._answers.get(("taints", tolerations), lambda: self._tolerable(tolerations))
+        return self._remember(("taints", tolerations), lambda: self._tolerable(tolerations))
 
     def count_taints(self, tolerations: tuple[Toleration, ...], effect: str) -> IntArray:
         """How many taints of one effect are not tolerated."""
@@ -127,6 +127,12 @@ class NodeTable:
             for taints in self._taints
         ]
         result: IntArray = np.array(counts, dtype=np.int64)[self._taint_ids]
+        return result
+
+    def _remember(self, question: Hashable, answer: Callable[[], BoolArray]) -> BoolArray:
+        """The answer to a question that may have been asked before. It is read-only, as others get the same array."""
+        result = self._answers.get(question, answer)
+        result.flags.writeable = False
         return result
 
     def _meet_any(self, terms: Sequence[NodeSelectorTerm], *, by_name: bool) -> BoolArray:
