@@ -32,7 +32,7 @@ class InterPodAffinity:
         against = [
             owners
             for owners in state.terms.concerning(pod.occupant, namespace_labels)
-            if owners.owned.wish is Wish.REQUIRED_ANTI_AFFINITY
+            if owners.owned.wish is Wish.REQUIRED_ANTI_AFFINITY and _has_domain(owners, state)
         ]
         if not wanted and not unwanted and not against:
             return None
@@ -81,6 +81,11 @@ def _is_free_of(terms: Sequence[AffinityTerm], state: ClusterState) -> BoolArray
         counts = state.counts.of(PodQuery((match_of(term, state.namespaces),)))
         result &= (domains.add_up(counts) == 0)[domains.ids]
     return result
+
+
+def _has_domain(owners: Owners, state: ClusterState) -> bool:
+    """Whether any of the pods with a term is in a domain; if none is, the term is about nothing."""
+    return bool((state.nodes.domains(owners.owned.term.topology_key)[list(owners.nodes)] >= 0).any())
 
 
 def _is_admitted(against: Sequence[Owners], state: ClusterState) -> BoolArray:

@@ -105,6 +105,13 @@ def test_a_promised_pod_that_wants_to_be_alone_is_overlooked_by_one_that_does_no
     assert fit(pod(labels={"app": "x"}), nodes=NODES, pods=[other]) == ["a", "b"]
 
 
+@pytest.mark.parametrize(("key", "names"), [(HOST, []), ("topology.kubernetes.io/hostname", ["a", "b"])])
+def test_nor_does_a_rule_about_a_label_that_no_node_has_make_it_care(key: str, names: list[str]) -> None:
+    lonely = [pod(f"p{name}", on=name, affinity=apart(term(key, APP))) for name in "ab"]
+    other = promised(affinity=apart(term(HOST, APP)))
+    assert fit(pod(labels={"app": "x"}), nodes=NODES, pods=[*lonely, other]) == names
+
+
 def test_a_promised_pod_counts_for_spreading_on_its_node_only() -> None:
     other = promised(labels={"app": "x"})
     wanted = pod(labels={"app": "x"}, topologySpreadConstraints=[spread(HOST, APP)])
