@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 Json = dict[str, Any]
@@ -22,16 +23,21 @@ def differences(theirs: Json, ours: Json) -> list[str]:
         return [f"failing: theirs {theirs.get('error')!r}, ours {ours.get('error')!r}"]
     if theirs.get("error") and not theirs["fit"]:
         return []  # It failed while filtering: what had been found until then is no answer.
-    found = []
-    for key, empty in (("fit", []), ("message", ""), ("gated", [])):
-        if (theirs_ := _plain(theirs.get(key, empty))) != (ours_ := _plain(ours.get(key, empty))):
-            found.append(f"{key}: theirs {theirs_!r}, ours {ours_!r}")
-    for key, empty in (("unfit", []), ("scores", None)):
-        mine, other = ours.get(key) or {}, theirs.get(key) or {}
-        for name in sorted({*mine, *other}):
-            if (theirs_ := _plain(other.get(name, empty))) != (ours_ := _plain(mine.get(name, empty))):
-                found.append(f"{key} of {name}: theirs {theirs_!r}, ours {ours_!r}")
-    return found
+    return [
+        f"{part}: theirs {their!r}, ours {our!r}"
+        for part, their, our in _parts(theirs, ours)
+        if _plain(their) != _plain(our)
+    ]
+
+
+def _parts(theirs: Json, ours: Json) -> Iterator[tuple[str, Any, Any]]:
+    """What is to be equal: (name, theirs, ours)."""
+    for key in ("fit", "message", "gated"):
+        yield key, theirs.get(key) or None, ours.get(key) or None
+    for key in ("unfit", "scores"):
+        their, our = theirs.get(key) or {}, ours.get(key) or {}
+        for node in sorted({*their, *our}):
+            yield f"{key} of {node}", their.get(node), our.get(node)
 
 
 def _plain(value: Any) -> Any:

@@ -10,7 +10,6 @@ from typing import Any
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.occupant import occupant
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.pod import FINISHED, pod
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.build import cluster_state
-from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.contract import ScoringError
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.scores.registry import Profile
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.state import ClusterState
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.verdict import explain
@@ -29,11 +28,8 @@ def answers(case: Json) -> list[Json]:
 
 def answer(raw: Json, state: ClusterState, case: Json) -> Json:
     try:
-        parsed, profile = pod(raw), Profile(case.get("profile") or Profile.LOW_NODE_UTILIZATION)
-        try:
-            return explain(parsed, state, scores=case.get("scores", False), profile=profile)
-        except ScoringError as error:
-            return {**explain(parsed, state, profile=profile), "error": str(error)}
+        profile = Profile(case.get("profile") or Profile.LOW_NODE_UTILIZATION)
+        return explain(pod(raw), state, scores=case.get("scores", False), profile=profile)
     except Exception as failure:  # noqa: BLE001 -- whatever it is, it is to be shown with its case
         return {"failure": f"{type(failure).__name__}: {failure}"}
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from dataclasses import dataclass, field
@@ -24,7 +24,7 @@ BATCH = 25
 
 @dataclass(frozen=True)
 class Disagreement:
-    """A case of which one pod alone is asked about, and in what the answers to it differ."""
+    """A case, not yet stored, of which one pod alone is asked about, and the answers, which differ."""
 
     case: Json
     theirs: Json
@@ -47,50 +47,45 @@ class Report:
     reasons: Counter[str] = field(default_factory=Counter)
     disagreements: list[Disagreement] = field(default_factory=list)
 
-    def add(self, stored: Json, theirs: list[Json], mine: list[Json]) -> None:
+    def add(self, given: Json, theirs: list[Json], mine: list[Json]) -> None:
         self.cases += 1
-        for asked, their, my in zip(stored["asked"], theirs, mine, strict=True):
+        for asked, their, my in zip(given["asked"], theirs, mine, strict=True):
             self.pods += 1
             self.fitting += bool(their["fit"])
             self.failed += "error" in their
             self.reasons.update({reason for reasons in their["unfit"].values() for reason in reasons})
             if differences(their, my):
-                self.disagreements.append(Disagreement({**stored, "asked": [asked]}, their, my))
+                self.disagreements.append(Disagreement({**given, "asked": [asked]}, their, my))
 
 
-def seeded(seed: int, pods: int, *, scores: bool = True) -> Iterator[Json]:
-    """As many cases of a seed as ask about that many pods. Every other state is come to by changes."""
-    number = asked = 0
-    while asked < pods:
-        found = case(seed, number)
-        yield {**found, "scores": scores, "changed": number % 2 == 1}
-        number, asked = number + 1, asked + len(found["asked"])
+def seeded(seed: int, count: int, *, scores: bool = True) -> Iterator[Json]:
+    """That many cases of a seed. Every other state is come to by changes."""
+    for number in range(count):
+        yield {**case(seed, number), "scores": scores, "changed": number % 2 == 1}
 
 
-def run(cases: Iterable[Json], *, stop_after: int | None = None, raw: bool = True) -> Report:
-    """Compare both sides on every case, both at work at the same time. `raw`: the cases are not yet stored.
+def run(cases: Iterable[Json], *, stop_after: int | None = None) -> Report:
+    """Compare both sides on every case, with both at work at the same time.
 
     `stop_after`: end when that many disagreements are found.
     """
     started, report = time.monotonic(), Report()
-    remaining = iter(cases)
-    with ProcessPoolExecutor(os.cpu_count()) as pool:
-        waiting: list[tuple[list[Json], Future[tuple[list[list[Json]], list[Json]]]]] = []
+    remaining, workers = iter(cases), os.cpu_count() or 1
+    waiting: deque[tuple[list[Json], Future[list[tuple[list[Json], list[Json]]]]]] = deque()
+    with ProcessPoolExecutor(workers) as pool:
         while True:
-            while len(waiting) < 2 * (os.cpu_count() or 1) and (batch := list(islice(remaining, BATCH))):
-                waiting.append((batch, pool.submit(both, batch, raw=raw)))
-            if not waiting:
+            while len(waiting) < 2 * workers and (batch := list(islice(remaining, BATCH))):
+                waiting.append((batch, pool.submit(both, batch)))
+            if not waiting or (stop_after is not None and len(report.disagreements) >= stop_after):
                 break
-            theirs, stored_and_ours = waiting.pop(0)[1].result()
-            for their, mine in zip(theirs, stored_and_ours, strict=True):
-                report.add(mine["case"], their, mine["answers"])
-            if stop_after is not None and len(report.disagreements) >= stop_after:
-                break
+            batch, future = waiting.popleft()
+            for given, (theirs, mine) in zip(batch, future.result(), strict=True):
+                report.add(given, theirs, mine)
     report.seconds = time.monotonic() - started
     return report
 
 
-def both(batch: list[Json], *, raw: bool = True) -> tuple[list[list[Json]], list[Json]]:
-    """The oracle's answers, and the stored cases with ours."""
-    stored = [{**given, **kept} for given, kept in zip(batch, upstream.store(batch), strict=True)] if raw else batch
-    return list(upstream.judge(stored)), [{"case": one, "answers": ours.answers(one)} for one in stored]
+def both(batch: list[Json]) -> list[tuple[list[Json], list[Json]]]:
+    """The oracle's answers to each case, and ours."""
+    stored = [{**given, **kept} for given, kept in zip(batch, upstream.store(batch), strict=True)]
+    return [(theirs, ours.answers(case)) for theirs, case in zip(upstream.judge(stored), stored, strict=True)]

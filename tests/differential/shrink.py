@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from differential import ours, upstream
@@ -21,7 +22,22 @@ Judge = Callable[[list[Json]], list[bool]]
 # Where deeper parts are only tried when no coarser part can be left out any more: case, lists, an item, its fields, …
 DEEPEST = 14
 # Without these an object is none, or a smaller case is harder to read.
-KEPT = ("name", "namespace", "containers", "metadata", "spec", "status", "lists", "asked")
+KEPT = ("name", "namespace", "uid", "metadata", "spec", "lists", "asked", "profile")
+
+
+@dataclass(frozen=True)
+class Shrunk:
+    """A smallest case, as stored, and in what the answers to it differ."""
+
+    case: Json
+    lines: list[str]
+
+
+def smallest(case: Json) -> Shrunk:
+    """The smallest case that shows the same disagreement. Raises ValueError when there is none."""
+    found = tidy(shrink(case, disagreement_of(case)))
+    ((theirs, mine),) = _answers([found])
+    return Shrunk(found, differences(theirs[0], mine[0]))
 
 
 def shrink(case: Json, interesting: Judge) -> Json:
@@ -67,7 +83,8 @@ def without(case: Json, paths: Sequence[Path]) -> Json:
         for key in path[:-1]:
             holder = holder[key]
         holder[path[-1]] = None
-    return _without_none(found)  # type: ignore[no-any-return]
+    smaller: Json = _without_none(found)
+    return smaller
 
 
 def _without_none(value: Any) -> Any:
@@ -79,25 +96,59 @@ def _without_none(value: Any) -> Any:
 
 
 def disagreement_of(case: Json) -> Judge:
-    """Judges whether smaller cases are valid and the answers differ in the same thing as on this case."""
-    kind = _kind(case)
-    check_validity = "error" not in next(upstream.store([case], tolerant=True))
+    """Judges whether smaller cases are valid and the answers still differ in the same thing as on this case.
+
+    Raises ValueError when they do not differ on this one, or no API server would take it.
+    """
+    first = next(answered([case]))
+    if first is None:
+        raise ValueError("The case cannot be stored.")
+    wanted = kind(*first)
+    if wanted == AGREEMENT:
+        raise ValueError("Both sides agree on this case.")
 
     def judge(cases: list[Json]) -> list[bool]:
-        valid = [True] * len(cases)
-        if check_validity:
-            valid = ["error" not in answer for answer in upstream.store(cases, tolerant=True)]
-        theirs = iter(upstream.judge([case for case, ok in zip(cases, valid, strict=True) if ok]))
-        return [ok and _same(kind, case, next(theirs)) for case, ok in zip(cases, valid, strict=True)]
+        return [found is not None and kind(*found) <= wanted for found in answered(cases)]
 
     return judge
 
 
-def _kind(case: Json) -> str:
-    lines = differences(next(upstream.judge([case]))[0], ours.answers(case)[0])
-    return lines[0].split(" ")[0]
+def answered(cases: list[Json]) -> Iterator[tuple[Json, Json] | None]:
+    """Both answers to the only pod asked about in each case, as stored; None for a case that cannot be stored."""
+    stored = list(upstream.store(cases, tolerant=True))
+    theirs = upstream.judge([found for found in stored if "error" not in found])
+    for case, found in zip(cases, stored, strict=True):
+        yield None if "error" in found else (next(theirs)[0], ours.answers({**case, **found})[0])
 
 
-def _same(kind: str, case: Json, theirs: list[Json]) -> bool:
-    lines = differences(theirs[0], ours.answers(case)[0])
-    return bool(lines) and lines[0].split(" ")[0] == kind
+def kind(theirs: Json, mine: Json) -> frozenset[str]:
+    """What the answers differ in: the reasons that one side alone gives for a node, or else the key of the answer."""
+    nodes = {*theirs["unfit"], *mine.get("unfit", {})}
+    reasons = {
+        reason for node in nodes for reason in {*theirs["unfit"].get(node, [])} ^ {*mine.get("unfit", {}).get(node, [])}
+    }
+    return frozenset(reasons or {line.split(" ")[0] for line in differences(theirs, mine)}) or AGREEMENT
+
+
+# Not a subset of any kind of disagreement.
+AGREEMENT = frozenset({"agreement"})
+
+
+def tidy(case: Json) -> Json:
+    """The stored form of a case without those defaults of the API server on which neither answer depends."""
+    stored = {**case, **next(upstream.store([case]))}
+    given = set(parts(case))
+    answers = _answers([stored])
+
+    def unchanged(cases: list[Json]) -> list[bool]:
+        return [found == answers[0] for found in _answers(cases)]
+
+    depth = 1
+    while depth <= DEEPEST:
+        paths = [path for path in parts(stored) if len(path) == depth and path not in given]
+        stored, depth = _leave_out(stored, paths, unchanged) or stored, depth + 1
+    return stored
+
+
+def _answers(cases: list[Json]) -> list[tuple[list[Json], list[Json]]]:
+    return [(theirs, ours.answers(case)) for theirs, case in zip(upstream.judge(cases), cases, strict=True)]

@@ -11,7 +11,7 @@ from differential.cases.exact import fit_exactly
 from differential.cases.nodes import nodes
 from differential.cases.pods import Surroundings, asked_pod, present_pod
 from differential.cases.spread import owners
-from differential.cases.storage import classes, storage
+from differential.cases.storage import classes, generic_claims, storage
 from differential.cases.volumes import attachments, capacities, csi_drivers, csi_nodes
 
 ASKED = 20
@@ -21,8 +21,17 @@ PROFILES = ("LowNodeUtilization",) * 4 + ("HighNodeUtilization", "NoScoring")
 THEMES: dict[str, dict[str, float]] = {
     "taints": {"taints": 0.5, "cordon": 0.2},
     "node-affinity": {"node-affinity": 0.5},
-    "node-preference": {"node-preference": 0.6, "images": 0.6, "taints": 0.4},
-    "resources": {"requests": 0.8, "init": 0.4, "overhead": 0.2, "pod-level": 0.3, "extended": 0.3, "hugepages": 0.3, "storage": 0.3},
+    "node-preference": {"node-preference": 0.6, "taints": 0.4},
+    "images": {"images": 0.7, "init": 0.3},
+    "resources": {
+        "requests": 0.8,
+        "init": 0.4,
+        "overhead": 0.2,
+        "pod-level": 0.3,
+        "extended": 0.3,
+        "hugepages": 0.3,
+        "storage": 0.3,
+    },
     "capacity": {"requests": 0.8, "odd-capacity": 0.3, "extended": 0.5, "resize": 0.4, "init": 0.3},
     "affinity": {"affinity": 0.5, "anti-affinity": 0.15, "odd-labels": 0.3},
     "anti-affinity": {"anti-affinity": 0.3, "odd-labels": 0.3},
@@ -30,7 +39,7 @@ THEMES: dict[str, dict[str, float]] = {
     "spread": {"spread": 0.6, "odd-labels": 0.3, "taints": 0.2, "node-affinity": 0.15},
     "owners": {"owners": 0.9, "spread": 0.2},
     "ports": {"ports": 0.5, "init": 0.3},
-    "claims": {"claims": 0.6, "zone-labels": 0.4, "generic": 0.05},
+    "claims": {"claims": 0.6, "zone-labels": 0.4, "generic": 0.08},
     "inline": {"inline": 0.5, "claims": 0.2},
     "nominated": {"requests": 0.6, "nominated": 0.7, "anti-affinity": 0.2, "ports": 0.2},
     "gates": {"gates": 0.4, "declared": 0.2},
@@ -49,14 +58,20 @@ def case(seed: int, number: int) -> Json:
     lists["pods"] = [present_pod(dice, f"p{index}", around) for index in range(dice.pick((0, 3, 8, 15, 25, 40)))]
     asked = [asked_pod(dice, f"asked{index}", around) for index in range(ASKED)]
     fit_exactly(dice, lists, asked)
+    asked += _waiting(dice, lists["pods"])
+    if "claims" in dice.intensity:
+        lists["pvcs"] += generic_claims(dice, [*asked, *lists["pods"]])
     return {"lists": lists, "asked": asked, "profile": dice.pick(PROFILES), "scores": True}
 
 
 def cluster(dice: Dice) -> Json:
     """All lists but the pods."""
-    found = {"nodes": nodes(dice, dice.pick((1, 2, 3, 4, 5, 6, 8, 8, 11, 12)) if dice.chance(0.995) else 0)}
+    found = {
+        "nodes": nodes(dice, dice.pick((1, 2, 3, 4, 5, 6, 8, 8, 11, 12)) if dice.chance(0.98) else dice.pick((0, 40)))
+    }
     names = [node["metadata"]["name"] for node in found["nodes"]]
-    found["namespaces"] = [{"metadata": {"name": name, "labels": words.TEAM[name]}} for name in words.NAMESPACES]
+    known = words.NAMESPACES if dice.chance(0.95) else words.NAMESPACES[1:]
+    found["namespaces"] = [{"metadata": {"name": name, "labels": words.TEAM[name]}} for name in known]
     for node in found["nodes"]:
         if dice.feature("declared"):
             node["status"]["declaredFeatures"] = ["RestartAllContainersOnContainerExits"]
@@ -67,6 +82,11 @@ def cluster(dice: Dice) -> Json:
         found |= {"csistoragecapacities": capacities(dice)}
         found["volumeattachments"] = attachments(dice, names, [volume["metadata"]["name"] for volume in volumes])
     return found | owners(dice)
+
+
+def _waiting(dice: Dice, pods: list[Json]) -> list[Json]:
+    """Pods of the list itself that have no node yet, asked about as well."""
+    return [pod for pod in pods if "nodeName" not in pod["spec"] and dice.chance(0.3)]
 
 
 def _claims(lists: Json) -> dict[str, list[str]]:

@@ -19,6 +19,7 @@ class Dice:
     def __init__(self, seed: str) -> None:
         self._random = Random(seed)  # noqa: S311 -- repeatable on purpose
         self.intensity: dict[str, float] = {}
+        self._sizes: dict[str, int] = {}
 
     def chance(self, probability: float) -> bool:
         return self._random.random() < probability
@@ -37,3 +38,7 @@ class Dice:
     def number(self, low: int, high: int) -> int:
         """Both ends may come up."""
         return self._random.randint(low, high)
+
+    def size_of(self, image: str) -> int:
+        """Bytes of an image; the same whenever the case speaks of it. Around the bounds between which a size counts."""
+        return self._sizes.setdefault(image, self.pick((1, 23 << 20, (23 << 20) + 1, 50 << 20, 500 << 20, 1500 << 20)))

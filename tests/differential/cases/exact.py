@@ -5,6 +5,11 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+from math import ceil
+
+from kubernetes.utils.quantity import parse_quantity
+
 from differential.cases.dice import Dice, Json
 
 FINISHED = ("Succeeded", "Failed")
@@ -23,7 +28,7 @@ def fit_exactly(dice: Dice, lists: Json, asked: list[Json]) -> None:
             resource = dice.pick(("cpu", "memory"))
             capacity = node["status"].get("allocatable", node["status"]["capacity"])
             left = amount(resource, capacity.get(resource, "0")) - sum(_requested(p, resource) for p in running)
-            others = sum(_requested({"spec": {"containers": pod["spec"]["containers"][1:]}}, resource) for p in [pod])
+            others = _requested({"spec": {"containers": pod["spec"]["containers"][1:]}}, resource)
             wish = left - others + dice.pick((-1, 0, 0, 1, 1))
             if wish > 0 and "resources" not in pod["spec"]:
                 resources = pod["spec"]["containers"][0]["resources"]
@@ -48,15 +53,7 @@ def _requested(pod: Json, resource: str) -> int:
     return total
 
 
-SUFFIXES = {"Ki": 1 << 10, "Mi": 1 << 20, "Gi": 1 << 30, "M": 10**6, "G": 10**9, "k": 1000}
-
-
 def amount(resource: str, text: str) -> int:
     """Thousandths of a cpu, or bytes; rounded up."""
-    scale = 1000 if resource == "cpu" else 1
-    if text.endswith("m"):
-        return -(-int(text[:-1]) * scale // 1000)
-    for suffix, factor in SUFFIXES.items():
-        if text.endswith(suffix):
-            return int(float(text[: -len(suffix)]) * factor * scale)
-    return int(-(-float(text) * scale // 1))
+    units: Decimal = parse_quantity(text)
+    return ceil(units * (1000 if resource == "cpu" else 1))

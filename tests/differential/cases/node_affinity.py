@@ -38,7 +38,8 @@ def term(dice: Dice, nodes: list[str]) -> Json:
     if dice.chance(0.75):
         found["matchExpressions"] = [expression(dice) for index in range(dice.number(1, 2))]
     if "matchExpressions" not in found or dice.chance(0.15):
-        found["matchFields"] = [field(dice, nodes)]
+        # Two names at once contradict each other.
+        found["matchFields"] = [field(dice, nodes) for index in range(dice.pick((1, 1, 1, 1, 2)))]
     return found
 
 

@@ -46,17 +46,16 @@ def taints(dice: Dice, cordoned: bool) -> list[Json]:
     """The control plane puts the taint of a cordon there a moment later, and takes it away a moment later, too."""
     found = [CORDON] if (cordoned and dice.chance(0.7)) or dice.chance(0.01) else []
     if dice.feature("taints"):
-        for key in dice.some(TAINT_KEYS, 2, 1):
-            found.append({"key": key, "value": dice.pick(TAINT_VALUES), "effect": dice.pick(EFFECTS)})
+        found += [
+            {"key": key, "value": dice.pick(TAINT_VALUES), "effect": dice.pick(EFFECTS)}
+            for key in dice.some(TAINT_KEYS, 2, 1)
+        ]
     return found
 
 
 def tolerations(dice: Dice) -> list[Json]:
-    found: list[Json] = []
-    if dice.feature("taints") or dice.feature("cordon"):
-        for index in range(dice.number(1, 3)):
-            found.append(toleration(dice))
-    return found
+    wanted = dice.feature("taints") or dice.feature("cordon")
+    return [toleration(dice) for index in range(dice.number(1, 3))] if wanted else []
 
 
 def toleration(dice: Dice) -> Json:
@@ -97,7 +96,7 @@ def capacity(dice: Dice) -> Json:
 
 
 def images(dice: Dice) -> list[Json]:
+    """One image has one size in a case: upstream takes the size of whichever node it hears of first."""
     if not dice.feature("images"):
         return []
-    sizes = (1 << 20, 50 << 20, 500 << 20, 1500 << 20, 23 << 20, 23 * 1024 * 1024 + 1)
-    return [{"names": [name], "sizeBytes": dice.pick(sizes)} for name in dice.some(words.IMAGES, 3, 1)]
+    return [{"names": [name], "sizeBytes": dice.size_of(name)} for name in dice.some(words.IMAGES, 3, 1)]

@@ -54,7 +54,7 @@ def present_pod(dice: Dice, name: str, around: Surroundings) -> Json:
 
 def new_pod(dice: Dice, name: str, around: Surroundings) -> Json:
     namespace = dice.pick(words.NAMESPACES)
-    metadata = {"name": name, "namespace": namespace, "uid": f"pod-{name}", "labels": words.pod_labels(dice)}
+    metadata: Json = {"name": name, "namespace": namespace, "uid": f"pod-{name}", "labels": words.pod_labels(dice)}
     if references := owner_reference(dice):
         metadata["ownerReferences"] = references
     spec = {**containers(dice), **placement(dice, around)}
@@ -62,6 +62,9 @@ def new_pod(dice: Dice, name: str, around: Surroundings) -> Json:
         spec["volumes"] = volumes
     ports(dice, spec)
     declared_features(dice, spec)
+    if dice.feature("images") and dice.chance(0.2):
+        image = {"name": "image", "image": {"reference": dice.pick(words.IMAGES)}}
+        spec["volumes"] = [*spec.get("volumes", []), image]
     if dice.feature("nominated"):
         spec["priority"] = dice.pick((0, 5, 10))
     return {"metadata": metadata, "spec": spec}
@@ -87,6 +90,9 @@ def placement(dice: Dice, around: Surroundings) -> Json:
 
 def ports(dice: Dice, spec: Json) -> None:
     """Ports of the host; those of plain init containers do not count, those of sidecars do."""
+    if dice.feature("ports") and dice.chance(0.1):
+        # Then every port of a container is one of the host, which the API server writes down.
+        spec["hostNetwork"] = True
     for container in [*spec["containers"][:1], *spec.get("initContainers", [])]:
         if dice.feature("ports"):
             port: Json = {"containerPort": dice.pick((80, 443)), "protocol": dice.pick(("TCP", "TCP", "UDP"))}
@@ -114,6 +120,10 @@ def resize(dice: Dice, pod: Json) -> Json:
         if dice.chance(0.7):
             status["allocatedResources"] = {"cpu": dice.pick(("100m", "1500m")), "memory": dice.pick(("128Mi", "1Gi"))}
         statuses.append(status)
+    whole: Json = {}
+    if "resources" in pod["spec"]:
+        whole["resources"] = {"requests": {"cpu": dice.pick(("250m", "2")), "memory": dice.pick(("256Mi", "2Gi"))}}
+        whole["allocatedResources"] = {"cpu": dice.pick(("250m", "2")), "memory": dice.pick(("256Mi", "2Gi"))}
     reason = dice.pick(("Infeasible", "Deferred"))
     pending = {"type": "PodResizePending", "status": "True", "reason": reason}
-    return {"containerStatuses": statuses, "conditions": [pending] if dice.chance(0.6) else []}
+    return {**whole, "containerStatuses": statuses, "conditions": [pending] if dice.chance(0.6) else []}

@@ -8,31 +8,31 @@ from __future__ import annotations
 from differential.cases import vocabulary as words
 from differential.cases.dice import Dice, Json
 
-CPU = ("0", "100m", "250m", "0.5", "500m", "1", "1", "1500m", "1e0", "2", "0.0005")
-MEMORY = ("0", "256Mi", "512Mi", "1Gi", "1Gi", "1073741825", "1G", "2Gi", "1.5Gi", "1e9", "0.5Gi")
+CPU = ("0", "100m", "250m", "0.5", "500m", "1", "1", "1500m", "1e0", "2", "0.0005", "1500000u", "33333333n")
+MEMORY = ("0", "256Mi", "512Mi", "1Gi", "1Gi", "1073741825", "1G", "2Gi", "1.5Gi", "1e9", "0.1Gi", "1500m", "1Ki")
 
 
 def containers(dice: Dice) -> Json:
     """The fields `containers`, and perhaps `initContainers`, `overhead` and `resources` of a pod's spec."""
-    found: Json = {"containers": [container(dice, f"c{number}") for number in range(dice.pick((1, 1, 2)))]}
+    whole = dice.feature("pod-level")
+    found: Json = {"containers": [container(dice, f"c{number}", whole) for number in range(dice.pick((1, 1, 2)))]}
     if dice.feature("init"):
-        found["initContainers"] = [init_container(dice, f"i{number}") for number in range(dice.number(1, 3))]
+        found["initContainers"] = [init_container(dice, f"i{number}", whole) for number in range(dice.number(1, 3))]
     if dice.feature("overhead"):
         found["overhead"] = {"cpu": dice.pick(("100m", "250m")), "memory": dice.pick(("128Mi", "1"))}
-    if dice.feature("pod-level"):
-        level = pod_level(dice, found)
-        if level:
-            found["resources"] = {"requests": level}
+    if whole:
+        found["resources"] = pod_level(dice)
     return found
 
 
-def container(dice: Dice, name: str) -> Json:
-    return {"name": name, "image": dice.pick(words.IMAGES), "resources": amounts(dice)}
+def container(dice: Dice, name: str, part_of_whole: bool) -> Json:
+    resources = {"requests": little(dice)} if part_of_whole else amounts(dice)
+    return {"name": name, "image": dice.pick(words.IMAGES), "resources": resources}
 
 
-def init_container(dice: Dice, name: str) -> Json:
+def init_container(dice: Dice, name: str, part_of_whole: bool) -> Json:
     always = {"restartPolicy": "Always"} if dice.chance(0.5) else {}
-    return {**container(dice, name), **always}
+    return {**container(dice, name, part_of_whole), **always}
 
 
 def amounts(dice: Dice) -> Json:
@@ -60,11 +60,12 @@ def little(dice: Dice) -> Json:
     return dice.pick(({}, {}, {"cpu": "10m"}, {"cpu": "50m", "memory": "64Mi"}, {"memory": "100M"}))
 
 
-def pod_level(dice: Dice, spec: Json) -> Json:
-    """Requests for the whole pod: not less than its containers request, as the API server sees to."""
-    every = [*spec["containers"], *spec.get("initContainers", [])]
-    if any(set(one["resources"].get("requests", {})) - {"cpu", "memory"} for one in every):
-        return {}
-    return {"cpu": dice.pick(("12", "15")), "memory": dice.pick(("16Gi", "17179869185"))} if dice.chance(0.15) else {
-        "memory": "16Gi"
-    }
+def pod_level(dice: Dice) -> Json:
+    """Requests for the whole pod; not less than a few containers' little requests, as the API server sees to."""
+    requests: Json = {"cpu": dice.pick(("500m", "1", "2")), "memory": dice.pick(("512Mi", "1Gi", "1073741825"))}
+    for resource in dice.some(("cpu", "memory"), 1):
+        del requests[resource]
+    if dice.feature("hugepages"):
+        pages = {"hugepages-2Mi": dice.pick(("2Mi", "64Mi"))}
+        return {"requests": requests | pages, "limits": pages}
+    return {"requests": requests}

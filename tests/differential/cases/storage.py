@@ -39,12 +39,15 @@ def volume(dice: Dice, name: str, nodes: list[str]) -> Json:
     spec: Json = {
         "capacity": {"storage": dice.pick(SIZES)},
         "accessModes": dice.some(MODES[1:4], 2, 1) if dice.chance(0.8) else ["ReadWriteOncePod"],
-        "storageClassName": dice.pick(CLASSES),
+        "storageClassName": dice.pick((*CLASSES, "local", "")),
+        "volumeMode": dice.pick(("Filesystem",) * 5 + ("Block",)),
         **source(dice, name, nodes),
     }
     metadata: Json = {"name": name, "uid": f"pv-{name}", "labels": zone_labels(dice)}
     if dice.chance(0.3):
         metadata["labels"]["kind"] = dice.pick(("fast", "slow"))
+    if dice.chance(0.05):
+        metadata |= {"deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": ["kubernetes.io/pv-protection"]}
     return {"metadata": metadata, "spec": spec, "status": {"phase": dice.pick(("Available", "Available", "Released"))}}
 
 
@@ -61,7 +64,9 @@ def source(dice: Dice, name: str, nodes: list[str]) -> Json:
 
 
 def affinity(key: str, values: list[str]) -> Json:
-    return {"required": {"nodeSelectorTerms": [{"matchExpressions": [{"key": key, "operator": "In", "values": values}]}]}}
+    return {
+        "required": {"nodeSelectorTerms": [{"matchExpressions": [{"key": key, "operator": "In", "values": values}]}]}
+    }
 
 
 def zone_labels(dice: Dice) -> dict[str, str]:
@@ -77,7 +82,8 @@ def claim(dice: Dice, name: str, bound: Json | None) -> Json:
     spec: Json = {
         "accessModes": [dice.pick(MODES)],
         "resources": {"requests": {"storage": dice.pick(SIZES)}},
-        "storageClassName": dice.pick(("late", "late", "zoned", "now", "local", "unknown")),
+        "storageClassName": dice.pick(("late", "late", "zoned", "now", "local", "local", "", "unknown")),
+        "volumeMode": dice.pick(("Filesystem",) * 5 + ("Block",)),
     }
     metadata: Json = {"name": name, "namespace": dice.pick(words.NAMESPACES), "uid": f"claim-{name}"}
     phase = "Pending"
@@ -102,3 +108,17 @@ def bind(dice: Dice, metadata: Json, spec: Json, volume: Json) -> str:
         volume["spec"]["claimRef"] = {"kind": "PersistentVolumeClaim", "apiVersion": "v1", **reference}
         volume["status"]["phase"] = "Bound"
     return "Bound" if dice.chance(0.95) else "Lost"
+
+
+def generic_claims(dice: Dice, pods: list[Json]) -> list[Json]:
+    """The claims that a controller makes for pods' own volumes: made already or not, or another's of the same name."""
+    found = []
+    for pod in pods:
+        if any("ephemeral" in volume for volume in pod["spec"].get("volumes", [])) and dice.chance(0.7):
+            meta: Json = {"name": f"{pod['metadata']['name']}-generic", "namespace": pod["metadata"]["namespace"]}
+            if dice.chance(0.8):
+                owner = {"apiVersion": "v1", "kind": "Pod", "name": pod["metadata"]["name"], "controller": True}
+                meta["ownerReferences"] = [{**owner, "uid": pod["metadata"]["uid"]}]
+            made = claim(dice, meta["name"], None)
+            found.append({**made, "metadata": {**made["metadata"], **meta}})
+    return found

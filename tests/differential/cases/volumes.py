@@ -33,7 +33,14 @@ def inline(dice: Dice) -> Json:
         (
             {"gcePersistentDisk": {"pdName": dice.pick(("d1", "d2")), **only}},
             {"awsElasticBlockStore": {"volumeID": dice.pick(("d1", "d2")), **only}},
-            {"iscsi": {"targetPortal": "t", "iqn": dice.pick(("iqn.2001-04.example:a", "iqn.2001-04.example:b")), "lun": 0, **only}},
+            {
+                "iscsi": {
+                    "targetPortal": "t",
+                    "iqn": dice.pick(("iqn.2001-04.example:a", "iqn.2001-04.example:b")),
+                    "lun": 0,
+                    **only,
+                }
+            },
             {"rbd": {"monitors": dice.some(("m1", "m2"), 2, 1), "image": dice.pick(("i", "j")), "pool": "p", **only}},
             {"csi": {"driver": DRIVER}},
         )

@@ -108,6 +108,9 @@ func (j *judge) score(ctx context.Context, state fwk.CycleState, pod *v1.Pod, fi
 
 // decide runs the real scheduling algorithm, takes its message, and fails when it contradicts what was found node by node.
 func (j *judge) decide(ctx context.Context, pod *v1.Pod, answer *Answer) error {
+	// A node that the pod was promised would be tried first and, if it fits, be the only one; the case asks about all.
+	pod = pod.DeepCopy()
+	pod.Status.NominatedNodeName = ""
 	// Upstream goes on with a pod whose affinity it cannot parse, too.
 	info, _ := framework.NewPodInfo(pod)
 	result, err := j.scheduler.SchedulePod(ctx, j.profile, framework.NewCycleState(), &framework.QueuedPodInfo{PodInfo: info})
