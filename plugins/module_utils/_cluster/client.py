@@ -9,8 +9,10 @@ typed models of the client library take ten times as long to build as the JSON t
 
 from __future__ import annotations
 
+import contextlib
 import json
 import threading
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from ansible_collections.kubernetes.core.plugins.module_utils.k8s.client import get_api_client
@@ -41,26 +43,45 @@ class Client:
     def get(self, path: str, attempted: str, **query: str | int) -> Any:
         return self._request("get", path, attempted, query_params=list(query.items()))
 
-    def post(self, path: str, attempted: str, body: dict[str, Any]) -> Any:
-        return self._request("post", path, attempted, body=body)
+    def post(self, path: str, attempted: str, body: dict[str, Any], **query: str | int) -> Any:
+        return self._request("post", path, attempted, body=body, query_params=list(query.items()))
+
+    def put(self, path: str, attempted: str, body: dict[str, Any], **query: str | int) -> Any:
+        return self._request("put", path, attempted, body=body, query_params=list(query.items()))
+
+    def patch(self, path: str, attempted: str, body: dict[str, Any], **query: str | int) -> Any:
+        """By a JSON merge patch: null removes a field, lists are replaced as a whole."""
+        kind = "application/merge-patch+json"
+        return self._request("patch", path, attempted, body=body, query_params=list(query.items()), content_type=kind)
+
+    def delete(self, path: str, attempted: str, **query: str | int) -> Any:
+        return self._request("delete", path, attempted, query_params=list(query.items()))
+
+    def watch(self, path: str, attempted: str, seconds: int, **query: str | int) -> Iterator[Any]:
+        """The events of a list as they come, until the server ends the stream after so many seconds."""
+        query_params = [*query.items(), ("watch", "true"), ("timeoutSeconds", seconds)]
+        try:
+            response = self._open("get", path, self._timeout + seconds, query_params=query_params)
+            with contextlib.closing(response):
+                yield from map(json.loads, _lines(response.stream(amt=None)))
+        except TRANSPORT_ERRORS as error:
+            raise failure(error, attempted, self.server) from error
+        except ValueError as error:
+            raise _not_json(attempted, self.server) from error
+
+    def _open(self, method: str, path: str, read_timeout: float, **arguments: Any) -> Any:
+        timeout = (self._timeout, read_timeout)
+        return self._dynamic.request(method, path, serialize=False, _request_timeout=timeout, **arguments)
 
     def _request(self, method: str, path: str, attempted: str, **arguments: Any) -> Any:
-        timeout = (self._timeout, self._timeout)
         try:
-            response = self._dynamic.request(method, path, serialize=False, _request_timeout=timeout, **arguments)
-            content = response.data
+            content = self._open(method, path, self._timeout, **arguments).data
         except TRANSPORT_ERRORS as error:
             raise failure(error, attempted, self.server) from error
         try:
             return json.loads(content)
         except ValueError as error:
-            raise Failure(
-                attempted,
-                self.server,
-                "the answer is not JSON",
-                "Check that the address is that of an API server, not of a web page or proxy before it.",
-                reason="NotJson",
-            ) from error
+            raise _not_json(attempted, self.server) from error
 
 
 def connect(module: AnsibleK8SModule, timeout: float) -> Client:
@@ -91,6 +112,24 @@ def connect(module: AnsibleK8SModule, timeout: float) -> Client:
     if isinstance(result, TRANSPORT_ERRORS):
         raise failure(result, _CONNECT, where) from result
     raise result
+
+
+def _lines(chunks: Iterable[bytes]) -> Iterator[bytes]:
+    """The whole lines of a stream; what a broken connection left of a last one is dropped."""
+    rest = b""
+    for chunk in chunks:
+        *lines, rest = (rest + chunk).split(b"\n")
+        yield from lines
+
+
+def _not_json(attempted: str, server: str) -> Failure:
+    return Failure(
+        attempted,
+        server,
+        "the answer is not JSON",
+        "Check that the address is that of an API server, not of a web page or proxy before it.",
+        reason="NotJson",
+    )
 
 
 def _first_line(error: BaseException) -> str:

@@ -5,7 +5,11 @@
 
 from __future__ import annotations
 
+from http import HTTPStatus
 from typing import Any
+
+# Reasons of failures without an answer that time does not mend.
+_LASTING = frozenset({"CertificateInvalid", "NameUnknown", "NotJson", "SettingsInvalid"})
 
 
 class Failure(Exception):
@@ -35,6 +39,13 @@ class Failure(Exception):
         self.status = status
         self.reason = reason
         self.details = details or {}
+
+    @property
+    def passing(self) -> bool:
+        """Whether the same request may well succeed a little later: there was no answer, or one of an ailing server."""
+        if self.status is None:
+            return self.reason not in _LASTING
+        return self.status == HTTPStatus.TOO_MANY_REQUESTS or self.status >= HTTPStatus.INTERNAL_SERVER_ERROR
 
     def to_json(self) -> dict[str, Any]:
         return {
