@@ -138,3 +138,9 @@ def test_a_node_lost_in_post_copy_costs_the_guest() -> None:
     assert isinstance(change, Replacement)
     assert change.obj["status"]["phase"] == "Failed"
     assert change.obj["status"]["migrationState"]["failed"]
+
+
+def test_a_source_pod_deleted_after_the_switch_does_not_end_the_guest() -> None:
+    pods = (pod("new", "b", "m"), replace(pod("old", "a"), deleting=True))
+    assert decide(situation(SWITCHED, LATER, pods=pods, hosts={"a": UP, "b": DOWN})).change is None
+    assert "completed" in written(situation(SWITCHED, LATER, pods=pods))
