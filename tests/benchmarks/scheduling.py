@@ -3,9 +3,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Measure the scheduler's verdicts on clusters of several sizes, each in a process of its own.
 
-    python -m benchmarks.scheduling [--nodes 100,1000,5000] [--json FILE]
+    python -m benchmarks.scheduling [--nodes 100,1000,5000] [--upstream] [--json FILE]
 
-It prints a table; the file gets the same figures. Run it with `tests/` and the collection's tree on PYTHONPATH.
+It prints a table; the file gets the same figures. `--upstream` adds what kube-scheduler itself needs for a pod.
+Run it with `tests/` and the collection's tree on PYTHONPATH.
 """
 
 from __future__ import annotations
@@ -18,11 +19,12 @@ import statistics
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from functools import partial
 from pathlib import Path
 
 from benchmarks.clusters import cluster, machine
+from differential import upstream
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.snapshot_file import load
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.pod import Pod, pod
@@ -36,6 +38,11 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.state 
 NODES = (100, 1000, 5000)
 # Group numbers that no pod of the clusters has: a pod of one is the first of its class.
 _NEW_GROUP = 10**6
+
+# How many pods are asked about in a run of the real scheduler; the difference leaves out what reading costs.
+_ASKED_UPSTREAM = (1, 101)
+# It filters twice for each pod: once as a whole, and once plugin by plugin for the reasons.
+_TIMES_UPSTREAM_FILTERS = 2
 
 
 @dataclass(frozen=True)
@@ -56,6 +63,7 @@ class Figures:
     warm_with_scores_ms: float
     verdicts_per_second_while_changing: float
     change_and_undo_us: float
+    upstream_ms: float | None = None
 
 
 def measure(path: str) -> Figures:
@@ -77,6 +85,21 @@ def measure(path: str) -> Figures:
         verdicts_per_second_while_changing=_rate(group, state),
         change_and_undo_us=1e6 * _median(lambda: state.undo(state.add(group[0].occupant, state.nodes.names[0]))),
     )
+
+
+def measure_upstream(nodes: int) -> float:
+    """Milliseconds of one core that kube-scheduler's own filters take for a pod, without reading the cluster."""
+    few, many = (_upstream_seconds(nodes, asked) for asked in _ASKED_UPSTREAM)
+    return 1e3 * (many - few) / (_ASKED_UPSTREAM[1] - _ASKED_UPSTREAM[0]) / _TIMES_UPSTREAM_FILTERS
+
+
+def _upstream_seconds(nodes: int, asked: int) -> float:
+    case = {"lists": cluster(nodes), "asked": [machine(f"new-{number}", number) for number in range(asked)]}
+    stored = list(upstream.store([case]))
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    list(upstream.judge(stored))
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
 def _verdict(wanted: Pod, state: ClusterState) -> str:
@@ -128,15 +151,19 @@ def _measured(sizes: Sequence[int]) -> Iterator[Figures]:
 def _print(measured: Sequence[Figures]) -> None:
     for field in fields(Figures):
         values = (getattr(figures, field.name) for figures in measured)
-        print(f"{field.name.replace('_', ' '):36}", *(f"{value:>12,.6g}" for value in values))
+        texts = ("-" if value is None else f"{value:,.6g}" for value in values)
+        print(f"{field.name.replace('_', ' '):36}", *(f"{text:>12}" for text in texts))
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--nodes", default=",".join(map(str, NODES)), help="sizes of clusters, separated by commas")
+    parser.add_argument("--upstream", action="store_true", help="also measure kube-scheduler itself")
     parser.add_argument("--json", type=Path, help="also write the figures here")
     arguments = parser.parse_args()
     measured = list(_measured([int(size) for size in arguments.nodes.split(",")]))
+    if arguments.upstream:
+        measured = [replace(figures, upstream_ms=measure_upstream(figures.nodes)) for figures in measured]
     _print(measured)
     if arguments.json:
         arguments.json.write_text(json.dumps([asdict(figures) for figures in measured], indent=2) + "\n")

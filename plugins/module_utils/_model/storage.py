@@ -62,6 +62,10 @@ class Claim:
     def bound(self) -> bool:
         return bool(self.volume_name) and self.bind_completed
 
+    def is_owned_by(self, uid: str) -> bool:
+        """Whether the controlling object is the one with this uid."""
+        return bool(self.owner) and self.owner == uid
+
 
 @dataclass(frozen=True, slots=True)
 class PersistentVolume:

@@ -33,10 +33,14 @@ MAX_SCORE = 100
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Nodes that fail for one reason. A node in several failures of one plugin has several reasons."""
+    """Nodes that fail for one reason. A node in several failures of one plugin has several reasons.
+
+    `fatal`: the plugin stumbles over such a node, and kube-scheduler gives up on the pod when it comes to one.
+    """
 
     nodes: BoolArray
     reason: str
+    fatal: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,13 +9,14 @@ All nodes are looked at, as if percentageOfNodesToScore were 100: which nodes ku
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.arrays import BoolArray, IntArray, np
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.pod import Pod
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.contract import (
     Failure,
     FilterPlugin,
+    PluginError,
     Prepared,
     Rejection,
 )
@@ -65,7 +66,10 @@ class Verdict:
 
 
 def evaluate(pod: Pod, state: ClusterState, plugins: Sequence[FilterPlugin]) -> Verdict:
-    """The verdict on a pod. Scheduling gates are not looked at; the state is the same after it as before."""
+    """The verdict on a pod. Scheduling gates are not looked at; the state is the same after it as before.
+
+    Raises `PluginError`.
+    """
     active: list[tuple[FilterPlugin, Prepared]] = []
     for plugin in plugins:
         prepared = plugin.prepare(pod, state)
@@ -101,11 +105,18 @@ def _run(active: Sequence[tuple[FilterPlugin, Prepared]], state: ClusterState) -
     for _, prepared in active:
         if not left.any():
             break
-        found = [Failure(failure.nodes & left, failure.reason) for failure in prepared.failures()]
+        found = [replace(failure, nodes=failure.nodes & left) for failure in prepared.failures()]
+        _raise_fatal(found)
         failures += [failure for failure in found if failure.nodes.any()]
         for failure in found:
             left &= ~failure.nodes
     return failures
+
+
+def _raise_fatal(failures: Sequence[Failure]) -> None:
+    for failure in failures:
+        if failure.fatal and failure.nodes.any():
+            raise PluginError(failure.reason)
 
 
 def _left_out(active: Sequence[tuple[FilterPlugin, Prepared]], state: ClusterState) -> list[Failure]:

@@ -21,7 +21,20 @@ class NodeVolumeLimits:
 
     def prepare(self, pod: Pod, state: ClusterState) -> Prepared | None:
         volumes = list(state.attached.of(pod.occupant))
-        return Prepared(lambda: [Failure(_over_limit(volumes, state), REASON)]) if volumes else None
+        if not volumes:
+            return None
+        return Prepared(lambda: [*_uncountable(state), Failure(_over_limit(volumes, state), REASON)])
+
+
+def _uncountable(state: ClusterState) -> list[Failure]:
+    """Nodes with limits whose volumes cannot be counted, as a pod there uses an ephemeral claim that is not its own."""
+    limited = state.nodes.named(name for name, most in state.storage.limits.items() if most)
+    return [
+        Failure(
+            limited & state.nodes.numbered(nodes), f"PVC {claim} was not created for the pod that uses it", fatal=True
+        )
+        for claim, nodes in state.attached.strangers().items()
+    ]
 
 
 def _over_limit(volumes: list[CsiVolume], state: ClusterState) -> BoolArray:

@@ -17,7 +17,6 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._model.pod import
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.storage import Claim, PersistentVolume
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.contract import (
     Failure,
-    PluginError,
     Prepared,
     Rejection,
 )
@@ -69,7 +68,7 @@ def _claims(occupant: Occupant, state: ClusterState) -> list[Claim] | Rejection:
             )
         if claim.terminating:
             return Rejection(f'persistentvolumeclaim "{claim.name}" is being deleted')
-        if reference.ephemeral and (not claim.owner or claim.owner != occupant.uid):
+        if reference.ephemeral and not claim.is_owned_by(occupant.uid):
             pod, pvc = occupant.key, f"{claim.namespace}/{claim.name}"
             return Rejection(f"PVC {pvc} was not created for pod {pod} (pod is not owner)")
         found.append(claim)
@@ -92,22 +91,28 @@ def _check_bound(claims: Sequence[Claim], state: ClusterState) -> list[Failure]:
         if volume is None:
             failures.append(Failure(left, VOLUME_MISSING))
             break
-        reached = _reached(volume, left, state)
-        failures.append(Failure(left & ~reached, NODE_CONFLICT))
+        reached = _reached(volume, state)
+        failures += [*_untranslated(volume, left, state), Failure(left & ~reached, NODE_CONFLICT)]
         left = left & reached
     return failures
 
 
-def _reached(volume: PersistentVolume, asked: BoolArray, state: ClusterState) -> BoolArray:
+def _reached(volume: PersistentVolume, state: ClusterState) -> BoolArray:
     """Nodes from which a volume is reached. For one of a built-in type, nodes may go by its CSI driver's words."""
     here = _admitted(volume.topology, state)
     if volume.migration is None:
         return here
     migrated = state.nodes.named(state.storage.nodes_migrated_to(volume.migration.plugin))
-    if volume.migration.error and (asked & migrated).any():
-        raise PluginError(f"could not translate the volume {volume.name}: {volume.migration.error}")
     result: BoolArray = np.where(migrated, _admitted(volume.migration.topology, state), here)
     return result
+
+
+def _untranslated(volume: PersistentVolume, left: BoolArray, state: ClusterState) -> list[Failure]:
+    if volume.migration is None or not volume.migration.error:
+        return []
+    migrated = state.nodes.named(state.storage.nodes_migrated_to(volume.migration.plugin))
+    reason = f"the volume {volume.name} cannot be translated for its CSI driver: {volume.migration.error}"
+    return [Failure(left & migrated, reason, fatal=True)]
 
 
 def _admitted(topology: Topology, state: ClusterState) -> BoolArray:

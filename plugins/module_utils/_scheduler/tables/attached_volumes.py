@@ -23,6 +23,7 @@ class AttachedVolumes:
         self._storage = storage
         self._counts: dict[str, IntArray] = {}
         self._users: defaultdict[CsiVolume, Counter[int]] = defaultdict(Counter)
+        self._strangers: defaultdict[str, Counter[int]] = defaultdict(Counter)
         self._attached = {
             (nodes.index[attachment.node], attachment.volume)
             for attachment in storage.attachments
@@ -52,6 +53,11 @@ class AttachedVolumes:
                 found.add(volume)
         yield from found
 
+    def strangers(self) -> dict[str, list[int]]:
+        """Generic ephemeral claims that pods use but do not own, with the nodes of these pods."""
+        found = {claim: [node for node, pods in nodes.items() if pods] for claim, nodes in self._strangers.items()}
+        return {claim: nodes for claim, nodes in found.items() if nodes}
+
     def update(self, occupant: Occupant, node: int, change: int) -> None:
         for volume in self.of(occupant):
             users = self._users[volume]
@@ -59,3 +65,7 @@ class AttachedVolumes:
             users[node] += change
             if (before > 0) != (users[node] > 0) and (node, volume) not in self._attached:
                 self.count(volume.driver)[node] += change
+        for reference in occupant.volumes.claims:
+            claim = self._storage.claims.get((occupant.namespace, reference.name))
+            if claim is not None and reference.ephemeral and not claim.is_owned_by(occupant.uid):
+                self._strangers[f"{claim.namespace}/{claim.name}"][node] += change

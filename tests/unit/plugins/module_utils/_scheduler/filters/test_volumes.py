@@ -15,6 +15,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.filter
     volume_restrictions,
     volume_zone,
 )
+from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.verdict import verdict
 
 from unit.plugins.module_utils._scheduler.asking import fit, message, reasons
 from unit.plugins.module_utils._scheduler.builders import (
@@ -311,6 +312,56 @@ def test_volumes_of_a_driver_are_counted(_what: str, most: int, used: list[str],
         "pods": [pod(f"p{number}", on="a", volumes=mounts(name)) for number, name in enumerate(used)],
     }
     assert reasons(pod(volumes=mounts("new")), **lists) == {"a": [] if fits else [node_volume_limits.REASON], "b": []}
+
+
+def test_a_pod_with_a_foreign_ephemeral_claim_makes_its_node_uncountable() -> None:
+    thief = pod("thief", on="a", volumes=[{"name": "scratch", "ephemeral": {}}])
+    lists = {
+        "pvcs": [claim("new", volume="pv-new"), claim("thief-scratch")],
+        "pvs": [csi("pv-new", "new")],
+        "csinodes": limits(9),
+        "pods": [thief],
+    }
+    stumbling = {
+        "fit": [],
+        "unfit": {},
+        "message": "",
+        "error": "PVC default/thief-scratch was not created for the pod that uses it",
+    }
+    assert verdict({**lists, "nodes": NODES}, pod(volumes=mounts("new"))) == stumbling
+    # A node that another plugin has ruled out before is not come to, nor one without limits.
+    cordoned = [node("a", cordoned=True), NODES[1]]
+    assert fit(pod(volumes=mounts("new")), **lists, nodes=cordoned) == ["b"]
+    assert fit(pod(volumes=mounts("new")), **{**lists, "csinodes": []}, nodes=NODES) == ["a", "b"]
+
+
+GCE = {"gcePersistentDisk": {"pdName": "d"}}
+MIGRATED = [
+    {
+        "metadata": {
+            "name": "a",
+            "annotations": {"storage.alpha.kubernetes.io/migrated-plugins": "kubernetes.io/gce-pd"},
+        },
+        "spec": {},
+    }
+]
+
+
+def test_a_volume_of_a_built_in_type_is_found_in_the_words_of_its_driver() -> None:
+    nodes = [node("a", **{ZONE: "x", "topology.gke.io/zone": "q"}), node("b", **{ZONE: "x"})]
+    lists = {"nodes": nodes, "pvcs": [claim("data", volume="pv")], "pvs": [volume("pv", terms=IN_X, **GCE)]}
+    assert fit(pod(volumes=mounts("data")), **lists) == ["a", "b"]
+    assert reasons(pod(volumes=mounts("data")), **lists, csinodes=MIGRATED) == {
+        "a": [volume_binding.NODE_CONFLICT],
+        "b": [],
+    }
+
+
+def test_one_that_cannot_be_translated_fails_the_pod() -> None:
+    lists = {"nodes": NODES, "pvcs": [claim("data", volume="pv")], "pvs": [volume("pv", labels={ZONE: "x__y"}, **GCE)]}
+    assert fit(pod(volumes=mounts("data")), **lists) == ["a", "b"]
+    answer = verdict({**lists, "csinodes": MIGRATED}, pod(volumes=mounts("data")))
+    assert "pv cannot be translated for its CSI driver" in answer["error"]
 
 
 def test_what_is_attached_counts_even_without_a_pod() -> None:
