@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from differential import upstream
+from differential.shrink import tidy
 
 Json = dict[str, Any]
 
@@ -53,10 +54,10 @@ def keep(case: Json, reason: str) -> Path:
 
 
 def expect(path: Path) -> None:
-    """Write into a file of one case, as stored, what kube-scheduler answers."""
+    """Write a file of one case anew: as an API server stores it, and with what kube-scheduler answers."""
     (case,) = read(path)
-    stored = {**case, **next(upstream.store([case]))}
-    write(path, {**case, "expected": next(upstream.judge([stored]))})
+    stored = tidy(case)
+    write(path, {**stored, "expected": next(upstream.judge([stored]))})
 
 
 def write(path: Path, case: Json) -> None:
