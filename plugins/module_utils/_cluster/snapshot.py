@@ -11,6 +11,7 @@ from datetime import datetime, timezone
 from typing import Any
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.client import Client
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.collector import paused_collector
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.failure import Failure
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.listing import read_lists
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.permissions import explain_forbidden
@@ -24,7 +25,8 @@ _FIND = "find KubeVirt in the cluster"
 def take(client: Client, page_size: int) -> Document:
     """Read everything that placement needs. Raises Failure."""
     try:
-        return _take(client, page_size)
+        with paused_collector():
+            return _take(client, page_size)
     except Failure as error:
         if error.status != 403:
             raise

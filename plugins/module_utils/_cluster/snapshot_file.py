@@ -14,6 +14,7 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.collector import paused_collector
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.failure import Failure
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot import (
     Header,
@@ -132,7 +133,8 @@ def _read(path: Path) -> Snapshot:
             reason=errno.errorcode.get(error.errno or 0, ""),
         ) from error
     try:
-        return decode(content)
+        with paused_collector():
+            return decode(content)
     except SnapshotError as error:
         raise SnapshotError(f"{path}: {error}") from error
 

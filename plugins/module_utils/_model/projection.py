@@ -30,13 +30,28 @@ def fields(whole: str = "", /, **nested: Projection) -> Projection:
     return project
 
 
-def each(item: Projection) -> Projection:
-    """Of a list all items, each projected."""
+def each(item: Projection, where: Callable[[Any], bool] | None = None) -> Projection:
+    """Of a list all items, each projected; with `where` only those that still say something."""
 
     def project(value: Any) -> Any:
-        return None if value is None else [item(element) for element in value]
+        if value is None:
+            return None
+        items = map(item, value)
+        return list(filter(where, items)) if where else list(items)
 
     return project
+
+
+def more_than(*names: str) -> Callable[[Any], bool]:
+    """For `each`: whether an object has other fields than these."""
+    known = frozenset(names)
+    return lambda item: not known.issuperset(item)
+
+
+def typed(*types: str) -> Callable[[Any], bool]:
+    """For `each`: whether a condition is of one of these types."""
+    wanted = frozenset(types)
+    return lambda item: item.get("type") in wanted
 
 
 def keys(*names: str, prefixes: tuple[str, ...] = (), but: tuple[str, ...] = ()) -> Projection:
@@ -75,5 +90,7 @@ def resource(whole: str = "", /, *, annotations: Projection | None = None, **nes
 
 
 # Conditions without their times: a heartbeat is no change.
-conditions = each(fields("type status reason"))
-explained_conditions = each(fields("type status reason message"))
+condition = fields("type status reason")
+explained_condition = fields("type status reason message")
+conditions = each(condition)
+explained_conditions = each(explained_condition)

@@ -12,10 +12,12 @@ from __future__ import annotations
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.projection import (
     conditions,
     each,
-    explained_conditions,
+    explained_condition,
     fields,
     keys,
+    more_than,
     resource,
+    typed,
 )
 
 NODE = resource(
@@ -35,7 +37,7 @@ _CONTAINER = fields(
     ports=each(fields("hostIP hostPort containerPort protocol")),
 )
 
-# Volumes that tie a pod to nodes or to other pods, and those that a drain would destroy. Of the others the name alone.
+# Volumes that tie a pod to nodes or to other pods, and those that a drain would destroy.
 VOLUME = fields(
     "name emptyDir persistentVolumeClaim",
     awsElasticBlockStore=fields("volumeID partition readOnly"),
@@ -64,14 +66,14 @@ POD = resource(
         "runtimeClassName restartPolicy terminationGracePeriodSeconds hostNetwork hostUsers",
         containers=each(_CONTAINER),
         initContainers=each(_CONTAINER),
-        volumes=each(VOLUME),
+        volumes=each(VOLUME, more_than("name")),
     ),
     status=fields(
         "phase reason nominatedNodeName resources allocatedResources qosClass resourceClaimStatuses "
         "extendedResourceClaimStatus nodeAllocatableResourceClaimStatuses",
-        conditions=explained_conditions,
-        containerStatuses=each(_CONTAINER_STATUS),
-        initContainerStatuses=each(_CONTAINER_STATUS),
+        conditions=each(explained_condition, typed("PodScheduled", "Ready", "PodResizePending", "DisruptionTarget")),
+        containerStatuses=each(_CONTAINER_STATUS, more_than("name")),
+        initContainerStatuses=each(_CONTAINER_STATUS, more_than("name")),
     ),
 )
 

@@ -35,6 +35,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot i
     parse_header,
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot_kinds import KINDS
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot_sharing import decode_shared
 
 _SEPARATOR = b",\n"
 
@@ -59,8 +60,11 @@ class Document:
 
 
 def encode(item: Any) -> bytes:
-    """One object on one line; equal objects give equal bytes."""
-    return json.dumps(item, ensure_ascii=False, separators=(",", ":"), sort_keys=True).encode()
+    """One object on one line; equal objects give equal bytes.
+
+    In ASCII: a single wider character would make Python keep the whole file's text at twice or four times its size.
+    """
+    return json.dumps(item, separators=(",", ":"), sort_keys=True).encode("ascii")
 
 
 def encode_all(items: Iterable[Object]) -> list[bytes]:
@@ -82,9 +86,9 @@ def document(
 
 
 def decode(content: bytes) -> Snapshot:
-    """The snapshot, or lists in plain form, in a file's content. Raises SnapshotError."""
+    """The snapshot, or lists in plain form, in a file's content, to be read only. Raises SnapshotError."""
     try:
-        given = json.loads(content)
+        given = decode_shared(content)
     except ValueError as error:
         raise SnapshotError(f"It is not JSON ({error}). Take the snapshot again.") from error
     snapshot = from_plain(given)
