@@ -146,6 +146,11 @@ def is_qualified_name(name: str) -> bool:
     return len(short) <= _NAME_LENGTH and bool(_LABEL_NAME.fullmatch(short))
 
 
+def is_label_value(value: str) -> bool:
+    """Whether a text can be a label's value; the empty one can."""
+    return not value or (len(value) <= _NAME_LENGTH and bool(_LABEL_NAME.fullmatch(value)))
+
+
 def _requirement(raw: Mapping[str, Any], operators: frozenset[str]) -> Requirement:
     operator, values = raw["operator"], tuple(raw.get("values") or ())
     if operator not in operators:
@@ -175,5 +180,5 @@ def _check_labels(requirement: Requirement) -> None:
     if not is_qualified_name(requirement.key):
         raise SelectorError(f"{requirement.key!r} cannot be the key of a label")
     for value in requirement.values:
-        if value and not (len(value) <= _NAME_LENGTH and _LABEL_NAME.fullmatch(value)):
+        if not is_label_value(value):
             raise SelectorError(f"{value!r} cannot be the value of the label {requirement.key!r}")

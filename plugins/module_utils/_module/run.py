@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 
 from ansible_collections.kubernetes.core.plugins.module_utils.k8s.core import AnsibleK8SModule
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.failure import Failure
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.mistake import Mistake
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot import SnapshotError
 
 Module: TypeAlias = AnsibleK8SModule
@@ -24,7 +25,7 @@ def run(work: Work, **settings: Any) -> None:
     module = Module(**settings)
     try:
         result = work(module)
-    except Failure as error:
+    except (Failure, Mistake) as error:
         module.fail_json(msg=str(error), error=error.to_json())
     except SnapshotError as error:
         module.fail_json(msg=str(error))

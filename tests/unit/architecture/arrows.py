@@ -5,6 +5,7 @@
 
 _model <- _scheduler, _kubevirt <- _planner <- _explain, _lint
 _model <- _plan <- _report                      (values that are read)
+_model <- _nodes                                (what is written on nodes)
 _model <- _cluster <- _module                   (the API, and what modules share)
 module_utils <- modules;  module_utils, plugin_utils <- filter, test, action, inventory, lookup
 """
@@ -23,6 +24,7 @@ MODULE_UTILS: dict[str, frozenset[str]] = {
     "_model": frozenset(),
     "_scheduler": frozenset({"_model"}),
     "_kubevirt": frozenset({"_model"}),
+    "_nodes": frozenset({"_model"}),
     "_planner": ENGINE,
     "_explain": ENGINE | {"_planner"},
     "_lint": ENGINE | {"_planner"},

@@ -31,7 +31,7 @@ IMPURE_CALLS = frozenset({"__import__", "breakpoint", "eval", "exec", "input", "
 CLOCK = frozenset({"now", "today", "utcnow"})
 
 # Libraries of pure computation, and who may use them. The solver is slow to import: only the planner does.
-LIBRARIES: dict[str, tuple[str, ...]] = {"numpy": PURE, "ortools": ("_planner",)}
+LIBRARIES: dict[str, tuple[str, ...]] = {"jmespath": PURE, "numpy": PURE, "ortools": ("_planner",)}
 
 
 def check(tree: Tree) -> Iterator[str]:

@@ -137,7 +137,16 @@ def _handler(api: FakeApi) -> type[BaseHTTPRequestHandler]:
             self._reply({})
 
         def do_POST(self) -> None:
-            self._reply(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+            self._reply(json.loads(self.rfile.read(int(self.headers.get("Content-Length") or 0)) or b"{}"))
+
+        def do_PATCH(self) -> None:
+            self.do_POST()
+
+        def do_PUT(self) -> None:
+            self.do_POST()
+
+        def do_DELETE(self) -> None:
+            self.do_POST()
 
         def _reply(self, body: Object) -> None:
             url = urlsplit(self.path)

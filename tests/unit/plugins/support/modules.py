@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from kubernetes.client import Configuration
 
+from ansible.module_utils.common import warnings
 from ansible.module_utils.testing import patch_module_args
 
 Result = dict[str, Any]
@@ -28,6 +29,8 @@ def isolate(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
     monkeypatch.setattr(Configuration, "_default", None)
     # kubernetes.core remembers what a server offers in the folder for temporary files, by the server's address.
     monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    # Ansible collects a module's warnings for the whole process.
+    monkeypatch.setattr(warnings, "_global_warnings", {})
 
 
 class ModuleRunner:

@@ -1,0 +1,121 @@
+# Copyright: Contributors to the virtops.kubevirt project
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""From wishes to changes: what must be written on which node, and what stays wanting."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ansible_collections.virtops.kubevirt.plugins.module_utils._nodes.keys import DEPRECATED, TOPOLOGY
+from ansible_collections.virtops.kubevirt.plugins.module_utils._nodes.wishes import Wishes
+
+Object = Mapping[str, Any]
+Labels = Mapping[str, str]
+_MOST_NAMES = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What to write on a node. `labels`: the new values, None to remove. `before`: the old ones that there are."""
+
+    node: str
+    labels: Mapping[str, str | None]
+    before: Labels
+
+    @property
+    def after(self) -> dict[str, str]:
+        return {key: value for key, value in self.labels.items() if value is not None}
+
+
+@dataclass(frozen=True, slots=True)
+class Deprecation:
+    """A label under a deprecated key that was found on a node."""
+
+    node: str
+    key: str
+    value: str
+    replacement: str
+
+
+@dataclass(frozen=True, slots=True)
+class Topology:
+    """`incomplete`: by key, in order, the nodes that lack it after the changes although others carry it."""
+
+    changes: Sequence[Change]
+    deprecated: Sequence[Deprecation]
+    incomplete: Mapping[str, Sequence[str]]
+
+
+def plan(nodes: Sequence[Object], wishes: Wishes, *, purge: bool, replace_deprecated: bool) -> Topology:
+    """purge: remove the wishes' keys where they are not wished for. Nodes in order of their names."""
+    before = {node["metadata"]["name"]: node["metadata"].get("labels") or {} for node in nodes}
+    after: dict[str, Labels] = {}
+    changes = []
+    for node, labels in before.items():
+        wished = {key: wish.value for key, wish in wishes.of(node).items()}
+        unwished = dict.fromkeys(wishes.keys - set(wished)) if purge else {}
+        decided = {**unwished, **wished}
+        renamed = _renamed(labels, decided) if replace_deprecated else {}
+        change = _change(node, labels, {**renamed, **decided})
+        after[node] = _apply(labels, change)
+        if change.labels:
+            changes.append(change)
+    return Topology(changes, list(_deprecated(before)), _incomplete(after, wishes))
+
+
+def _renamed(labels: Labels, decided: Mapping[str, str | None]) -> dict[str, str | None]:
+    """Deprecated keys go. Their values go on under the new keys, unless there is one or the task decides on it."""
+    old = {key: labels[key] for key in DEPRECATED if key in labels}
+    moved = {DEPRECATED[key]: value for key, value in old.items()}
+    kept = {key: value for key, value in moved.items() if key not in labels and key not in decided}
+    return {**dict.fromkeys(old), **kept}
+
+
+def _change(node: str, labels: Labels, wanted: Mapping[str, str | None]) -> Change:
+    different = {key: value for key, value in sorted(wanted.items()) if labels.get(key) != value}
+    return Change(node, different, {key: labels[key] for key in different if key in labels})
+
+
+def _apply(labels: Labels, change: Change) -> Labels:
+    kept = {key: value for key, value in labels.items() if key not in change.labels}
+    return {**kept, **change.after}
+
+
+def _deprecated(before: Mapping[str, Labels]) -> Iterator[Deprecation]:
+    for node, labels in before.items():
+        for key, replacement in DEPRECATED.items():
+            if key in labels:
+                yield Deprecation(node, key, labels[key], replacement)
+
+
+def _incomplete(after: Mapping[str, Labels], wishes: Wishes) -> dict[str, list[str]]:
+    found = {}
+    for key in sorted({*TOPOLOGY, *wishes.keys}):
+        lacking = [node for node, labels in after.items() if key not in labels]
+        # A node that is to be without the label was not forgotten.
+        forgotten = [node for node in lacking if key not in wishes.of(node)]
+        if forgotten and len(lacking) < len(after):
+            found[key] = forgotten
+    return found
+
+
+def warnings(topology: Topology, *, replaced: bool) -> Iterator[str]:
+    """Sentences on what a reader should know though the task succeeded."""
+    for key in TOPOLOGY:
+        if key in topology.incomplete:
+            yield (
+                f"Without the label {key}, which other nodes carry: {_some(topology.incomplete[key])}. "
+                "Rules that count by it do not hold there."
+            )
+    if topology.deprecated and not replaced:
+        nodes = list(dict.fromkeys(deprecation.node for deprecation in topology.deprecated))
+        yield f"With deprecated failure-domain labels: {_some(nodes)}. Set replace_deprecated to replace them."
+
+
+def _some(nodes: Sequence[str]) -> str:
+    """The first few names; a large cluster has more than a line holds."""
+    more = len(nodes) - _MOST_NAMES
+    return ", ".join(nodes[:_MOST_NAMES]) + (f" and {more} more" if more > 0 else "")
