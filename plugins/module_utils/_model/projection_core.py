@@ -37,7 +37,7 @@ _CONTAINER = fields(
     ports=each(fields("hostIP hostPort containerPort protocol")),
 )
 
-# Volumes that tie a pod to nodes or to other pods, and those that a drain would destroy.
+# Volumes that tie a pod to nodes or to other pods, images that a node may hold, and what a drain would destroy.
 VOLUME = fields(
     "name emptyDir persistentVolumeClaim",
     awsElasticBlockStore=fields("volumeID partition readOnly"),
@@ -48,6 +48,7 @@ VOLUME = fields(
     ephemeral=fields(volumeClaimTemplate=fields(spec=fields("storageClassName accessModes resources volumeMode"))),
     gcePersistentDisk=fields("pdName partition readOnly"),
     hostPath=fields("path type"),
+    image=fields("reference"),
     iscsi=fields("targetPortal iqn lun readOnly"),
     portworxVolume=fields("volumeID readOnly"),
     rbd=fields("monitors image pool readOnly"),
