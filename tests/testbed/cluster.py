@@ -50,7 +50,7 @@ class Testbed:
 
     def start(self, make: Callable[[Home, Settings], parts.Part]) -> None:
         part = make(self.home, self.settings)
-        processes.spawn(self.home, part.name, part.command, parts.PYTHONPATH)
+        processes.spawn(self.home, part.name, part.command, part.environment)
         self.started.append(part.name)
 
     def wait(self, what: str, check: Callable[[], bool], timeout: float = 90) -> None:

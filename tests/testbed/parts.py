@@ -9,8 +9,8 @@ In which order they start, and what is done in between, is cluster.py's matter.
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from testbed.build import binary
 from testbed.home import PACKAGE, Home, Settings
@@ -38,10 +38,11 @@ PORTS = ("etcd", "etcd-peer", "api", "virt-api", "virt-api-console", "virt-contr
 
 @dataclass(frozen=True)
 class Part:
-    """One process: its name and its command line."""
+    """One process: its name, its command line, and what it needs in its environment beside the caller's."""
 
     name: str
     command: tuple[str, ...]
+    environment: Mapping[str, str] = field(default_factory=dict)
 
 
 def etcd(home: Home, settings: Settings) -> Part:
@@ -204,8 +205,6 @@ def simulator(home: Home, settings: Settings) -> Part:
             f"--time-scale={settings.time_scale}",
             f"--seed={settings.seed}",
         ),
+        # Where `python -m testbed…` finds this package.
+        {"PYTHONPATH": str(PACKAGE.parent)},
     )
-
-
-# Where `python -m testbed…` finds this package.
-PYTHONPATH = {"PYTHONPATH": str(Path(PACKAGE).parent)}

@@ -12,7 +12,7 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import psutil
@@ -32,9 +32,9 @@ class Running:
     process: psutil.Process
 
 
-def spawn(home: Home, part: str, command: Sequence[str], environment: dict[str, str] | None = None) -> None:
+def spawn(home: Home, part: str, command: Sequence[str], environment: Mapping[str, str]) -> None:
     """Start a part in the background, its output going to its log."""
-    variables = {**os.environ, **(environment or {}), "TMPDIR": str(home.temporary), FOLDER: str(home.root), PART: part}
+    variables = {**os.environ, **environment, "TMPDIR": str(home.temporary), FOLDER: str(home.root), PART: part}
     append = os.O_WRONLY | os.O_CREAT | os.O_APPEND
     # Not subprocess: the part outlives the command that starts it, and nobody here waits for it.
     process = psutil.Process(

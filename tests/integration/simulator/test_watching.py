@@ -14,7 +14,7 @@ import pytest
 from integration.simulator.lab import Lab
 
 from testbed.api import Object
-from testbed.parts import PYTHONPATH
+from testbed.home import PACKAGE
 from testbed.simulator.client import Client, Kind, Watcher
 
 NODES = Kind("/api/v1/nodes")
@@ -81,7 +81,9 @@ def test_a_watch_goes_on_from_where_it_was(lab: Lab) -> None:
 @pytest.mark.usefixtures("nodes")
 def test_it_says_that_it_is_ready_and_ends_when_asked(lab: Lab) -> None:
     command = [sys.executable, "-m", "testbed.simulator", "--kubeconfig", str(lab.testbed.kubeconfig)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env={**PYTHONPATH}) as process:
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, text=True, env={"PYTHONPATH": str(PACKAGE.parent)}
+    ) as process:
         assert process.stdout is not None
         assert "ready: watching" in process.stdout.readline()
         process.terminate()

@@ -19,8 +19,7 @@ import pytest
 from testbed import cli, cluster, processes
 from testbed.api import Api, ApiError
 from testbed.handle import RunningTestbed
-from testbed.home import Home, existing
-from testbed.parts import PYTHONPATH
+from testbed.home import PACKAGE, Home, existing
 
 
 @pytest.fixture
@@ -89,7 +88,9 @@ def test_up_again_changes_nothing_and_a_dead_part_is_named(home: Home, capsys: p
 def test_what_a_killed_up_left_is_removed_by_the_next(home: Home, testbed: RunningTestbed) -> None:
     left = Home(f"killed-{os.getpid()}")
     command = [sys.executable, "-m", "testbed", "--name", left.name, "up"]
-    with subprocess.Popen(command, env={**os.environ, **PYTHONPATH}, stderr=subprocess.DEVNULL) as starting:
+    with subprocess.Popen(
+        command, env={**os.environ, "PYTHONPATH": str(PACKAGE.parent)}, stderr=subprocess.DEVNULL
+    ) as starting:
         deadline = time.monotonic() + 60
         while "kube-apiserver" not in processes.running(left):
             assert starting.poll() is None
