@@ -134,7 +134,7 @@ def _once(work: Callable[[], object]) -> float:
 
 
 def _median(work: Callable[[], object], rounds: int = 200) -> float:
-    return statistics.median(_once(work) for _ in range(rounds))
+    return statistics.median(_once(work) for _round in range(rounds))
 
 
 def _measured(sizes: Sequence[int]) -> Iterator[Figures]:

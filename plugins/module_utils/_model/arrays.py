@@ -9,7 +9,7 @@ before an array is needed; entries that compute call `require_numpy` first.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
     import numpy as np
@@ -24,9 +24,8 @@ BoolArray: TypeAlias = "npt.NDArray[np.bool_]"
 IntArray: TypeAlias = "npt.NDArray[np.int64]"
 IdArray: TypeAlias = "npt.NDArray[np.int32]"
 FloatArray: TypeAlias = "npt.NDArray[np.float64]"
-AnyArray: TypeAlias = "npt.NDArray[Any]"
 
-__all__ = ["AnyArray", "BoolArray", "FloatArray", "IdArray", "IntArray", "np", "require_numpy"]
+__all__ = ["BoolArray", "FloatArray", "IdArray", "IntArray", "np", "require_numpy"]
 
 
 class NumpyMissingError(Exception):

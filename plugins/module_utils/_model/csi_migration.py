@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.selectors import (
     Labels,
@@ -20,7 +20,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._model.selectors 
 )
 
 # Node selector terms, any of which must hold; None: no condition at all.
-Topology = tuple[NodeSelectorTerm, ...] | None
+Topology: TypeAlias = "tuple[NodeSelectorTerm, ...] | None"
 
 _ZONE, _REGION = "topology.kubernetes.io/zone", "topology.kubernetes.io/region"
 _OLD_ZONE, _OLD_REGION = "failure-domain.beta.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/region"

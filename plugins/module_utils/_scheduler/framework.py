@@ -77,15 +77,12 @@ def evaluate(pod: Pod, state: ClusterState, plugins: Sequence[FilterPlugin]) -> 
             return _rejected(state, prepared.reason)
         if prepared is not None:
             active.append((plugin, prepared))
-    failures = _run(active, state)
+    failures = _run(active, state, state.nodes.all())
     for node, promised in _promises(pod, state):
-        with_promised = _evaluate_with(promised, node, pod, state, [plugin for plugin, _ in active])
         here = state.nodes.named([node])
-        if any((failure.nodes & here).any() for failure in with_promised):
-            failures = [
-                *(Failure(failure.nodes & ~here, failure.reason) for failure in failures),
-                *(Failure(failure.nodes & here, failure.reason) for failure in with_promised),
-            ]
+        with_promised = _run_with(promised, node, pod, state, [plugin for plugin, _prepared in active])
+        if with_promised:
+            failures = [*(replace(failure, nodes=failure.nodes & ~here) for failure in failures), *with_promised]
     fits = state.nodes.all()
     for failure in failures:
         fits &= ~failure.nodes
@@ -96,20 +93,20 @@ def _rejected(state: ClusterState, reason: str) -> Verdict:
     return Verdict(state.nodes.names, state.nodes.none(), (Failure(state.nodes.all(), reason),), reason)
 
 
-def _run(active: Sequence[tuple[FilterPlugin, Prepared]], state: ClusterState) -> list[Failure]:
-    """The failures of each node in the first plugin it fails."""
-    left = state.nodes.all()
-    failures = _left_out(active, state)
+def _run(active: Sequence[tuple[FilterPlugin, Prepared]], state: ClusterState, asked: BoolArray) -> list[Failure]:
+    """The failures of each of the nodes asked about in the first plugin that it fails. Raises `PluginError`."""
+    failures = [replace(failure, nodes=failure.nodes & asked) for failure in _left_out(active, state)]
+    left = asked
     for failure in failures:
-        left &= ~failure.nodes
-    for _, prepared in active:
+        left = left & ~failure.nodes
+    for _plugin, prepared in active:
         if not left.any():
             break
         found = [replace(failure, nodes=failure.nodes & left) for failure in prepared.failures()]
         _raise_fatal(found)
         failures += [failure for failure in found if failure.nodes.any()]
         for failure in found:
-            left &= ~failure.nodes
+            left = left & ~failure.nodes
     return failures
 
 
@@ -140,10 +137,14 @@ def _promises(pod: Pod, state: ClusterState) -> list[tuple[str, list[Pod]]]:
     return promises
 
 
-def _evaluate_with(
+def _run_with(
     promised: Sequence[Pod], node: str, pod: Pod, state: ClusterState, plugins: Sequence[FilterPlugin]
 ) -> list[Failure]:
-    """The failures if the promised pods were on the node. Plugins that had nothing to say are not asked again."""
+    """The failures of a node as if the pods promised to it were there.
+
+    Plugins that had nothing to say are not asked again.
+    """
     with state.keeping_promises(promised, node):
         prepared = [(plugin, plugin.prepare(pod, state)) for plugin in plugins]
-        return _run([(plugin, found) for plugin, found in prepared if isinstance(found, Prepared)], state)
+        active = [(plugin, found) for plugin, found in prepared if isinstance(found, Prepared)]
+        return _run(active, state, state.nodes.named([node]))

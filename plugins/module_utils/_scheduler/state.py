@@ -97,7 +97,7 @@ class ClusterState:
         return self._placed[key][0]
 
     def placements(self) -> list[Placement]:
-        return [placement for placement, _ in self._placed.values()]
+        return [placement for placement, _slot in self._placed.values()]
 
     def add(self, occupant: Occupant, node: str) -> Change:
         """Put a pod on a node; whether it fits is not asked. Raises `StateError`."""

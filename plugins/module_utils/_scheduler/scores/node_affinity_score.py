@@ -20,7 +20,7 @@ class NodeAffinityScore:
         preferred = [(weight, term) for weight, term in pod.node_affinity.preferred if weight and not term.empty]
         if not pod.node_affinity.preferred:
             return None
-        if any(term.invalid for _, term in preferred):
+        if any(term.invalid for _weight, term in preferred):
             raise PluginError("A preferred node affinity term has an operand that kube-scheduler cannot parse.")
         total = np.zeros(len(nodes), dtype=np.int64)
         for weight, term in preferred:
