@@ -18,11 +18,14 @@ Json = dict[str, Any]
 
 # What the unit tests replay. Their files hold one case each, with a reason (`#`) and the `expected` answers.
 KEPT = Path(__file__).resolve().parents[1] / "unit/plugins/module_utils/_scheduler/cases"
-SINGLE = ("pod", "scores", "profile", "#", "expected")
+SINGLE = ("pod", "scores", "profile", "stored", "#", "expected")
 
 
 def read(path: Path) -> Iterator[Json]:
-    """The cases of a file: one JSON document, or one on each line. Raises ValueError."""
+    """The cases of a file: one JSON document, or one on each line. Raises ValueError.
+
+    Those that do not say so (`stored`) are given API defaults before they are judged.
+    """
     text = path.read_text()
     try:
         yield normal(json.loads(text))

@@ -67,8 +67,7 @@ _judged: list[tuple[Json, list[Json]]] = []
 def main(arguments: Sequence[str] | None = None) -> int:
     options = _options(arguments)
     chosen = list(mutants(options.each, options.only))
-    batch = list(seeded(options.seed, options.cases))
-    stored = [{**given, **kept} for given, kept in zip(batch, upstream.store(batch), strict=True)]
+    stored = list(upstream.store(list(seeded(options.seed, options.cases))))
     _judged.extend(zip(stored, upstream.judge(stored), strict=True))
     _judged[:] = [(case, theirs) for case, theirs in _judged if not _difference(ours, case, theirs)]
     print(f"{len(_judged)} of {options.cases} cases: those on which the plugins agree with kube-scheduler as they are")

@@ -117,8 +117,8 @@ def answered(cases: list[Json]) -> Iterator[tuple[Json, Json] | None]:
     """Both answers to the only pod asked about in each case, as stored; None for a case that cannot be stored."""
     stored = list(upstream.store(cases, tolerant=True))
     theirs = upstream.judge([found for found in stored if "error" not in found])
-    for case, found in zip(cases, stored, strict=True):
-        yield None if "error" in found else (next(theirs)[0], ours.answers({**case, **found})[0])
+    for found in stored:
+        yield None if "error" in found else (next(theirs)[0], ours.answers(found)[0])
 
 
 def kind(theirs: Json, mine: Json) -> frozenset[str]:
@@ -136,8 +136,8 @@ AGREEMENT = frozenset({"agreement"})
 
 def tidy(case: Json) -> Json:
     """The stored form of a case without those defaults of the API server on which neither answer depends."""
-    stored = {**case, **next(upstream.store([case]))}
-    given = set(parts(case))
+    (stored,) = upstream.store([case])
+    given = {*parts(case), ("stored",)}
     answers = _answers([stored])
 
     def unchanged(cases: list[Json]) -> list[bool]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import subprocess
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import IO, Any
 
@@ -32,12 +32,18 @@ def program() -> Path:
     return ORACLE.output / "oracle"
 
 
-def store(cases: Iterable[Json], *, tolerant: bool = False) -> Iterator[Json]:
-    """The same cases as an API server would have stored their objects.
+def store(cases: Sequence[Json], *, tolerant: bool = False) -> Iterator[Json]:
+    """The same cases as an API server would have stored their objects, and marked `stored`; those that are stay.
 
     Raises `OracleError` for a case that no API server would take; `tolerant`: that one is `{"error": text}` instead.
     """
-    return _converse("store", cases, tolerant=tolerant)
+    answers = _converse("store", [case for case in cases if not case.get("stored")], tolerant=tolerant)
+    for case in cases:
+        if case.get("stored"):
+            yield case
+        else:
+            answer = next(answers)
+            yield answer if "error" in answer else {**case, **answer, "stored": True}
 
 
 def judge(cases: Iterable[Json]) -> Iterator[list[Json]]:
