@@ -17,6 +17,15 @@ Module: TypeAlias = AnsibleK8SModule
 Work = Callable[[Module], Mapping[str, Any]]
 
 
+class Incomplete(Exception):
+    """The work ended short of its aim after it had changed things: `result` says what was done and what is left."""
+
+    def __init__(self, failure: Failure, result: Mapping[str, Any]) -> None:
+        super().__init__(str(failure))
+        self.failure = failure
+        self.result = result
+
+
 def run(work: Work, **settings: Any) -> None:
     """Exit with what `work` returns, or fail with the sentence and the machine fields of what it raises.
 
@@ -25,6 +34,8 @@ def run(work: Work, **settings: Any) -> None:
     module = Module(**settings)
     try:
         result = work(module)
+    except Incomplete as error:
+        module.fail_json(msg=str(error), error=error.failure.to_json(), **error.result)
     except (Failure, Mistake) as error:
         module.fail_json(msg=str(error), error=error.to_json())
     except SnapshotError as error:

@@ -1,0 +1,77 @@
+# Copyright: Contributors to the virtops.kubevirt project
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Why a migration gets no node, or has failed: from its target pod while that is there, and from events afterwards.
+
+Reasons are worth reading, but not worth a migration: what may not be read is left out or said to be unknown.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.client import Client
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.failure import Failure
+
+Object = dict[str, Any]
+
+_TARGET_POD_OF = "kubevirt.io/migrationJobUID"
+_FORBIDDEN = 403
+# Behind the reasons of the nodes the scheduler tells what else it tried; that helps nobody to place a VM.
+_AFTERTHOUGHTS = (" no new claims to deallocate", " preemption:")
+
+
+def scheduler_message(client: Client, namespace: str, migration_uid: str) -> str:
+    """Why no node can take the target pod, in the scheduler's words; empty if one can. Raises Failure."""
+    query = {"labelSelector": f"{_TARGET_POD_OF}={migration_uid}"}
+    try:
+        pods = client.get(f"/api/v1/namespaces/{namespace}/pods", f"list pods in namespace {namespace}", **query)
+    except Failure as error:
+        if error.status == _FORBIDDEN:
+            return f"(unknown, as {error.message})"
+        raise
+    for pod in pods["items"]:
+        for condition in pod["status"].get("conditions") or ():
+            if condition["type"] == "PodScheduled" and condition["status"] == "False":
+                return _reasons(condition.get("message") or "")
+    return ""
+
+
+def past_scheduler_message(client: Client, namespace: str, migration_uid: str) -> str:
+    """The same of a target pod that KubeVirt has removed; empty if it had a node. Raises Failure."""
+    told = [event.get("message") or "" for event in _events(client, namespace, f"involvedObject.uid={migration_uid}")]
+    for event in reversed(_events(client, namespace, "reason=FailedScheduling") if told else []):
+        # KubeVirt's events on a migration name its target pod.
+        if any(event["involvedObject"]["name"] in message for message in told):
+            return _reasons(event.get("message") or "")
+    return ""
+
+
+def last_warning(client: Client, namespace: str, migration_uid: str) -> str:
+    """The newest warning that KubeVirt published about a migration; empty if there is none. Raises Failure."""
+    events = _events(client, namespace, f"involvedObject.uid={migration_uid},type=Warning")
+    return str(events[-1].get("message") or "") if events else ""
+
+
+def _events(client: Client, namespace: str, field_selector: str) -> list[Object]:
+    """Oldest first."""
+    query = {"fieldSelector": field_selector}
+    try:
+        page = client.get(f"/api/v1/namespaces/{namespace}/events", f"list events in namespace {namespace}", **query)
+    except Failure as error:
+        if error.status == _FORBIDDEN:
+            return []
+        raise
+    items: list[Object] = page["items"]
+    return sorted(items, key=lambda event: (event.get("lastTimestamp") or event.get("eventTime") or "", _age(event)))
+
+
+def _age(event: Object) -> int:
+    """Events within the same second are told apart by etcd's revision."""
+    return int(event["metadata"]["resourceVersion"])
+
+
+def _reasons(message: str) -> str:
+    for afterthought in _AFTERTHOUGHTS:
+        message = message.partition(afterthought)[0]
+    return message

@@ -1,0 +1,355 @@
+#!/usr/bin/python
+# Copyright: Contributors to the virtops.kubevirt project
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: vmi_migration
+short_description: Live-migrate virtual machines to given nodes
+version_added: 0.1.0
+author:
+  - Contributors to the virtops.kubevirt project (@virtops)
+description:
+  - Live-migrates running virtual machine instances (VMIs), each to a given node or to any node with given labels, by
+    C(VirtualMachineInstanceMigration) objects. It works the same for VMIs of virtual machines and of replica sets.
+  - All migrations are asked for at once and run in parallel, as far as KubeVirt's own limits allow. They are watched
+    to their end, and tried again when they fail. Progress is shown on stderr while the task runs.
+  - A VMI that is where it is wanted stays untouched. A migration that an earlier, interrupted run of this module
+    has started is not started again, but watched.
+  - Everything that can be known beforehand is checked before the first migration is created. If one VMI cannot be
+    migrated as wanted, none is.
+options:
+  state:
+    description:
+      - With V(present), the VMIs are migrated to where they are wanted.
+      - With V(absent), their unfinished migrations are cancelled, whoever started them. The VMIs stay where they are.
+        If KubeVirt evacuates a VMI from its node, as after an eviction, it starts another migration by itself.
+    type: str
+    choices: [present, absent]
+    default: present
+  name:
+    description:
+      - Name of the one VMI. Use O(vmis) for several.
+    type: str
+  namespace:
+    description:
+      - Namespace of the VMI, and of those of O(vmis) that do not name their own.
+    type: str
+  target_node:
+    description:
+      - Name of the node to migrate to, for the VMI, and for those of O(vmis) that do not say where to.
+      - The migration is pinned to it by its label C(kubernetes.io/hostname).
+    type: str
+  added_node_selector:
+    description:
+      - Labels of nodes to migrate to, in place of O(target_node). The scheduler picks one of them.
+      - A VMI on a node that has these labels is where it is wanted.
+      - A label that the VMI asks for itself is an error. KubeVirt would silently ignore it.
+    type: dict
+  vmis:
+    description:
+      - The VMIs, if there are several, in place of O(name).
+    type: list
+    elements: dict
+    suboptions:
+      name:
+        description: Name of the VMI.
+        type: str
+        required: true
+      namespace:
+        description: Its namespace.
+        type: str
+      target_node:
+        description: The node to migrate it to.
+        type: str
+      added_node_selector:
+        description: Labels of nodes to migrate it to.
+        type: dict
+  wait:
+    description:
+      - Whether to wait until all migrations have ended. Without it none is tried again.
+    type: bool
+    default: true
+  wait_timeout:
+    description:
+      - Seconds the whole task may take, all attempts included. After it the task fails and tells what is left.
+      - Migrations still in flight go on. Run the task again to go on waiting, or cancel them with O(state=absent).
+    type: int
+    default: 900
+  unschedulable_timeout:
+    description:
+      - Seconds after which KubeVirt gives up a migration for which there is no node. It is set on each migration, where
+        KubeVirt's own default is 300.
+    type: int
+    default: 60
+  retries:
+    description:
+      - How often a failed migration is tried again.
+    type: int
+    default: 2
+extends_documentation_fragment:
+  - kubernetes.core.k8s_auth_options
+  - virtops.kubevirt._connection
+  - virtops.kubevirt._rounds
+  - virtops.kubevirt._attributes
+  - virtops.kubevirt._attributes.action_group
+attributes:
+  check_mode:
+    support: full
+    details:
+      - Everything is checked, and each migration is put to KubeVirt's admission without being created. Whether a node
+        can take the VMI is found out only by migrating it.
+  diff_mode:
+    support: full
+    details:
+      - Lists the node of each VMI before and after. Where the scheduler has the choice, check mode shows the labels.
+  idempotent:
+    support: full
+notes:
+  - The permissions that are needed stand in a ClusterRole among the examples. Those to list pods and events serve only
+    to tell why a migration fails. For VMIs in several namespaces, migrations are watched in all namespaces.
+  - KubeVirt runs as many migrations at once as its configuration allows; the others wait in its queue, and that time
+    counts for O(wait_timeout).
+  - The task cannot be run with C(async).
+seealso:
+  - module: virtops.kubevirt.cluster_snapshot
+"""
+
+EXAMPLES = r"""
+- name: Move a database to another node
+  virtops.kubevirt.vmi_migration:
+    namespace: shop
+    name: db-1
+    target_node: worker-2
+
+- name: Move two VMs, one to a node and one to a zone, within ten minutes
+  virtops.kubevirt.vmi_migration:
+    namespace: shop
+    vmis:
+      - name: db-1
+        target_node: worker-2
+      - name: web-1
+        added_node_selector:
+          topology.kubernetes.io/zone: bcn
+    wait_timeout: 600
+  register: moved
+
+- name: Show where they are and how long it took
+  ansible.builtin.debug:
+    msg: "{{ item.name }} on {{ item.node }} after {{ item.seconds }} s"
+  loop: "{{ moved.migrations }}"
+
+- name: Cancel whatever migrates the database
+  virtops.kubevirt.vmi_migration:
+    namespace: shop
+    name: db-1
+    state: absent
+
+- name: Let a service account migrate VMs, and do nothing else
+  kubernetes.core.k8s:
+    definition:
+      apiVersion: rbac.authorization.k8s.io/v1
+      kind: ClusterRole
+      metadata:
+        name: vmi-migration
+      rules:
+        - apiGroups: [kubevirt.io]
+          resources: [virtualmachineinstances]
+          verbs: [get]
+        - apiGroups: [kubevirt.io]
+          resources: [virtualmachineinstancemigrations]
+          verbs: [create, delete, get, list, watch]
+        - apiGroups: [""]
+          resources: [nodes]
+          verbs: [get, list]
+        - apiGroups: [""]
+          resources: [events, pods]
+          verbs: [list]
+"""
+
+RETURN = r"""
+migrations:
+  description: One entry for each VMI, in the order of the task.
+  returned: unless nothing was tried
+  type: list
+  elements: dict
+  contains:
+    namespace:
+      description: Namespace of the VMI.
+      returned: always
+      type: str
+      sample: shop
+    name:
+      description: Name of the VMI.
+      returned: always
+      type: str
+      sample: db-1
+    outcome:
+      description:
+        - With O(state=present) one of V(already_there), V(migrated), V(failed), V(would_migrate) in check mode, or
+          V(waiting) and V(migrating) where it was not waited for the end.
+        - With O(state=absent) one of V(not_migrating), V(cancelled), V(migrated) if it was too late for that,
+          V(would_cancel) in check mode, or V(cancelling) where it was not waited for the end.
+      returned: always
+      type: str
+      sample: migrated
+    source_node:
+      description: The node on which the VMI ran at the begin of the task.
+      returned: always
+      type: str
+      sample: worker-1
+    target_node:
+      description: The node that was asked for, if one was.
+      returned: O(state=present)
+      type: str
+      sample: worker-2
+    node_selector:
+      description: The labels that pin the migration.
+      returned: O(state=present)
+      type: dict
+      sample: {"kubernetes.io/hostname": "worker-2"}
+    node:
+      description: The node on which the VMI runs at the end of the task.
+      returned: always
+      type: str
+      sample: worker-2
+    migration:
+      description: Name of the newest C(VirtualMachineInstanceMigration), or empty.
+      returned: always
+      type: str
+      sample: db-1-3f9c2a71-1
+    attempts:
+      description: How many migrations there were, failed ones included.
+      returned: O(state=present)
+      type: int
+      sample: 1
+    phases:
+      description: The phases of the newest migration, and when each was reached, in UTC.
+      returned: O(state=present)
+      type: list
+      elements: dict
+      sample:
+        - {"phase": "Pending", "reached_at": "2026-11-21T14:39:37Z"}
+        - {"phase": "Succeeded", "reached_at": "2026-11-21T14:39:45Z"}
+    seconds:
+      description: Time from the first to the last of RV(migrations[].phases).
+      returned: O(state=present)
+      type: int
+      sample: 8
+    failure_reason:
+      description: Why the newest failed attempt failed, or empty.
+      returned: O(state=present)
+      type: str
+      sample: Live migration is not completed after 150 seconds and has been aborted
+    scheduler_message:
+      description: Why no node can take the VMI, in the scheduler's words, or empty.
+      returned: O(state=present)
+      type: str
+      sample: "0/6 nodes are available: 6 node(s) didn't match pod anti-affinity rules."
+error:
+  description: What went wrong, for programs. The same is in RV(ignore:msg) for people.
+  returned: failure
+  type: dict
+  contains:
+    attempted:
+      description: What was tried.
+      returned: failure
+      type: str
+      sample: migrate 2 VMIs
+    object:
+      description: On which server it was tried.
+      returned: when something was tried
+      type: str
+      sample: https://api.example.org:6443
+    status:
+      description: HTTP status of the API server's answer, if there was one.
+      returned: when something was tried
+      type: int
+      sample: 403
+    reason:
+      description:
+        - One word for the cause, the server's own where it gave one.
+        - V(MigrationFailed) if a migration failed, V(DeadlineExceeded) if O(wait_timeout) was over before.
+      returned: when something was tried
+      type: str
+      sample: MigrationFailed
+    server_message:
+      description: What is wrong with which VMI, or the words of the server.
+      returned: when something was tried
+      type: str
+      sample: "shop/db-1: Live migration is not completed after 150 seconds and has been aborted"
+    problems:
+      description: What is wrong with the task or with its VMIs, if nothing was tried because of it.
+      returned: when nothing was tried
+      type: list
+      elements: str
+      sample: ["shop/db-1: there is no node worker-9; check the spelling"]
+    remedy:
+      description: What to do about it.
+      returned: failure
+      type: str
+      sample: Remove the cause and run the task again; VMIs that have arrived stay untouched.
+"""
+
+from typing import Any
+
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.cancellation import Cancellation
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.client import Client, connect
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.failure import Failure
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.migration_run import MigrationRun
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.prospects import read_prospects
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt import migration_rules
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.prospect import Wish
+from ansible_collections.virtops.kubevirt.plugins.module_utils._module import arguments, migration_results, rounds
+from ansible_collections.virtops.kubevirt.plugins.module_utils._module import migration_arguments as own_arguments
+from ansible_collections.virtops.kubevirt.plugins.module_utils._module.run import Module, run
+
+
+def vmi_migration(module: Module) -> dict[str, Any]:
+    wishes, this_round = own_arguments.read_wishes(module.params), rounds.Round.of(module.params)
+    try:
+        client = connect(module, module.params["request_timeout"])
+        if module.params["state"] == "absent":
+            return _cancel(module, client, wishes)
+        return _migrate(module, client, this_round, wishes)
+    except Failure as error:
+        # What is in flight goes on without us; a server that is away for a moment is asked again.
+        if this_round.state and error.passing and this_round.left:
+            return rounds.postponed(this_round.state, error)
+        raise
+
+
+def _migrate(module: Module, client: Client, this_round: rounds.Round, wishes: list[Wish]) -> dict[str, Any]:
+    settings = {name: module.params[name] for name in ("retries", "unschedulable_timeout")}
+    if this_round.state:
+        going = MigrationRun.resume(client, this_round.state, **settings)
+    else:
+        prospects = read_prospects(client, wishes)
+        migration_rules.check(prospects)
+        going = MigrationRun.begin(client, prospects, **settings)
+        going.start(dry_run=module.check_mode)
+    lines: list[str] = []
+    if module.params["wait"] and not module.check_mode:
+        lines = going.follow(this_round.span, until_news=this_round.heard)
+        if going.unfinished and this_round.left:
+            return rounds.going_on(going.to_json(), lines)
+    return {**migration_results.migrated(module, client.server, going), **rounds.progress(lines)}
+
+
+def _cancel(module: Module, client: Client, wishes: list[Wish]) -> dict[str, Any]:
+    cancellation = Cancellation(client, wishes)
+    cancellation.request(dry_run=module.check_mode)
+    if module.params["wait"]:
+        cancellation.wait(module.params["wait_timeout"])
+    return migration_results.cancelled(module, client.server, cancellation)
+
+
+def main() -> None:
+    argument_spec = {**arguments.connection(), **own_arguments.spec(), **rounds.argument()}
+    run(vmi_migration, argument_spec=argument_spec, supports_check_mode=True, **own_arguments.CONSTRAINTS)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,116 @@
+# Copyright: Contributors to the virtops.kubevirt project
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Playbooks as users write them, with a real ansible-playbook: progress, kubeconfig files, check mode."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from testbed.pki import Authority
+from unit.plugins.support.fake_api import serving
+from unit.plugins.support.migrating_api import MigratingApi, shop
+
+Play = Callable[..., tuple[dict[str, Any], list[str]]]
+TASK = {"namespace": "shop", "name": "db", "target_node": "n2"}
+VAULT_PASSWORD = "open-sesame"
+
+
+@pytest.fixture
+def api(authority: Authority) -> Iterator[MigratingApi]:
+    fake = shop()
+    fake.courses = [("Pending", "Succeeded")]
+    with serving(fake, authority.issue("server", "server", hosts=["127.0.0.1"])):
+        yield fake
+
+
+@pytest.fixture
+def kubeconfig(tmp_path: Path, api: MigratingApi, authority: Authority) -> Path:
+    """Among the playbook's files, where kubernetes.core's modules find it by its name."""
+    cluster = {"server": api.url, "certificate-authority": str(authority.cert)}
+    content = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": "c", "cluster": cluster}],
+        "users": [{"name": "u", "user": {"token": "secret"}}],
+        "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u"}}],
+        "current-context": "x",
+    }
+    path = tmp_path / "files" / "cluster.kubeconfig"
+    path.parent.mkdir()
+    path.write_text(yaml.safe_dump(content))
+    return path
+
+
+@pytest.fixture
+def play(tmp_path: Path, kubeconfig: Path) -> Play:
+    """Run a task of one module; its result, and the lines on stderr."""
+
+    def run(*options: str, **arguments: Any) -> tuple[dict[str, Any], list[str]]:
+        task = {"virtops.kubevirt.vmi_migration": {**TASK, "kubeconfig": kubeconfig.name, **arguments}}
+        playbook = tmp_path / "play.yml"
+        playbook.write_text(yaml.safe_dump([{"hosts": "localhost", "gather_facts": False, "tasks": [task]}]))
+        settings = {
+            "ANSIBLE_HOME": str(tmp_path / "home"),
+            "ANSIBLE_STDOUT_CALLBACK": "ansible.builtin.tree",
+            "ANSIBLE_CALLBACK_TREE_DIR": str(tmp_path / "results"),
+            "ANSIBLE_COLLECTIONS_PATH": os.environ["PYTHONPATH"],
+            "ANSIBLE_LOCALHOST_WARNING": "false",
+            "ANSIBLE_INVENTORY_UNPARSED_WARNING": "false",
+        }
+        environment = {key: value for key, value in os.environ.items() if not key.startswith(("ANSIBLE_", "K8S_"))}
+        program = Path(sys.executable).with_name("ansible-playbook")
+        done = subprocess.run(
+            [program, *options, "-e", f"ansible_python_interpreter={sys.executable}", playbook],
+            env={**environment, **settings},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        result = tmp_path / "results" / "localhost"
+        assert result.exists(), done.stdout + done.stderr
+        return json.loads(result.read_text()), done.stderr.splitlines()
+
+    return run
+
+
+def test_progress_is_shown_and_the_result_is_the_last_rounds(play: Play, api: MigratingApi) -> None:
+    result, lines = play()
+    assert [line for line in lines if line.startswith("shop/db: n1 -> n2: ")] == [
+        f"shop/db: n1 -> n2: {step}" for step in ("Pending", "migrated to n2 in 1 s")
+    ]
+    assert result["changed"]
+    assert result["migrations"][0]["outcome"] == "migrated"
+    assert not {"_round", "_progress"} & set(result)
+    assert len(api.created()) == 1
+
+
+def test_check_mode_reaches_the_module(play: Play, api: MigratingApi) -> None:
+    result, _lines = play("--check")
+    assert result["migrations"][0]["outcome"] == "would_migrate"
+    assert api.migrations() == []
+
+
+def test_a_vaulted_kubeconfig_is_decrypted(play: Play, kubeconfig: Path, tmp_path: Path) -> None:
+    password = tmp_path / "password"
+    password.write_text(VAULT_PASSWORD)
+    option = f"--vault-password-file={password}"
+    vault = Path(sys.executable).with_name("ansible-vault")
+    subprocess.run([vault, "encrypt", option, kubeconfig], check=True, capture_output=True)
+    result, _lines = play(option)
+    assert result["migrations"][0]["outcome"] == "migrated"
+
+
+def test_a_kubeconfig_that_is_not_there_is_named(play: Play) -> None:
+    result, _lines = play(kubeconfig="other.kubeconfig")
+    assert "Cannot read the kubeconfig" in result["msg"]
+    assert "other.kubeconfig" in result["msg"]

@@ -1,0 +1,160 @@
+# Copyright: Contributors to the virtops.kubevirt project
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""An API server that also plays virt-controller: a migration takes its next step whenever somebody watches.
+
+What KubeVirt really does is proved on the testbed; here its answers come in any order and with any trouble that a test
+asks for, at once.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from unit.plugins.support.fake_api import Answer, Object, Request, refusal
+from unit.plugins.support.object_api import NODES, ObjectApi
+
+KUBEVIRT = "/apis/kubevirt.io/v1"
+MIGRATIONS = "virtualmachineinstancemigrations"
+HOSTNAME = "kubernetes.io/hostname"
+SUCCESS = ("Pending", "Scheduling", "Running", "Succeeded")
+FAILURE = ("Pending", "Scheduling", "Running", "Failed")
+NO_NODE = "0/2 nodes are available: 2 node(s) didn't match pod anti-affinity rules."
+SCHEDULER_WORDS = f"{NO_NODE} no new claims to deallocate, preemption: 0/2 nodes are available: 2 No victims found."
+
+
+def vmi_path(name: str, namespace: str = "shop") -> str:
+    return f"{KUBEVIRT}/namespaces/{namespace}/virtualmachineinstances/{name}"
+
+
+def migrations_path(namespace: str = "shop") -> str:
+    return f"{KUBEVIRT}/namespaces/{namespace}/{MIGRATIONS}"
+
+
+@dataclass
+class MigratingApi(ObjectApi):
+    """`courses`: the phases of each migration to come, the last one for all further ones.
+
+    homeless: target pods find no node. forgotten: they are removed before anybody sees them, and only events tell.
+    stubborn: deleted migrations stay. reason: what failures are put down to.
+    """
+
+    courses: list[tuple[str, ...]] = field(default_factory=lambda: [SUCCESS])
+    homeless: bool = False
+    forgotten: bool = False
+    stubborn: bool = False
+    reason: str = "Live migration aborted"
+    _ticks: Iterator[int] = field(default_factory=itertools.count)
+    _playing: dict[str, Iterator[str]] = field(default_factory=dict)
+
+    def add_vmi(self, name: str, node: str = "n1", namespace: str = "shop", **spec: Any) -> Object:
+        status = {"phase": "Running", "nodeName": node, "conditions": [{"type": "LiveMigratable", "status": "True"}]}
+        metadata = {"name": name, "namespace": namespace, "uid": f"uid-{name}", "resourceVersion": "1"}
+        vmi: Object = {"metadata": metadata, "spec": {"architecture": "amd64", **spec}, "status": status}
+        self.objects[vmi_path(name, namespace)] = vmi
+        return vmi
+
+    def add_migration(self, name: str, vmi: str, run: str = "", phase: str = "Running", node: str = "n2") -> Object:
+        """One in flight, begun by an earlier run or, without one, by somebody else."""
+        labels = {"virtops.kubevirt/run": run} if run else {}
+        metadata = {"name": name, "namespace": "shop", "uid": f"uid-{name}", "resourceVersion": "1", "labels": labels}
+        spec = {"vmiName": vmi, "addedNodeSelector": {HOSTNAME: node}}
+        item: Object = {"metadata": metadata, "spec": spec, "status": {}}
+        path = f"{migrations_path()}/{name}"
+        self.objects[path] = item
+        self._playing[path] = iter(("Succeeded",))
+        self._reach(item, phase)
+        return item
+
+    def created(self) -> list[Object]:
+        """The migrations asked for so far, dry runs left out."""
+        return [request.body for request in self.writes() if request.method == "POST" and not request.query]
+
+    def _list(self, request: Request) -> Answer:
+        if request.path == NODES:
+            return self._items(self._nodes(request.query["labelSelector"]))
+        if request.path.endswith(f"/{MIGRATIONS}") and request.method == "GET":
+            return self._watch() if "watch" in request.query else self._items(self.migrations())
+        if request.path.endswith("/pods"):
+            return self._items([self._pod()] if self.homeless and not self.forgotten else [])
+        if request.path.endswith("/events"):
+            return self._items(self._events(request.query["fieldSelector"]) if self.homeless else [])
+        if request.method == "DELETE" and "dryRun" in request.query:
+            return Answer(200, {})
+        if request.method == "DELETE" and self.stubborn:
+            self.objects[request.path]["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+            return Answer(200, {})
+        if request.path not in self.objects and request.method != "POST":
+            return refusal(404, "NotFound", f"{request.path} not found")
+        return super()._list(request)
+
+    def _create(self, request: Request) -> Answer:
+        answer = super()._create(request)
+        if answer.status == 201 and isinstance(answer.body, dict):
+            answer.body["metadata"]["uid"] = f"uid-{answer.body['metadata']['name']}"
+            course = self.courses.pop(0) if len(self.courses) > 1 else self.courses[0]
+            self._playing[f"{request.path}/{answer.body['metadata']['name']}"] = iter(course)
+        return answer
+
+    def migrations(self) -> list[Object]:
+        return [item for path, item in self.objects.items() if f"/{MIGRATIONS}/" in path]
+
+    def _nodes(self, selector: str) -> list[Object]:
+        wanted = dict(pair.split("=") for pair in selector.split(","))
+        nodes = [item for path, item in self.objects.items() if path.startswith(f"{NODES}/")]
+        return [node for node in nodes if wanted.items() <= node["metadata"]["labels"].items()]
+
+    def _items(self, items: list[Object]) -> Answer:
+        return Answer(200, {"metadata": {"resourceVersion": str(next(self._versions))}, "items": items})
+
+    def _watch(self) -> Answer:
+        """One event: the next step of the first migration that has one."""
+        for path, course in self._playing.items():
+            phase = next(course, None)
+            if phase and path in self.objects:
+                self._reach(self.objects[path], phase)
+                return Answer(200, json.dumps({"type": "MODIFIED", "object": self.objects[path]}).encode() + b"\n")
+        return Answer(200, b"")
+
+    def _reach(self, item: Object, phase: str) -> None:
+        """What virt-controller and virt-handler write when a migration comes to a phase."""
+        status = item.setdefault("status", {})
+        time = f"2026-01-01T00:00:{next(self._ticks) % 60:02}Z"
+        status["phase"] = phase
+        reached = {"phase": phase, "phaseTransitionTimestamp": time}
+        status["phaseTransitionTimestamps"] = [*status.get("phaseTransitionTimestamps", ()), reached]
+        item["metadata"]["resourceVersion"] = str(next(self._versions))
+        vmi = self.objects.get(vmi_path(item["spec"]["vmiName"], item["metadata"]["namespace"]))
+        if vmi and phase == "Succeeded":
+            vmi["status"]["nodeName"] = item["spec"]["addedNodeSelector"].get(HOSTNAME, "n2")
+        elif vmi and phase == "Failed" and not self.homeless:
+            uid = item["metadata"]["uid"]
+            vmi["status"]["migrationState"] = {"migrationUid": uid, "failureReason": self.reason}
+
+    def _pod(self) -> Object:
+        condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": SCHEDULER_WORDS}
+        return {"metadata": {"name": "virt-launcher"}, "status": {"phase": "Pending", "conditions": [condition]}}
+
+    def _events(self, selector: str) -> list[Object]:
+        """On the migration or, by the scheduler, on a pod of it and on one of another."""
+        if selector != "reason=FailedScheduling":
+            return [_event("migration", "Created migration target pod virt-launcher-db")]
+        return [_event("virt-launcher-db", SCHEDULER_WORDS), _event("virt-launcher-other", "0/2 nodes: others")]
+
+
+def _event(name: str, message: str) -> Object:
+    return {"metadata": {"resourceVersion": "1"}, "involvedObject": {"name": name}, "message": message}
+
+
+def shop() -> MigratingApi:
+    """VMIs `db` on n1 and `web` on n2, of two nodes in zones a and b."""
+    fake = MigratingApi()
+    fake.add_node("n1", {HOSTNAME: "n1", "zone": "a"})
+    fake.add_node("n2", {HOSTNAME: "n2", "zone": "b"})
+    fake.add_vmi("db", node="n1")
+    fake.add_vmi("web", node="n2")
+    return fake
