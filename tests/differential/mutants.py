@@ -75,7 +75,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     with multiprocessing.get_context("fork").Pool(os.cpu_count(), maxtasksperchild=1) as pool:
         outcomes = pool.map(attempt, chosen, chunksize=1)
     print(table(outcomes))
-    return 0 if all(noticed for noticed, _ in _counts(outcomes).values()) else 1
+    return 0 if all(noticed for noticed, _total in _counts(outcomes).values()) else 1
 
 
 def mutants(each: int, only: str | None = None) -> Iterator[Mutant]:

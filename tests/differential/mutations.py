@@ -48,7 +48,7 @@ def mutations(source: str) -> Iterator[Mutation]:
     _drop_annotations(tree)
     for number, node in enumerate(ast.walk(tree)):
         wrong = copy.deepcopy(tree)
-        mistaken = next(found for index, found in enumerate(ast.walk(wrong)) if index == number)
+        mistaken = list(ast.walk(wrong))[number]
         what = _spoil(mistaken)
         if what:
             yield Mutation(getattr(node, "lineno", 0), what, ast.unparse(wrong))

@@ -116,9 +116,10 @@ def disagreement_of(case: Json) -> Judge:
 def answered(cases: list[Json]) -> Iterator[tuple[Json, Json] | None]:
     """Both answers to the only pod asked about in each case, as stored; None for a case that cannot be stored."""
     stored = list(upstream.store(cases, tolerant=True))
-    theirs = upstream.judge([found for found in stored if "error" not in found])
+    usable = [found for found in stored if "error" not in found]
+    theirs = dict(zip(map(id, usable), upstream.judge(usable), strict=True))
     for found in stored:
-        yield None if "error" in found else (next(theirs)[0], ours.answers(found)[0])
+        yield None if "error" in found else (theirs[id(found)][0], ours.answers(found)[0])
 
 
 def kind(theirs: Json, mine: Json) -> frozenset[str]:
@@ -127,7 +128,7 @@ def kind(theirs: Json, mine: Json) -> frozenset[str]:
     reasons = {
         reason for node in nodes for reason in {*theirs["unfit"].get(node, [])} ^ {*mine.get("unfit", {}).get(node, [])}
     }
-    return frozenset(reasons or {line.split(" ")[0] for line in differences(theirs, mine)}) or AGREEMENT
+    return frozenset(reasons or {line.partition(" ")[0] for line in differences(theirs, mine)}) or AGREEMENT
 
 
 # Not a subset of any kind of disagreement.

@@ -49,9 +49,8 @@ def take(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tm
 def account(testbed: RunningTestbed, namespace: str) -> Iterator[tuple[str, Object]]:
     """The kubeconfig of a service account with the ClusterRole of the module's examples, and that role."""
     kubeconfig = service_account_kubeconfig(testbed.home, f"{namespace}/{ACCOUNT}")
-    role: Object = next(
-        task["kubernetes.core.k8s"]["definition"] for task in yaml.safe_load(EXAMPLES) if "kubernetes.core.k8s" in task
-    )
+    applied = [task["kubernetes.core.k8s"] for task in yaml.safe_load(EXAMPLES) if "kubernetes.core.k8s" in task]
+    role: Object = applied[0]["definition"]
     testbed.api.apply(role)
     testbed.api.apply(binding := _binding(role["metadata"]["name"], namespace))
     yield str(kubeconfig), role

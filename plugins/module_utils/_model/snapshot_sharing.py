@@ -36,9 +36,9 @@ class _Shared:
     def part(self, new: dict[str, Any]) -> dict[str, Any]:
         string = self._strings.setdefault
         for name, value in new.items():
-            if type(value) is str:
+            if isinstance(value, str):
                 new[name] = string(value, value)
-            elif type(value) is list:
-                items = [string(item, item) if type(item) is str else item for item in value]
+            elif isinstance(value, list):
+                items = [string(item, item) if isinstance(item, str) else item for item in value]
                 new[name] = self._lists.setdefault(tuple(map(id, items)), items)
         return self._objects.setdefault((*new, *map(id, new.values())), new)

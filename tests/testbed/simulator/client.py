@@ -21,7 +21,6 @@ PAGE = 500
 WATCH_SECONDS = 300
 # Seconds: after a failed request, and between two watches.
 RETRY, PAUSE = 0.5, 0.05
-NO_PARAMS: Mapping[str, str] = {}
 
 
 @dataclass(frozen=True)
@@ -46,7 +45,7 @@ class Client:
     async def close(self) -> None:
         await self.http.aclose()
 
-    async def request(self, method: str, path: str, params: Mapping[str, str] = NO_PARAMS) -> Object:
+    async def request(self, method: str, path: str, params: Mapping[str, str] | None = None) -> Object:
         """One request without a body; ApiError when the server says no."""
         return checked(await self.http.request(method, path, params=params))
 

@@ -54,7 +54,7 @@ class Loop:
         async with asyncio.TaskGroup() as group:
             for name, kind in KINDS.items():
                 group.create_task(self.follow(name, kind))
-            for _ in range(WORKERS):
+            for _worker in range(WORKERS):
                 group.create_task(self.work())
             group.create_task(self.keep_time())
             group.create_task(self.report())

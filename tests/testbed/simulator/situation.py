@@ -77,7 +77,7 @@ def guest_pod(situation: Situation, vmi: Vmi) -> Pod | None:
 
 def vmi_change(vmi: Vmi, changes: Raw, says: str) -> Replacement:
     """The VMI with some values changed; None removes one."""
-    namespace, _, name = vmi.key.partition("/")
+    namespace, name = vmi.key.split("/")
     path = f"/apis/kubevirt.io/v1/namespaces/{namespace}/virtualmachineinstances/{name}"
     return Replacement(path, merged(vmi.raw, changes), f"{vmi.key}: {says}")
 

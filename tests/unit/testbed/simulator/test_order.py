@@ -48,12 +48,12 @@ class Cluster(RuleBasedStateMachine):
 
     @rule(steps=st.integers(1, 6))
     def the_simulator_acts(self, steps: int) -> None:
-        for _ in range(steps):
+        for _step in range(steps):
             self.act()
 
     @rule()
     def the_simulator_comes_to_rest(self) -> None:
-        for _ in range(LIMIT):
+        for _step in range(LIMIT):
             if not self.act():
                 return
         raise AssertionError(f"the simulator still has something to do after {LIMIT} steps")
@@ -150,7 +150,7 @@ class Cluster(RuleBasedStateMachine):
             self.pods[f"pod-{uid}"] = pod_object(f"pod-{uid}", to, uid)
             if steps >= 0:
                 self.it_is_handed_over()
-            for _ in range(steps):
+            for _step in range(steps):
                 self.act()
                 self.now += 0.05
 

@@ -12,7 +12,7 @@ Json = dict[str, Any]
 HOST = "kubernetes.io/hostname"
 
 
-def node(name: str, *, taints: list[Json] | None = None, cordoned: bool = False, **fields: Any) -> Json:
+def node(name: str, *, taints: Any = None, cordoned: Any = False, **fields: Any) -> Json:
     """A node with 4 cpus, 8 GiB and room for 10 pods unless `allocatable` is given; other fields are labels."""
     allocatable = fields.pop("allocatable", {"cpu": "4", "memory": "8Gi", "pods": "10"})
     status = {"allocatable": allocatable, **fields.pop("status", {})}
@@ -20,7 +20,7 @@ def node(name: str, *, taints: list[Json] | None = None, cordoned: bool = False,
     return {"metadata": {"name": name, "labels": {HOST: name, **fields}}, "spec": spec, "status": status}
 
 
-def pod(name: str = "new", *, on: str | None = None, labels: Json | None = None, **spec: Any) -> Json:
+def pod(name: str = "new", *, on: Any = None, labels: Any = None, **spec: Any) -> Json:
     """A pod without requests; `on`: the node it runs on. Fields of metadata and status are given by these names."""
     metadata = {
         "name": name,
@@ -74,7 +74,7 @@ def claim(name: str, *, volume: str = "", storage_class: str = "", mode: str = "
     return {"metadata": metadata, "spec": {**spec, **fields}, "status": {"phase": "Bound" if volume else "Pending"}}
 
 
-def volume(name: str, *, terms: list[Json] | None = None, labels: Json | None = None, **fields: Any) -> Json:
+def volume(name: str, *, terms: Any = None, labels: Any = None, **fields: Any) -> Json:
     """An available volume of 1 GiB."""
     affinity = {"nodeAffinity": {"required": {"nodeSelectorTerms": terms}}} if terms is not None else {}
     phase, capacity = fields.pop("phase", "Available"), fields.pop("size", "1Gi")
