@@ -8,14 +8,14 @@ TESTBED ?= default
 
 TOOLS := PYTHONPATH=tests PYTHONDONTWRITEBYTECODE=1 tests/tools/python -m tools
 LAUNCHER := tests/testbed/testbed --name $(TESTBED)
-PARTS := build lint types docs unit sanity integration molecule
+PARTS := build lint types docs unit sanity differential integration molecule
 
 .DEFAULT_GOAL := help
 .PHONY: help test $(PARTS) format lock python testbed testbed-up testbed-down testbed-bench clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z][a-z-]*:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
-	@echo "Parts run on ansible-core 2.19 unless told: make unit STACK=2.21. Caches: $$VIRTOPS_CACHE or ~/.cache/virtops.kubevirt."
+	@echo "Parts run on ansible-core 2.19 unless told: make unit STACK=2.21. Caches: the folder VIRTOPS_CACHE, else ~/.cache/virtops.kubevirt."
 
 test: ## everything, on both ansible-core stacks
 	@$(TOOLS) test
@@ -26,6 +26,7 @@ types: ## check types
 docs: ## check the documentation of modules, plugins and roles
 unit: ## tests without a cluster
 sanity: ## ansible-test sanity
+differential: ## compare placement verdicts with the real kube-scheduler
 integration: ## tests on a testbed
 molecule: ## Molecule scenarios on a testbed
 

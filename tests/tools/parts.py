@@ -62,6 +62,10 @@ def unit(workspace: Workspace) -> Iterator[Command]:
     yield workspace.command("python", "-m", "pytest", "tests/unit", "-n", "auto", PYTHONPATH=path)
 
 
+def differential(workspace: Workspace) -> Iterator[Command]:
+    yield workspace.command("python", "-m", "pytest", "tests/differential", PYTHONPATH=str(workspace.stack.tree))
+
+
 def integration(workspace: Workspace) -> Iterator[Command]:
     yield workspace.command("python", "-m", "pytest", "tests/integration", PYTHONPATH=str(workspace.stack.tree))
 
@@ -93,6 +97,7 @@ PARTS = {
         Part("docs", "antsibull-docs on modules, plugins and roles", docs),
         Part("unit", "pytest without a cluster", unit),
         Part("sanity", "ansible-test sanity", sanity.commands),
+        Part("differential", "verdicts against kube-scheduler's own", differential, alone=True),
         Part("integration", "pytest on a testbed", integration, alone=True),
         Part("molecule", "Molecule scenarios on a testbed", molecule, alone=True),
     )
