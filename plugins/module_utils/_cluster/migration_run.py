@@ -40,6 +40,8 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._model.prospect i
 _PLACING_INTERVAL = 2.0
 _QUIET_INTERVAL = 20.0
 _PAUSE_AFTER_TROUBLE = 1.0
+_VM_ENDED = "the VM ended during its migration"
+_ENDED = ("Succeeded", "Failed")  # phases of a VMI
 _NOT_ALLOWED = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN)
 
 
@@ -173,7 +175,7 @@ class MigrationRun:
         except Failure as error:
             if error.passing or (error.status in _NOT_ALLOWED and not self.has_created):
                 raise
-            move.end(NOT_MIGRATED, reason=error.message)
+            move.end(NOT_MIGRATED, reason=error.message if self._vmi(move) else _VM_ENDED)
             return
         if dry_run:
             move.end(PLANNED)
@@ -196,7 +198,7 @@ class MigrationRun:
     def _failed(self, move: Move) -> None:
         vmi = self._vmi(move)
         if vmi is None:
-            move.end(NOT_MIGRATED, reason="the VM ended during its migration")
+            move.end(NOT_MIGRATED, reason=_VM_ENDED)
             return
         reason = failure_reason(vmi, move.migration_uid) or self._reason(move)
         move.end(NOT_MIGRATED, reason=reason or "KubeVirt gives no reason")
@@ -216,11 +218,13 @@ class MigrationRun:
     def _vanished(self, move: Move) -> None:
         """Nobody but a user deletes an unfinished migration, or KubeVirt when its VM is gone."""
         if self._vmi(move) is None:
-            move.end(NOT_MIGRATED, reason="the VM ended during its migration")
+            move.end(NOT_MIGRATED, reason=_VM_ENDED)
         else:
             move.end(NOT_MIGRATED, reason=f"somebody deleted {migrations.KIND} {move.migration}, which cancels it")
 
     def _vmi(self, move: Move) -> Mapping[str, Any] | None:
-        """The same VM that was to be migrated, if it still is."""
+        """The same VM that was to be migrated, unless it has ended."""
         vmi = migrations.find_vmi(self._client, move.namespace, move.name)
-        return vmi if vmi and vmi["metadata"]["uid"] == move.uid else None
+        if vmi is None or vmi["metadata"]["uid"] != move.uid or vmi["status"].get("phase") in _ENDED:
+            return None
+        return vmi

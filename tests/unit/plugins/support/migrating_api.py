@@ -56,6 +56,7 @@ class MigratingApi(ObjectApi):
         metadata = {"name": name, "namespace": namespace, "uid": f"uid-{name}", "resourceVersion": "1"}
         vmi: Object = {"metadata": metadata, "spec": {"architecture": "amd64", **spec}, "status": status}
         self.objects[vmi_path(name, namespace)] = vmi
+        self.objects[f"/api/v1/namespaces/{namespace}"] = {"metadata": {"name": namespace}}
         return vmi
 
     def add_migration(self, name: str, vmi: str, run: str = "", phase: str = "Running", node: str = "n2") -> Object:
