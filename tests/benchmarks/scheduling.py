@@ -24,7 +24,6 @@ from functools import partial
 from pathlib import Path
 
 from benchmarks.clusters import cluster, machine
-from differential import upstream
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.snapshot_file import load
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.pod import Pod, pod
@@ -34,6 +33,8 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.framew
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.scores.ranking import total_scores
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.scores.registry import SCORERS, Profile
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.state import ClusterState
+
+from differential import upstream
 
 NODES = (100, 1000, 5000)
 # Group numbers that no pod of the clusters has: a pod of one is the first of its class.

@@ -16,11 +16,11 @@ from typing import Any
 import httpx
 import pytest
 import yaml
-from integration.clusters import loaded
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.client import Client
 from ansible_collections.virtops.kubevirt.plugins.modules.cluster_snapshot import EXAMPLES, main
 
+from integration.clusters import loaded
 from testbed.access import service_account_kubeconfig
 from testbed.api import ApiError, Object
 from testbed.handle import RunningTestbed

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 import pytest
+
 from integration.clusters import (
     HOST,
     cordoned,
@@ -25,7 +26,6 @@ from integration.clusters import (
     vmis,
     wait_for_phase,
 )
-
 from testbed.api import ApiError, Object
 from testbed.handle import RunningTestbed
 from testbed.scenarios import files

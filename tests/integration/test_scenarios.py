@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from integration.clusters import KUBEVIRT, loaded, remove_nodes, vmis
 
+from integration.clusters import KUBEVIRT, loaded, remove_nodes, vmis
 from testbed.api import Object, resource_path
 from testbed.handle import RunningTestbed
 from testbed.home import TestbedError

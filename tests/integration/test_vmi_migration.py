@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 import yaml
-from integration.simulator.lab import ENDLESS, Lab
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.node_selector import own_node_selector
 from ansible_collections.virtops.kubevirt.plugins.modules.vmi_migration import EXAMPLES, main
 
+from integration.simulator.lab import ENDLESS, Lab
 from testbed.access import service_account_kubeconfig
 from testbed.api import Object, resource_path
 from testbed.handle import RunningTestbed

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from integration.simulator.lab import Lab
 
+from integration.simulator.lab import Lab
 from testbed.api import resource_path
 from testbed.handle import RunningTestbed
 from testbed.nodes import fake_node

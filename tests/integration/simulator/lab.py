@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from integration.clusters import KUBEVIRT, MIGRATIONS, VMIS, migrate, wait_for_phase
-
 from testbed.api import Api, ApiError, Object, resource_path
 from testbed.handle import RunningTestbed
 from testbed.waiting import wait_for

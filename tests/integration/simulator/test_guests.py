@@ -6,8 +6,8 @@
 from __future__ import annotations
 
 import pytest
-from integration.simulator.lab import Lab, ended
 
+from integration.simulator.lab import Lab, ended
 from testbed.api import ApiError, Object, resource_path
 
 

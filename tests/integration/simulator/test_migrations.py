@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+
 from integration.clusters import evict
 from integration.simulator.lab import ENDLESS, Lab, ended
-
 from testbed.api import ApiError, Object
 
 POLICIES = "/apis/migrations.kubevirt.io/v1alpha1/migrationpolicies"

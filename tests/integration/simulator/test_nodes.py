@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 from integration.simulator.lab import ENDLESS, Lab, heartbeat, ready, schedulable
-
 from testbed.api import Object
 
 # The control plane gives a silent node up after 24 s, and looks every 2 s.

@@ -11,8 +11,8 @@ import subprocess
 import sys
 
 import pytest
-from integration.simulator.lab import Lab
 
+from integration.simulator.lab import Lab
 from testbed.api import Object
 from testbed.home import PACKAGE
 from testbed.simulator.client import Client, Kind, Watcher

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot_kinds import BY_NAME
+
 from differential.cases.cluster import case
 from differential.ours import answers
-
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot_kinds import BY_NAME
 
 CASES = 100
 
