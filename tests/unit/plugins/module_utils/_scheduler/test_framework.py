@@ -127,3 +127,9 @@ def test_a_promised_pod_counts_for_spreading_where_a_running_one_would_not(selec
     running = pod("p", on="a", labels={"app": "x"}, **fields)
     assert fit(wanted, nodes=NODES, pods=[running]) == ["a", "b"]
     assert fit(wanted, nodes=NODES, pods=[promised(labels={"app": "x"}, **fields)]) == ["b"]
+
+
+def test_but_not_if_it_is_of_another_namespace() -> None:
+    wanted = pod(labels={"app": "x"}, topologySpreadConstraints=[spread(HOST, {})])
+    other = promised(labels={"app": "x"}, namespace="other")
+    assert fit(wanted, nodes=NODES, pods=[other]) == ["a", "b"]

@@ -158,6 +158,21 @@ def test_two_claims_do_not_take_the_same_volume() -> None:
     assert fit(pod(volumes=mounts("one", "two")), **lists) == ["a"]
 
 
+def test_the_smallest_claim_chooses_first() -> None:
+    lists: dict[str, Any] = {
+        "nodes": NODES[:1],
+        "pvcs": [claim("large", storage_class="dynamic", size="2Gi"), claim("small", storage_class="dynamic")],
+        "pvs": [volume("pv", size="2Gi", storageClassName="dynamic")],
+        "storageclasses": [DYNAMIC],
+        "csidrivers": [{"metadata": {"name": "csi.example.org"}, "spec": {"storageCapacity": True}}],
+        "csistoragecapacities": [
+            {"metadata": {"name": "c"}, "storageClassName": "dynamic", "capacity": "1Gi", "nodeTopology": {}}
+        ],
+    }
+    # The volume would do for the large claim, and there is space to make a small one, but the small claim takes it.
+    assert reasons(pod(volumes=mounts("large", "small")), **lists) == {"a": [volume_binding.NOT_ENOUGH_SPACE]}
+
+
 def test_volumes_are_made_where_the_class_allows() -> None:
     topologies = [{"matchLabelExpressions": [{"key": ZONE, "values": ["y"]}]}]
     lists = {
