@@ -50,7 +50,7 @@ def lab(testbed: RunningTestbed, namespace: str, nodes: tuple[str, ...]) -> Iter
 @pytest.fixture
 def migrate(lab: Lab, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
     isolate(monkeypatch, tmp_path)
-    connection = {"kubeconfig": str(lab.testbed.kubeconfig), "namespace": lab.namespace, "name": "vm"}
+    connection: dict[str, Any] = {"kubeconfig": str(lab.testbed.kubeconfig), "namespace": lab.namespace, "name": "vm"}
     return partial(ModuleRunner(capsys), main, **connection)
 
 
