@@ -287,6 +287,13 @@ def test_the_folder_is_not_writable(fail: Fail, monkeypatch: pytest.MonkeyPatch)
     assert "may write to" in result["msg"]
 
 
+@pytest.mark.parametrize("name", ["page_size", "request_timeout"])
+@pytest.mark.parametrize("number", [0, -1])
+def test_a_number_is_too_small(fail: Fail, api: FakeApi, name: str, number: int) -> None:
+    assert f"{name} is {number}. Give a number of at least 1." in fail(**{name: number})["msg"]
+    assert not api.requests
+
+
 def test_the_path_is_missing(run_module: ModuleRunner, file: Path) -> None:
     """Ansible itself refuses a call without a path."""
     result = run_module(main)
