@@ -57,10 +57,13 @@ class Client:
     def delete(self, path: str, attempted: str, **query: str | int) -> Any:
         return self._request("delete", path, attempted, query_params=list(query.items()))
 
-    def delete_version(self, path: str, attempted: str, version: str, **query: str | int) -> Any:
+    def delete_version(self, path: str, attempted: str, version: str, *, dry_run: bool) -> Any:
         """Fails with status 409 if the object was written since it had this resourceVersion."""
-        options = {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"resourceVersion": version}}
-        return self._request("delete", path, attempted, body=options, query_params=list(query.items()))
+        options: dict[str, Any] = {"apiVersion": "v1", "kind": "DeleteOptions"}
+        options["preconditions"] = {"resourceVersion": version}
+        if dry_run:  # as a query the server would pass over it: it reads options from one place only
+            options["dryRun"] = ["All"]
+        return self._request("delete", path, attempted, body=options)
 
     def watch(self, path: str, attempted: str, seconds: int, **query: str | int) -> Iterator[Any]:
         """The events of a list as they come, until the server ends the stream after so many seconds."""

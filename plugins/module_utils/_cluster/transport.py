@@ -42,6 +42,8 @@ _STATUS_REMEDIES = {
     400: "Check that the server's version is supported.",
     401: "Check the credentials: the client certificate may have expired, or the token be wrong or too old.",
     403: "Grant the permission to the user or service account.",
+    404: "Check the name, and that host, kubeconfig and context point to the right cluster.",
+    409: "Somebody else writes the object at the same time: try again.",
     410: "Try again.",
     429: "The API server is overloaded: try again later, or use a smaller page_size.",
 }

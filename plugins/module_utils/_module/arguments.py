@@ -14,3 +14,12 @@ from ansible_collections.kubernetes.core.plugins.module_utils.args_common import
 def connection() -> dict[str, Any]:
     """How to reach the cluster: kubernetes.core's options, and the patience of a single request."""
     return {**copy.deepcopy(AUTH_ARG_SPEC), "request_timeout": {"type": "int", "default": 60}}
+
+
+def wait() -> dict[str, Any]:
+    """How long to wait for the cluster, by kubernetes.core's names and defaults; seconds."""
+    return {
+        "wait": {"type": "bool", "default": False},
+        "wait_timeout": {"type": "int", "default": 120},
+        "wait_sleep": {"type": "int", "default": 5},
+    }

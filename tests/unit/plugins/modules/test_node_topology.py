@@ -64,7 +64,10 @@ def test_entries_add_up(label: Label, api: ObjectApi) -> None:
 
 
 def test_a_second_run_changes_nothing(label: Label, api: ObjectApi) -> None:
-    task = {"topology": [{"nodes": ["n1"], "zone": "a"}], "rules": [{"labels": {"twin": "metadata.name"}}]}
+    task: dict[str, Any] = {
+        "topology": [{"nodes": ["n1"], "zone": "a"}],
+        "rules": [{"labels": {"twin": "metadata.name"}}],
+    }
     label(**task)
     before = len(api.writes())
     again = label(**task)
@@ -111,7 +114,7 @@ def test_null_from_a_rule_is_no_wish(label: Label, api: ObjectApi) -> None:
 
 def test_purge_removes_the_keys_of_the_task_elsewhere(label: Label, api: ObjectApi) -> None:
     api.add_node("n2", {ZONE: "old", "rack": "7", "other": "x"})
-    task = {
+    task: dict[str, Any] = {
         "topology": [{"nodes": ["n1"], "zone": "a"}],
         "rules": [{"condition": "metadata.name == 'n3'", "labels": {"rack": "'8'"}}],
     }
@@ -134,7 +137,7 @@ def test_deprecated_keys_are_replaced_on_request(label: Label, api: ObjectApi) -
     api.add_node("n1", {OLD_ZONE: "a", OLD_REGION: "r"})
     api.add_node("n2", {OLD_ZONE: "a", ZONE: "b"})
     api.add_node("n3", {OLD_ZONE: "a"})
-    task = {"topology": [{"nodes": ["n3"], "zone": "c"}], "replace_deprecated": True}
+    task: dict[str, Any] = {"topology": [{"nodes": ["n3"], "zone": "c"}], "replace_deprecated": True}
     result = label(**task)
     assert labels(api, "n1") == {ZONE: "a", REGION: "r"}
     assert labels(api, "n2") == {ZONE: "b"}, "the key of today holds"
@@ -146,7 +149,7 @@ def test_deprecated_keys_are_replaced_on_request(label: Label, api: ObjectApi) -
 
 def test_a_purged_key_does_not_come_back_from_a_deprecated_one(label: Label, api: ObjectApi) -> None:
     api.add_node("n2", {OLD_ZONE: "a"})
-    task = {"topology": [{"nodes": ["n1"], "zone": "c"}], "replace_deprecated": True, "purge": True}
+    task: dict[str, Any] = {"topology": [{"nodes": ["n1"], "zone": "c"}], "replace_deprecated": True, "purge": True}
     label(**task)
     assert labels(api, "n2") == {}
     assert not label(**task)["changed"]
@@ -174,7 +177,7 @@ def test_a_warning_stays_short(label: Label, api: ObjectApi) -> None:
 
 
 def test_check_mode_lets_the_server_judge_and_writes_nothing(label: Label, api: ObjectApi) -> None:
-    task = {"topology": [{"nodes": ["n1"], "zone": "a"}]}
+    task: dict[str, Any] = {"topology": [{"nodes": ["n1"], "zone": "a"}]}
     predicted = label(check=True, **task)
     assert labels(api, "n1") == {}
     assert [write.query["dryRun"] for write in api.writes()] == ["All"]

@@ -33,7 +33,7 @@ def api(authority: Authority) -> Iterator[ObjectApi]:
 
 
 @pytest.fixture
-def fail(run_module: ModuleRunner, connection: dict[str, str]) -> Fail:
+def fail(run_module: ModuleRunner, connection: dict[str, Any]) -> Fail:
     def run(**arguments: Any) -> Result:
         result = run_module(main, **{**connection, **arguments})
         assert result["failed"], result
@@ -131,7 +131,7 @@ def test_rules_need_a_library(fail: Fail, monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_without_rules_no_library_is_needed(
-    run_module: ModuleRunner, connection: dict[str, str], monkeypatch: pytest.MonkeyPatch
+    run_module: ModuleRunner, connection: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(libraries, "find_spec", lambda name: None)
     assert run_module(main, **connection, topology=[{"nodes": ["worker1"], "zone": "a"}])["changed"]

@@ -17,6 +17,7 @@ from typing import Any
 from unit.plugins.support.fake_api import Answer, FakeApi, Object, Request, refusal
 
 NODES = "/api/v1/nodes"
+NAMESPACES = "/api/v1/namespaces"
 
 
 @dataclass
@@ -41,10 +42,14 @@ class ObjectApi(FakeApi):
 
     def _list(self, request: Request) -> Answer:
         self.lists["nodes"] = [item for path, item in self.objects.items() if path.startswith(f"{NODES}/")]
-        act = {"GET": self._get, "POST": self._create, "PATCH": self._change, "PUT": self._change}.get(request.method)
+        act = {
+            "GET": self._get,
+            "POST": self._create,
+            "PATCH": self._change,
+            "PUT": self._change,
+            "DELETE": self._delete,
+        }.get(request.method)
         known = request.path in self.objects or request.method == "POST"
-        if request.method == "DELETE" and request.path in self.objects:
-            return Answer(200, self.objects.pop(request.path))
         if act and known:
             return act(request)
         return super()._list(request)
@@ -53,6 +58,9 @@ class ObjectApi(FakeApi):
         return Answer(200, self.objects[request.path])
 
     def _create(self, request: Request) -> Answer:
+        namespace, slash, _kind = request.path.partition("/namespaces/")[2].partition("/")
+        if slash and f"{NAMESPACES}/{namespace}" not in self.objects:
+            return refusal(404, "NotFound", f'namespaces "{namespace}" not found')
         path = f"{request.path}/{request.body['metadata']['name']}"
         if path in self.objects:
             return refusal(409, "AlreadyExists", "it already exists")
@@ -65,6 +73,16 @@ class ObjectApi(FakeApi):
             return refusal(409, "Conflict", "the object has been modified")
         new = merge(old, request.body) if request.method == "PATCH" else request.body
         return self._store(request.path, request, old, new, 200)
+
+    def _delete(self, request: Request) -> Answer:
+        old = self.objects[request.path]
+        expected = request.body.get("preconditions", {}).get("resourceVersion", old["metadata"]["resourceVersion"])
+        if expected != old["metadata"]["resourceVersion"]:
+            return refusal(409, "Conflict", "the precondition failed")
+        # Options in the body make the server pass over those in the query.
+        if "dryRun" not in (request.body or request.query):
+            del self.objects[request.path]
+        return Answer(200, old)
 
     def _store(self, path: str, request: Request, old: Object, new: Object, status: int) -> Answer:
         new = copy.deepcopy(new)
@@ -80,7 +98,7 @@ class ObjectApi(FakeApi):
 
 def managed(manager: str, *fields: str, time: str = "2026-01-01T00:00:00Z") -> Object:
     """An entry of metadata.managedFields: who set these fields of the spec."""
-    owned = {"f:spec": {f"f:{name}": {} for name in fields}}
+    owned: Object = {"f:spec": {f"f:{name}": {} for name in fields}}
     return {"manager": manager, "operation": "Update", "time": time, "fieldsV1": owned}
 
 

@@ -1,0 +1,74 @@
+# Copyright: Contributors to the virtops.kubevirt project
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Who made a node unschedulable: what the node itself tells of its cordon.
+
+The collection marks the nodes it cordons with an annotation. The mark alone is not enough: somebody may have uncordoned
+the node since and cordoned it again, and leaves the annotation where it is. So the API server's own notes of who wrote
+the field last are asked as well.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+Object = Mapping[str, Any]
+
+ANNOTATION = "virtops.kubevirt/maintenance"
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """The annotation's content, JSON. `since`: RFC 3339."""
+
+    owner: str
+    since: str
+    reason: str | None = None
+
+    def to_text(self) -> str:
+        return json.dumps({"owner": self.owner, "since": self.since, "reason": self.reason}, sort_keys=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Cordon:
+    """`by`: the owner of a marked cordon, else the program that set the field. `marked`: made by this collection."""
+
+    by: str
+    since: str | None
+    reason: str | None
+    marked: bool
+
+    def belongs_to(self, owner: str) -> bool:
+        return self.marked and self.by == owner
+
+
+def find_mark(node: Object) -> Mark | None:
+    """The mark on a node, whether it is cordoned or not; None as well for an annotation that was tampered with."""
+    text = (node["metadata"].get("annotations") or {}).get(ANNOTATION)
+    try:
+        content = json.loads(text or "")
+        return Mark(str(content["owner"]), str(content["since"]), content.get("reason"))
+    except (ValueError, TypeError, KeyError):
+        return None
+
+
+def find_cordon(node: Object, manager: str) -> Cordon | None:
+    """The cordon of a node, None if pods may come. `manager`: the name under which this collection writes fields."""
+    if not (node.get("spec") or {}).get("unschedulable"):
+        return None
+    mark, writer = find_mark(node), _writer(node)
+    if mark and writer.get("manager", manager) == manager:
+        return Cordon(mark.owner, mark.since, mark.reason, marked=True)
+    return Cordon(writer.get("manager") or "somebody unknown", writer.get("time"), None, marked=False)
+
+
+def _writer(node: Object) -> Object:
+    """The entry of metadata.managedFields that owns spec.unschedulable, empty if none does."""
+    for entry in node["metadata"].get("managedFields") or ():
+        if "f:unschedulable" in ((entry.get("fieldsV1") or {}).get("f:spec") or {}):
+            owner: Object = entry
+            return owner
+    return {}
