@@ -21,8 +21,6 @@ def differences(theirs: Json, ours: Json) -> list[str]:
         return [f"we fail: {ours['failure']}"]
     if bool(theirs.get("error")) != bool(ours.get("error")):
         return [f"failing: theirs {theirs.get('error')!r}, ours {ours.get('error')!r}"]
-    if theirs.get("error") and not theirs["fit"]:
-        return []  # It failed while filtering: what had been found until then is no answer.
     return [
         f"{part}: theirs {their!r}, ours {our!r}"
         for part, their, our in _parts(theirs, ours)

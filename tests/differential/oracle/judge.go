@@ -25,11 +25,15 @@ func (j *judge) answer(ctx context.Context, pod *v1.Pod) (*Answer, error) {
 	answer := &Answer{Fit: []string{}, Unfit: map[string][]string{}, Gated: j.gates(ctx, pod)}
 	state := framework.NewCycleState()
 	fitting, err := j.filter(ctx, state, pod, answer)
-	if err == nil && j.scores && len(fitting) > 0 {
-		err = j.score(ctx, state, pod, fitting, answer)
-	}
 	if err != nil {
-		answer.Error = err.Error()
+		// What was found before the failure depends on the order of the nodes. SchedulePod itself may never get to the
+		// node that fails, if it needs no more nodes.
+		return &Answer{Fit: []string{}, Unfit: map[string][]string{}, Gated: answer.Gated, Error: err.Error()}, nil
+	}
+	if j.scores && len(fitting) > 0 {
+		if err := j.score(ctx, state, pod, fitting, answer); err != nil {
+			answer.Error = err.Error()
+		}
 	}
 	return answer, j.decide(ctx, pod, answer)
 }
