@@ -58,7 +58,8 @@ def plan(nodes: Sequence[Object], wishes: Wishes, *, purge: bool, replace_deprec
         wished = {key: wish.value for key, wish in wishes.of(node).items()}
         unwished = dict.fromkeys(wishes.keys - set(wished)) if purge else {}
         decided = {**unwished, **wished}
-        renamed = _renamed(labels, decided) if replace_deprecated else {}
+        renamed = _renamed(labels) if replace_deprecated else {}
+        # What the task decides on wins over what a deprecated key said.
         change = _change(node, labels, {**renamed, **decided})
         after[node] = _apply(labels, change)
         if change.labels:
@@ -66,11 +67,11 @@ def plan(nodes: Sequence[Object], wishes: Wishes, *, purge: bool, replace_deprec
     return Topology(changes, list(_deprecated(before)), _incomplete(after, wishes))
 
 
-def _renamed(labels: Labels, decided: Mapping[str, str | None]) -> dict[str, str | None]:
-    """Deprecated keys go. Their values go on under the new keys, unless there is one or the task decides on it."""
+def _renamed(labels: Labels) -> dict[str, str | None]:
+    """Deprecated keys go. Their values go on under the new keys, unless the node has those already."""
     old = {key: labels[key] for key in DEPRECATED if key in labels}
     moved = {DEPRECATED[key]: value for key, value in old.items()}
-    kept = {key: value for key, value in moved.items() if key not in labels and key not in decided}
+    kept = {key: value for key, value in moved.items() if key not in labels}
     return {**dict.fromkeys(old), **kept}
 
 
