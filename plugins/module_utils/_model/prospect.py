@@ -53,8 +53,8 @@ class Prospect:
 
     @property
     def fulfilled(self) -> bool:
-        """Whether the VMI runs where it is wanted, and nothing takes it away from there."""
-        return self.in_flight is None and self.source_node in self.nodes
+        """Whether the VMI runs where it is wanted."""
+        return self.source_node in self.nodes
 
     @property
     def on_its_way(self) -> bool:
