@@ -42,7 +42,9 @@ def store(cases: Sequence[Json], *, tolerant: bool = False) -> Iterator[Json]:
         if case.get("stored"):
             yield case
         else:
-            answer = next(answers)
+            answer = next(answers, None)
+            if answer is None:
+                raise OracleError("oracle store answered fewer cases than it was given")
             yield answer if "error" in answer else {**case, **answer, "stored": True}
 
 
