@@ -19,7 +19,8 @@ from testbed.scenarios.deadline import Deadline
 from testbed.scenarios.diagnosis import missing
 from testbed.scenarios.model import Scenario, Settled
 
-INTERVAL = 1.0
+# Seconds between two looks, or so many times what the last look took if that is longer.
+INTERVAL, PATIENCE = 1.0, 20
 NOT_READY = "node.kubernetes.io/not-ready"
 
 
@@ -49,6 +50,7 @@ def unready_nodes(api: Api) -> Iterator[str]:
 def wait_settled(api: Api, scenario: Scenario, deadline: Deadline) -> None:
     wanted = scenario.settled
     while True:
+        began = time.monotonic()
         now = running(api, scenario.namespaces)
         deadline.report(f"{now.vmis}/{wanted.vmis} VMIs Running, {now.pods}/{wanted.pods} other pods Ready")
         if now.vmis >= wanted.vmis and now.pods >= wanted.pods:
@@ -56,7 +58,8 @@ def wait_settled(api: Api, scenario: Scenario, deadline: Deadline) -> None:
         if deadline.passed:
             headline = f"After {deadline.timeout:.0f} s scenario {scenario.name} does not run:"
             raise TestbedError("\n  ".join([headline, *missing(api, scenario.namespaces)]))
-        time.sleep(INTERVAL)
+        # The larger the cluster, the more it costs to look, and the longer it takes anyway.
+        time.sleep(max(INTERVAL, PATIENCE * (time.monotonic() - began)))
 
 
 def running(api: Api, namespaces: list[str]) -> Settled:
