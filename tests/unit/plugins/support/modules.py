@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from kubernetes.client import Configuration
 
+from ansible.module_utils import _internal
 from ansible.module_utils.common import warnings
 from ansible.module_utils.testing import patch_module_args
 
@@ -29,8 +30,10 @@ def isolate(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
     monkeypatch.setattr(Configuration, "_default", None)
     # kubernetes.core remembers what a server offers in the folder for temporary files, by the server's address.
     monkeypatch.setattr(tempfile, "tempdir", str(folder))
-    # Ansible collects a module's warnings for the whole process.
+    # Ansible collects a module's warnings for the whole process, unless a filter's test has made that a controller's,
+    # which prints them instead.
     monkeypatch.setattr(warnings, "_global_warnings", {})
+    monkeypatch.setattr(_internal, "is_controller", False)
 
 
 class ModuleRunner:
