@@ -60,22 +60,34 @@ class Outcome:
     noticed: str
 
 
-# Stored cases with kube-scheduler's answers: set once, and inherited by the processes that run the mutants.
-_judged: list[tuple[Json, list[Json]]] = []
+# A stored case with kube-scheduler's answers.
+Judged = tuple[Json, list[Json]]
+# What the processes that run the mutants inherit.
+_cases: list[Judged] = []
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     options = _options(arguments)
-    chosen = list(mutants(options.each, options.only))
-    stored = list(upstream.store(list(seeded(options.seed, options.cases))))
-    _judged.extend(zip(stored, upstream.judge(stored), strict=True))
-    _judged[:] = [(case, theirs) for case, theirs in _judged if not _difference(ours, case, theirs)]
-    print(f"{len(_judged)} of {options.cases} cases: those on which the plugins agree with kube-scheduler as they are")
-    # Each mutant needs a process that has not imported anything of another.
+    cases = judged(options.seed, options.cases)
+    print(f"{len(cases)} of {options.cases} cases: those on which the plugins agree with kube-scheduler as they are")
+    found = outcomes(list(mutants(options.each, options.only)), cases)
+    print(table(found))
+    return 0 if all(noticed for noticed, _total in counts(found).values()) else 1
+
+
+def judged(seed: int, cases: int) -> list[Judged]:
+    """Generated cases on which the plugins agree with kube-scheduler as they are: only mistakes make them differ."""
+    stored = list(upstream.store(list(seeded(seed, cases))))
+    every = zip(stored, upstream.judge(stored), strict=True)
+    return [(case, theirs) for case, theirs in every if not _difference(ours, case, theirs)]
+
+
+def outcomes(chosen: Sequence[Mutant], cases: Sequence[Judged]) -> list[Outcome]:
+    """What becomes of each mutant."""
+    _cases[:] = cases
+    # Each needs a process that has not imported anything of another.
     with multiprocessing.get_context("fork").Pool(os.cpu_count(), maxtasksperchild=1) as pool:
-        outcomes = pool.map(attempt, chosen, chunksize=1)
-    print(table(outcomes))
-    return 0 if all(noticed for noticed, _total in _counts(outcomes).values()) else 1
+        return pool.map(attempt, chosen, chunksize=1)
 
 
 def mutants(each: int, only: str | None = None) -> Iterator[Mutant]:
@@ -93,7 +105,7 @@ def attempt(mutant: Mutant) -> Outcome:
     signal.signal(signal.SIGALRM, _give_up)
     try:
         wrong = _with_mistake(mutant)
-        for case, theirs in _judged:
+        for case, theirs in _cases:
             signal.alarm(MOST_SECONDS)
             if found := _difference(wrong, case, theirs):
                 return Outcome(mutant, found)
@@ -149,7 +161,7 @@ def _give_up(number: int, frame: FrameType | None) -> NoReturn:
 def table(outcomes: Sequence[Outcome]) -> str:
     """A line for each plugin, then the mutants that nothing noticed."""
     lines = [f"{'plugin':<36} {'noticed':>7} {'of':>4}   for example"]
-    for path, (noticed, total) in _counts(outcomes).items():
+    for path, (noticed, total) in counts(outcomes).items():
         example = next((o for o in outcomes if o.mutant.path == path and o.noticed), None)
         what = f"line {example.mutant.mutation.line}: {example.mutant.mutation.what}" if example else "-"
         lines.append(f"{path.stem:<36} {noticed:>7} {total:>4}   {what}")
@@ -159,7 +171,7 @@ def table(outcomes: Sequence[Outcome]) -> str:
     return "\n".join(lines)
 
 
-def _counts(outcomes: Sequence[Outcome]) -> dict[Path, tuple[int, int]]:
+def counts(outcomes: Sequence[Outcome]) -> dict[Path, tuple[int, int]]:
     """(noticed, all) by module."""
     total = Counter(outcome.mutant.path for outcome in outcomes)
     noticed = Counter(outcome.mutant.path for outcome in outcomes if outcome.noticed)

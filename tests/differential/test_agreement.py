@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from differential import files, upstream
+from differential import files, mutants, upstream
 from differential.__main__ import show
 from differential.cases.cluster import ASKED
 from differential.compare import differences
@@ -67,3 +67,10 @@ def test_kept_answers_are_kube_schedulers(path: Path) -> None:
     (case,) = files.read(path)
     for expected, theirs in zip(case["expected"], next(upstream.judge([case])), strict=True):
         assert not differences(theirs, expected)
+
+
+def test_every_plugin_is_proved() -> None:
+    """A mistake in any plugin shows; otherwise the agreement above would mean nothing."""
+    outcomes = mutants.outcomes(list(mutants.mutants(each=2)), mutants.judged(seed=SEED, cases=150))
+    unproved = [path for path, (noticed, _total) in mutants.counts(outcomes).items() if not noticed]
+    assert unproved == [], mutants.table(outcomes)

@@ -9,7 +9,7 @@ from differential.cases import vocabulary as words
 from differential.cases.dice import Dice, Json
 from differential.cases.exact import fit_exactly
 from differential.cases.nodes import nodes
-from differential.cases.pods import Surroundings, asked_pod, present_pod
+from differential.cases.pods import Surroundings, asked_pod, present_pods
 from differential.cases.spread import owners
 from differential.cases.storage import classes, generic_claims, storage
 from differential.cases.volumes import attachments, capacities, csi_drivers, csi_nodes
@@ -39,9 +39,10 @@ THEMES: dict[str, dict[str, float]] = {
     "spread": {"spread": 0.6, "odd-labels": 0.3, "taints": 0.2, "node-affinity": 0.15},
     "owners": {"owners": 0.9, "spread": 0.2},
     "ports": {"ports": 0.5, "init": 0.3},
-    "claims": {"claims": 0.6, "zone-labels": 0.4, "generic": 0.08},
+    "claims": {"claims": 0.6, "zone-labels": 0.4, "generic": 0.12},
+    "binding": {"claims": 0.8, "binding": 1.0},
     "inline": {"inline": 0.5, "claims": 0.2},
-    "nominated": {"requests": 0.6, "nominated": 0.7, "anti-affinity": 0.2, "ports": 0.2},
+    "nominated": {"requests": 0.4, "nominated": 0.7, "anti-affinity": 0.15, "ports": 0.2, "spread": 0.3},
     "gates": {"gates": 0.4, "declared": 0.2},
 }
 
@@ -55,7 +56,7 @@ def case(seed: int, number: int) -> Json:
     lists = cluster(dice)
     names = [node["metadata"]["name"] for node in lists["nodes"]]
     around = Surroundings(names, _claims(lists))
-    lists["pods"] = [present_pod(dice, f"p{index}", around) for index in range(dice.pick((0, 3, 8, 15, 25, 40)))]
+    lists["pods"] = present_pods(dice, dice.pick((0, 3, 8, 15, 25, 40)), around)
     asked = [asked_pod(dice, f"asked{index}", around) for index in range(ASKED)]
     fit_exactly(dice, lists, asked)
     asked += _waiting(dice, lists["pods"])

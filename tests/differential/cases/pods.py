@@ -41,15 +41,28 @@ def present_pod(dice: Dice, name: str, around: Surroundings) -> Json:
     """A pod of the cluster: mostly running, else ended, ending, waiting, promised a node, or on a node that is gone."""
     pod = new_pod(dice, name, around)
     pod["status"] = {"phase": dice.pick(("Running",) * 8 + ("Pending", "Succeeded", "Failed", "Unknown", ""))}
-    if around.nodes and dice.chance(0.9):
-        pod["spec"]["nodeName"] = dice.pick(around.nodes) if dice.chance(0.97) else "vanished"
-    elif around.nodes and dice.feature("nominated"):
+    if around.nodes and dice.feature("nominated") and dice.chance(0.3):
         pod["status"] |= {"phase": "Pending", "nominatedNodeName": dice.pick(around.nodes)}
+    elif around.nodes and dice.chance(0.9):
+        pod["spec"]["nodeName"] = dice.pick(around.nodes) if dice.chance(0.97) else "vanished"
     if dice.chance(0.1):
         pod["metadata"] |= {"deletionTimestamp": "2026-01-01T00:00:00Z", "deletionGracePeriodSeconds": 30}
     if pod["spec"].get("nodeName") and dice.feature("resize"):
         pod["status"] |= resize(dice, pod)
     return pod
+
+
+def present_pods(dice: Dice, count: int, around: Surroundings) -> list[Json]:
+    """Pods of the cluster. Some are replicas of the one before: the same but for the name, the node and the life."""
+    found: list[Json] = []
+    for number in range(count):
+        pod = present_pod(dice, f"p{number}", around)
+        if found and dice.chance(0.3):
+            model = found[-1]
+            pod["metadata"] |= {"namespace": model["metadata"]["namespace"], "labels": model["metadata"]["labels"]}
+            pod["spec"] |= {"affinity": model["spec"].get("affinity", {})}
+        found.append(pod)
+    return found
 
 
 def new_pod(dice: Dice, name: str, around: Surroundings) -> Json:

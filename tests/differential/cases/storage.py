@@ -10,7 +10,8 @@ from differential.cases.dice import Dice, Json
 from differential.cases.volumes import DRIVER, MODES
 
 CLASSES = ("late", "zoned", "now", "local")
-SIZES = ("1Gi", "2Gi", "2147483649", "5Gi")
+GIB = 1 << 30
+SIZES = (GIB, 2 * GIB, 5 * GIB)
 
 
 def classes() -> list[Json]:
@@ -27,6 +28,8 @@ def classes() -> list[Json]:
 
 def storage(dice: Dice, nodes: list[str]) -> tuple[list[Json], list[Json]]:
     """(claims, volumes) of the case."""
+    if dice.feature("binding"):
+        return rivals(dice, nodes)
     volumes = [volume(dice, f"v{number}", nodes) for number in range(dice.number(2, 8))]
     claims = []
     for number in range(dice.number(3, 9)):
@@ -35,9 +38,29 @@ def storage(dice: Dice, nodes: list[str]) -> tuple[list[Json], list[Json]]:
     return claims, volumes
 
 
+def rivals(dice: Dice, nodes: list[str]) -> tuple[list[Json], list[Json]]:
+    """Unbound claims and volumes of nearly the same size, so that one pod's claims compete for the same volumes."""
+    volumes = [volume(dice, f"v{number}", nodes) for number in range(dice.number(3, 8))]
+    claims = [claim(dice, f"claim{number}", None) for number in range(9)]
+    for one in (*volumes, *claims):
+        one["spec"] |= {"storageClassName": "local", "volumeMode": "Filesystem", "accessModes": ["ReadWriteOnce"]}
+        one["metadata"].pop("deletionTimestamp", None)
+    for number, one in enumerate(volumes):
+        one["spec"]["capacity"] = {"storage": str(GIB + number)}
+        one["status"]["phase"] = "Available"
+    for one in claims:
+        one["spec"]["resources"] = {"requests": {"storage": str(GIB + dice.number(0, len(volumes)))}}
+    for one, reserved in zip(claims, dice.some(volumes, 3), strict=False):
+        # Kept for a claim before either is bound; the claim's identity may be left open.
+        names = ("name", "namespace", "uid") if dice.chance(0.5) else ("name", "namespace")
+        reserved["spec"]["claimRef"] = {name: one["metadata"][name] for name in names}
+    return claims, volumes
+
+
 def volume(dice: Dice, name: str, nodes: list[str]) -> Json:
+    """No two of a case have the same size: of such, upstream takes whichever comes first in its unordered list."""
     spec: Json = {
-        "capacity": {"storage": dice.pick(SIZES)},
+        "capacity": {"storage": str(dice.pick(SIZES) + int(name[1:]))},
         "accessModes": dice.some(MODES[1:4], 2, 1) if dice.chance(0.8) else ["ReadWriteOncePod"],
         "storageClassName": dice.pick((*CLASSES, "local", "")),
         "volumeMode": dice.pick(("Filesystem",) * 5 + ("Block",)),
@@ -52,12 +75,16 @@ def volume(dice: Dice, name: str, nodes: list[str]) -> Json:
 
 
 def source(dice: Dice, name: str, nodes: list[str]) -> Json:
-    form = dice.number(0, 5)
+    form = dice.number(0, 6)
     if form == 0 and nodes:
         return {"local": {"path": "/disk"}, "nodeAffinity": affinity(words.HOST, dice.some(nodes, 2, 1))}
     if form == 1:
         return {"gcePersistentDisk": {"pdName": name}}
     csi: Json = {"csi": {"driver": DRIVER, "volumeHandle": dice.pick((name, "shared-handle"))}}
+    if form == 6 and nodes:
+        # Of the node, upstream shows a volume's affinity the labels alone: a term on its name matches nowhere.
+        field = {"key": "metadata.name", "operator": dice.pick(("In", "NotIn")), "values": [dice.pick(nodes)]}
+        return {**csi, "nodeAffinity": {"required": {"nodeSelectorTerms": [{"matchFields": [field]}]}}}
     if form in (2, 3):
         return {**csi, "nodeAffinity": affinity(words.ZONE, dice.some(("e0", "e1", "e2"), 2, 1))}
     return csi
@@ -81,7 +108,7 @@ def zone_labels(dice: Dice) -> dict[str, str]:
 def claim(dice: Dice, name: str, bound: Json | None) -> Json:
     spec: Json = {
         "accessModes": [dice.pick(MODES)],
-        "resources": {"requests": {"storage": dice.pick(SIZES)}},
+        "resources": {"requests": {"storage": str(dice.pick(SIZES) + dice.number(0, 5))}},
         "storageClassName": dice.pick(("late", "late", "zoned", "now", "local", "local", "", "unknown")),
         "volumeMode": dice.pick(("Filesystem",) * 5 + ("Block",)),
     }

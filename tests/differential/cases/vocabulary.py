@@ -25,7 +25,7 @@ POD_LABELS = {"app": ("a", "b", "c"), "tier": ("x", "y"), "rev": ("1", "2")}
 RANKS = ("1", "2", "007", "10", "0", "1_0", "x1", "9223372036854775807", "99999999999999999999")
 NODE_LABELS = {"disk": ("ssd", "hdd", ""), "rank": RANKS}
 # As pods write them and as nodes report them; a name without tag means `latest`.
-IMAGES = ("registry.example/app:1", "registry.example:5000/app:2", "registry.example/db", "registry.example/db:latest")
+IMAGES = ("registry.example/app:1", "registry.example:5000/app:2", "db", "db:latest")
 EXTENDED = ("example.com/gpu", "example.com/nic", "devices.kubevirt.io/kvm")
 
 

@@ -9,13 +9,15 @@ from differential.cases.dice import Dice, Json
 
 # The volumes of which a node holds only so many, or which one pod alone may write.
 DRIVER = "csi.example.org"
+# Around what claims ask for.
+SIZES = ("1Gi", "1073741825", "1073741826", "2Gi", "2147483649", "10Gi")
 MODES = ("ReadWriteOnce", "ReadWriteOnce", "ReadWriteMany", "ReadOnlyMany", "ReadWriteOncePod")
 
 
 def pod_volumes(dice: Dice, claims: list[str]) -> list[Json]:
     found: list[Json] = []
     if dice.feature("claims"):
-        for number, claim in enumerate(dice.some([*claims, "missing"] if dice.chance(0.1) else claims, 2, 0)):
+        for number, claim in enumerate(dice.some([*claims, "missing"] if dice.chance(0.1) else claims, 3)):
             source = {"claimName": claim, **({"readOnly": True} if dice.chance(0.1) else {})}
             found.append({"name": f"claim{number}", "persistentVolumeClaim": source})
     if dice.feature("inline"):
@@ -75,10 +77,10 @@ def capacities(dice: Dice) -> list[Json]:
                 "metadata": {"name": f"capacity-{zone}", "namespace": "blue"},
                 "storageClassName": dice.pick(("late", "zoned")),
                 "nodeTopology": {"matchLabels": {"topology.kubernetes.io/zone": zone}},
-                "capacity": dice.pick(("1Gi", "2Gi", "2147483647", "10Gi")),
+                "capacity": dice.pick(SIZES),
             }
             if dice.chance(0.3):
-                body["maximumVolumeSize"] = dice.pick(("1Gi", "2Gi"))
+                body["maximumVolumeSize"] = dice.pick(SIZES)
             found.append(body)
     return found
 
