@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import sys
 from collections.abc import Sequence
 from itertools import chain
@@ -47,9 +48,14 @@ def summary(report: Report) -> str:
     rate = report.pods / report.seconds if report.seconds else 0
     return (
         f"{report.pods} pods in {report.cases} clusters: {report.fitting} fit somewhere, on {report.failed} "
-        f"kube-scheduler fails, {len(report.reasons)} different reasons; "
+        f"kube-scheduler fails, {len(kinds_of_reasons(report))} kinds of reasons; "
         f"{report.seconds:.1f} s ({rate:.0f} pods a second)\n{len(report.disagreements)} disagreements"
     )
+
+
+def kinds_of_reasons(report: Report) -> set[str]:
+    """The reasons without the names of objects."""
+    return {re.sub(r'"[^"]*"|[\w-]+/[\w-]+', "…", reason) for reason in report.reasons}
 
 
 def show(shrunk: Shrunk) -> str:

@@ -14,7 +14,9 @@ package main
 import (
 	"bufio"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"os"
 	"runtime"
 
@@ -52,6 +54,9 @@ func serve(work func([]byte) (any, error)) error {
 				go func() { answer <- answerLine(work, line) }()
 			}
 			if err != nil {
+				if !errors.Is(err, io.EOF) {
+					readError = fmt.Errorf("reading a case: %w", err)
+				}
 				return
 			}
 		}

@@ -11,7 +11,7 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/apis/config/scheme"
 )
 
-// DefaultProfile is the name of what kube-scheduler does without a configuration.
+// defaultProfile is the name of what kube-scheduler does without a configuration.
 const defaultProfile = "LowNodeUtilization"
 
 // Configuration files of the profiles that OpenShift offers by these names. All nodes are looked at, because a
