@@ -104,3 +104,8 @@ def test_what_no_api_server_takes_is_refused() -> None:
 def test_a_misspelt_field_is_refused() -> None:
     with pytest.raises(upstream.OracleError, match=r'unknown field "spec\.unschedulabel"'):
         list(upstream.store([{"lists": {"nodes": [{"spec": {"unschedulabel": True}}]}, "asked": []}]))
+
+
+def test_kube_schedulers_own_time_is_measured() -> None:
+    (stored,) = upstream.store([case(1, 1)])
+    assert 0 < upstream.timed(stored) < 1

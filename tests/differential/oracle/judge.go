@@ -112,12 +112,7 @@ func (j *judge) score(ctx context.Context, state fwk.CycleState, pod *v1.Pod, fi
 
 // decide runs the real scheduling algorithm, takes its message, and fails when it contradicts what was found node by node.
 func (j *judge) decide(ctx context.Context, pod *v1.Pod, answer *Answer) error {
-	// A node that the pod was promised would be tried first and, if it fits, be the only one; the case asks about all.
-	pod = pod.DeepCopy()
-	pod.Status.NominatedNodeName = ""
-	// Upstream goes on with a pod whose affinity it cannot parse, too.
-	info, _ := framework.NewPodInfo(pod)
-	result, err := j.scheduler.SchedulePod(ctx, j.profile, framework.NewCycleState(), &framework.QueuedPodInfo{PodInfo: info})
+	result, err := j.schedule(ctx, queued(pod))
 	var unfit *framework.FitError
 	switch {
 	case errors.As(err, &unfit) || errors.Is(err, scheduler.ErrNoNodesAvailable):
@@ -134,6 +129,21 @@ func (j *judge) decide(ctx context.Context, pod *v1.Pod, answer *Answer) error {
 		return j.confirm(result.SuggestedHost, answer)
 	}
 	return nil
+}
+
+// schedule runs the real scheduling algorithm.
+func (j *judge) schedule(ctx context.Context, pod *framework.QueuedPodInfo) (scheduler.ScheduleResult, error) {
+	return j.scheduler.SchedulePod(ctx, j.profile, framework.NewCycleState(), pod)
+}
+
+// queued gives the pod as it comes out of the scheduling queue.
+func queued(pod *v1.Pod) *framework.QueuedPodInfo {
+	// A node that the pod was promised would be tried first and, if it fits, be the only one; the case asks about all.
+	pod = pod.DeepCopy()
+	pod.Status.NominatedNodeName = ""
+	// Upstream goes on with a pod whose affinity it cannot parse, too.
+	info, _ := framework.NewPodInfo(pod)
+	return &framework.QueuedPodInfo{PodInfo: info}
 }
 
 // confirm checks that the node chosen is one of the best of those found to fit.

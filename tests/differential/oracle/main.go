@@ -7,6 +7,7 @@
 //
 //	oracle store    case -> the same case as an API server would have stored it, or {"error": ...}
 //	oracle judge    stored case -> {"answers": [...]}, one for each pod asked about, or {"error": ...}
+//	oracle time     stored case -> {"seconds": ...}, what the scheduler takes for a pod asked about, or {"error": ...}
 //
 // See case.go for the shapes.
 package main
@@ -28,9 +29,9 @@ var quiet = klog.New(klog.LogSink(nil))
 
 func main() {
 	klog.SetLogger(quiet)
-	work := map[string]func(line []byte) (any, error){"store": storeLine, "judge": judgeLine}
+	work := map[string]func(line []byte) (any, error){"store": storeLine, "judge": judgeLine, "time": timeLine}
 	if len(os.Args) != 2 || work[os.Args[1]] == nil {
-		fmt.Fprintln(os.Stderr, "usage: oracle store|judge < cases > answers")
+		fmt.Fprintln(os.Stderr, "usage: oracle store|judge|time < cases > answers")
 		os.Exit(2)
 	}
 	if err := serve(work[os.Args[1]]); err != nil {

@@ -26,7 +26,9 @@ type judge struct {
 
 // newJudge builds a scheduler for one case; cancelling the context frees it. One for each case costs a millisecond
 // and keeps a case from leaving anything behind for the next.
-func newJudge(ctx context.Context, c *cluster) (*judge, error) {
+//
+// Threads are the goroutines that share the nodes of one pod.
+func newJudge(ctx context.Context, c *cluster, threads int) (*judge, error) {
 	configuration, err := loadProfile(c.Profile)
 	if err != nil {
 		return nil, err
@@ -35,8 +37,7 @@ func newJudge(ctx context.Context, c *cluster) (*judge, error) {
 		func(string) events.EventRecorderLogger { return &events.FakeRecorder{} },
 		scheduler.WithProfiles(configuration.Profiles...),
 		scheduler.WithPercentageOfNodesToScore(configuration.PercentageOfNodesToScore),
-		// The cases run side by side, so one alone gains nothing by threads.
-		scheduler.WithParallelism(1),
+		scheduler.WithParallelism(int32(threads)),
 	)
 	if err != nil {
 		return nil, fmt.Errorf("building the scheduler: %w", err)
@@ -60,7 +61,8 @@ func judgeLine(line []byte) (any, error) {
 	}
 	ctx, cancel := context.WithCancel(klog.NewContext(context.Background(), quiet))
 	defer cancel()
-	j, err := newJudge(ctx, c)
+	// The cases run side by side, so one alone gains nothing by threads.
+	j, err := newJudge(ctx, c, 1)
 	if err != nil {
 		return nil, err
 	}
