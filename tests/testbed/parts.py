@@ -175,6 +175,8 @@ def virt_api(home: Home, settings: Settings) -> Part:
             f"--handler-cert-file={pki}/virt-handler-client.crt",
             f"--handler-key-file={pki}/virt-handler-client.key",
         ),
+        # It decodes each write of a VM twice and keeps nothing: collecting that garbage less often saves a third of it.
+        {"GOGC": "400"},
     )
 
 
