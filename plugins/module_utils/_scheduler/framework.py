@@ -77,12 +77,15 @@ def evaluate(pod: Pod, state: ClusterState, plugins: Sequence[FilterPlugin]) -> 
             return _rejected(state, prepared.reason)
         if prepared is not None:
             active.append((plugin, prepared))
-    failures = _run(active, state, state.nodes.all())
+    asking = [plugin for plugin, _prepared in active]
+    failures: list[Failure] = []
+    left = state.nodes.all()
     for node, promised in _promises(pod, state):
-        here = state.nodes.named([node])
-        with_promised = _run_with(promised, node, pod, state, [plugin for plugin, _prepared in active])
-        if with_promised:
-            failures = [*(replace(failure, nodes=failure.nodes & ~here) for failure in failures), *with_promised]
+        failures += _run_with(promised, node, pod, state, asking)
+    for failure in failures:
+        # Refused beside the promised pods, a node is not asked again without them, whatever it would stumble over then.
+        left &= ~failure.nodes
+    failures += _run(active, state, left)
     fits = state.nodes.all()
     for failure in failures:
         fits &= ~failure.nodes
