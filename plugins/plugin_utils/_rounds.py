@@ -9,52 +9,24 @@ Progress goes to stderr: on stdout it would break callbacks that print JSON.
 
 from __future__ import annotations
 
-import copy
 import time
 from typing import Any
 
-from ansible.errors import AnsibleActionFail, AnsibleError
-from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
-from ansible_collections.kubernetes.core.plugins.action.k8s_info import ActionModule as KubernetesAction
+from ansible_collections.virtops.kubevirt.plugins.plugin_utils._cluster_action import ClusterAction, Values
 
 display = Display()
 
 # A round ends with news; without any it is a sign of life to the connection, not to people.
 _ROUND_SECONDS = 20.0
 
-Values = dict[str, Any]
 
+class RoundsAction(ClusterAction):
+    """Repeats the module until it returns a result instead of a state."""
 
-class RoundsAction(KubernetesAction):  # type: ignore[misc]  # kubernetes.core is published without types
-    """kubernetes.core's action finds a kubeconfig among a role's files and decrypts a vaulted one; this one repeats."""
-
-    _supports_check_mode = True
-
-    def run(self, tmp: str | None = None, task_vars: Values | None = None) -> Values:
-        # Not the parent's, which would execute the module.
-        result: Values = ActionBase.run(self, tmp, task_vars)
-        arguments = copy.deepcopy(self._task.args)
-        self._find_kubeconfig(arguments)
-        started = time.monotonic()
-        try:
-            result.update(self._rounds(arguments, task_vars or {}, started))
-        finally:
-            self._remove_tmp_path(self._connection._shell.tmpdir)
-        ensured: Values = self._ensure_invocation(result)
-        return ensured
-
-    def _find_kubeconfig(self, arguments: Values) -> None:
-        kubeconfig = arguments.get("kubeconfig")
-        if not kubeconfig:
-            return
-        try:
-            self.get_kubeconfig(kubeconfig, self._connection.transport != "local", arguments)
-        except AnsibleError as error:
-            raise AnsibleActionFail(f"Cannot read the kubeconfig: {error}") from error
-
-    def _rounds(self, arguments: Values, task_vars: Values, started: float) -> Values:
+    def _work(self, arguments: Values, task_vars: Values) -> Values:
         """The result of the last round."""
+        started = time.monotonic()
         state: Any = None
         while True:
             given = {"elapsed": time.monotonic() - started, "seconds": _ROUND_SECONDS, "state": state}

@@ -14,7 +14,6 @@ import yaml
 from unit.architecture.tree import Tree, parse
 
 LONGEST_MAIN = 15
-REDIRECT = "kubernetes.core.k8s_info"
 FRAGMENTS = ("virtops.kubevirt._attributes", "virtops.kubevirt._attributes.action_group")
 ATTRIBUTES = ("check_mode", "diff_mode", "idempotent")
 
@@ -23,20 +22,19 @@ def check(tree: Tree) -> Iterator[str]:
     modules = tree.names("plugins/modules")
     runtime: dict[str, Any] = yaml.safe_load(tree.files["meta/runtime.yml"])
     group = [entry for entry in runtime["action_groups"]["all"] if isinstance(entry, str)]
-    routed = {name: entry.get("redirect") for name, entry in runtime["plugin_routing"]["action"].items()}
-    own_actions = tree.names("plugins/action")
+    actions = tree.names("plugins/action")
     for name in modules:
         path = f"plugins/modules/{name}.py"
         if name not in group:
             yield f"{path}: meta/runtime.yml lacks it in action group `all`, so module_defaults do not reach it."
-        if name not in own_actions and routed.get(name) != REDIRECT:
-            yield f"{path}: it has neither an action plugin nor a redirect to {REDIRECT} in meta/runtime.yml."
+        if name not in actions:
+            yield f"{path}: it has no action plugin plugins/action/{name}.py, so a kubeconfig in a role is not found."
         yield from _documentation(path, tree.files[path])
         yield from _main(path, tree.files[path])
-    for name in sorted({*group, *routed} - set(modules)):
+    for name in sorted(set(group) - set(modules)):
         yield f"meta/runtime.yml: it names {name}, but there is no plugins/modules/{name}.py."
-    for name in sorted(set(routed) & set(own_actions)):
-        yield f"plugins/action/{name}.py: the redirect of {name} in meta/runtime.yml wins over it; remove one of them."
+    for name in sorted(set(runtime.get("plugin_routing", {}).get("action", {})) & set(modules)):
+        yield f"meta/runtime.yml: the redirect of {name} would win over plugins/action/{name}.py; remove it."
 
 
 def _documentation(path: str, text: str) -> Iterator[str]:

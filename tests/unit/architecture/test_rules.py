@@ -18,7 +18,6 @@ OWN = "ansible_collections.virtops.kubevirt.plugins.module_utils"
 UTILS = "plugins/module_utils"
 RUNTIME = """
 action_groups: {all: [{metadata: {extend_group: [kubernetes.core.k8s]}}, drain]}
-plugin_routing: {action: {drain: {redirect: kubernetes.core.k8s_info}}}
 """
 MODULE = '''
 DOCUMENTATION = r"""
@@ -28,6 +27,7 @@ attributes: {check_mode: {support: full}, diff_mode: {support: none}, idempotent
 def main():
     pass
 '''
+WIRED = {"plugins/modules/drain.py": MODULE, "plugins/action/drain.py": "", "meta/runtime.yml": RUNTIME}
 PYTHON = "\n".join((*PYTHON_HEADER, "from __future__ import annotations", ""))
 SPECS = "argument_specs: {main: {options: {drain_node: {type: str}}}}"
 REGISTRY = "from unit.rules import first\nRULES = (first.check,)\n"
@@ -45,7 +45,7 @@ REGISTRY = "from unit.rules import first\nRULES = (first.check,)\n"
         ("size", {"plugins/a.py": "x = 1\n" * 400, "go.sum": "x\n" * 5000}),
         ("header", {"a.py": PYTHON, "empty/__init__.py": "", "b.py": f"#!/usr/bin/python\n{PYTHON}"}),
         ("machine_paths", {"a.md": "~/.cache, $HOME/work/x, https://example.org/root/x, {root}/work/, tests/work/x"}),
-        ("modules", {"plugins/modules/drain.py": MODULE, "meta/runtime.yml": RUNTIME}),
+        ("modules", WIRED),
         ("roles", {"roles/drain/meta/argument_specs.yml": SPECS, "roles/drain/defaults/main.yml": "drain_node: a"}),
         (
             "registries",
@@ -162,9 +162,12 @@ def test_files_registries_and_roles(rule: str, files: dict[str, str], sentence: 
     ("changes", "sentence"),
     [
         ({"meta/runtime.yml": RUNTIME.replace(", drain]", "]")}, "lacks it in action group `all`"),
-        ({"meta/runtime.yml": RUNTIME.replace("k8s_info", "k8s")}, "neither an action plugin nor a redirect"),
+        ({"plugins/action/drain.py": None}, "it has no action plugin plugins/action/drain.py"),
         ({"meta/runtime.yml": RUNTIME.replace(", drain]", ", drain, cordon]")}, "it names cordon, but there is no"),
-        ({"plugins/action/drain.py": ""}, "plugins/action/drain.py: the redirect of drain"),
+        (
+            {"meta/runtime.yml": RUNTIME + "plugin_routing: {action: {drain: {redirect: kubernetes.core.k8s_info}}}"},
+            "the redirect of drain would win",
+        ),
         ({"plugins/modules/drain.py": MODULE.replace("DOCUMENTATION", "DOCS")}, "it has no DOCUMENTATION"),
         ({"plugins/modules/drain.py": MODULE.replace("._attributes.action_group", ".x")}, "does not extend virtops"),
         ({"plugins/modules/drain.py": MODULE.replace("diff_mode", "diff")}, "how far it supports diff_mode"),
@@ -172,8 +175,9 @@ def test_files_registries_and_roles(rule: str, files: dict[str, str], sentence: 
         ({"plugins/modules/drain.py": MODULE + "    pass\n" * 15}, "main() has 16 lines"),
     ],
 )
-def test_modules(changes: dict[str, str], sentence: str) -> None:
-    assert_only("modules", {"plugins/modules/drain.py": MODULE, "meta/runtime.yml": RUNTIME} | changes, sentence)
+def test_modules(changes: dict[str, str | None], sentence: str) -> None:
+    files = {path: text for path, text in (WIRED | changes).items() if text is not None}
+    assert_only("modules", files, sentence)
 
 
 def test_what_reuse_toml_covers_needs_no_header() -> None:

@@ -20,6 +20,7 @@ from testbed.pki import Authority
 from unit.plugins.support.fake_api import serving
 from unit.plugins.support.migrating_api import MigratingApi, shop
 
+Task = dict[str, Any]
 Play = Callable[..., tuple[dict[str, Any], list[str]]]
 TASK = {"namespace": "shop", "name": "db", "target_node": "n2"}
 VAULT_PASSWORD = "open-sesame"
@@ -53,12 +54,14 @@ def kubeconfig(tmp_path: Path, api: MigratingApi, authority: Authority) -> Path:
 
 @pytest.fixture
 def play(tmp_path: Path, kubeconfig: Path) -> Play:
-    """Run a task of one module; its result, and the lines on stderr."""
+    """Run a task of one module, by default of vmi_migration; its result, and the lines on stderr."""
 
-    def run(*options: str, **arguments: Any) -> tuple[dict[str, Any], list[str]]:
-        task = {"virtops.kubevirt.vmi_migration": {**TASK, "kubeconfig": kubeconfig.name, **arguments}}
+    def run(*options: str, task: Task | None = None, **arguments: Any) -> tuple[dict[str, Any], list[str]]:
+        migration = {"virtops.kubevirt.vmi_migration": {**TASK, "kubeconfig": kubeconfig.name, **arguments}}
         playbook = tmp_path / "play.yml"
-        playbook.write_text(yaml.safe_dump([{"hosts": "localhost", "gather_facts": False, "tasks": [task]}]))
+        playbook.write_text(
+            yaml.safe_dump([{"hosts": "localhost", "gather_facts": False, "tasks": [task or migration]}])
+        )
         settings = {
             "ANSIBLE_HOME": str(tmp_path / "home"),
             "ANSIBLE_STDOUT_CALLBACK": "ansible.builtin.tree",
@@ -114,3 +117,17 @@ def test_a_kubeconfig_that_is_not_there_is_named(play: Play) -> None:
     result, _lines = play(kubeconfig="other.kubeconfig")
     assert "Cannot read the kubeconfig" in result["msg"]
     assert "other.kubeconfig" in result["msg"]
+
+
+def test_a_module_without_rounds_finds_the_kubeconfig_too(play: Play, kubeconfig: Path) -> None:
+    result, _lines = play(
+        task={"virtops.kubevirt.node_maintenance": {"name": "n9", "owner": "us", "kubeconfig": kubeconfig.name}}
+    )
+    assert "n9" in result["msg"]
+
+
+def test_defaults_of_our_modules_do_not_reach_those_of_kubernetes_core(play: Play, kubeconfig: Path) -> None:
+    defaults = {"virtops.kubevirt.cluster_snapshot": {"page_size": 7}}
+    task = {"kubernetes.core.k8s_info": {"kind": "Pod", "kubeconfig": kubeconfig.name}, "module_defaults": defaults}
+    result, _lines = play(task=task)
+    assert "Unsupported parameters" not in json.dumps(result)

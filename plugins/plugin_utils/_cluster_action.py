@@ -1,0 +1,53 @@
+# Copyright: Contributors to the virtops.kubevirt project
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# Note that this plugin util is **PRIVATE** to the collection. It can have breaking changes at any time.
+"""What the controller does before a module talks to a cluster: it finds the kubeconfig.
+
+A redirect to kubernetes.core's action would do the same, but with a redirect Ansible also takes the module for
+kubernetes.core's: `module_defaults` of ours would reach users' tasks with `kubernetes.core.k8s_info`.
+"""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+from ansible.errors import AnsibleActionFail, AnsibleError
+from ansible.plugins.action import ActionBase
+from ansible_collections.kubernetes.core.plugins.action.k8s_info import ActionModule as KubernetesAction
+
+Values = dict[str, Any]
+
+
+class ClusterAction(KubernetesAction):  # type: ignore[misc]  # kubernetes.core is published without types
+    """kubernetes.core's action finds a kubeconfig among a role's files and decrypts a vaulted one; the rest is ours."""
+
+    _supports_check_mode = True
+
+    def run(self, tmp: str | None = None, task_vars: Values | None = None) -> Values:
+        # Not the parent's, which gives arguments such as `template` a meaning of its own.
+        result: Values = ActionBase.run(self, tmp, task_vars)
+        arguments = copy.deepcopy(self._task.args)
+        self._find_kubeconfig(arguments)
+        try:
+            result.update(self._work(arguments, task_vars or {}))
+        finally:
+            self._remove_tmp_path(self._connection._shell.tmpdir)
+        ensured: Values = self._ensure_invocation(result)
+        return ensured
+
+    def _work(self, arguments: Values, task_vars: Values) -> Values:
+        """The module's result."""
+        result: Values = self._execute_module(module_name=self._task.action, module_args=arguments, task_vars=task_vars)
+        return result
+
+    def _find_kubeconfig(self, arguments: Values) -> None:
+        kubeconfig = arguments.get("kubeconfig")
+        if not kubeconfig:
+            return
+        try:
+            self.get_kubeconfig(kubeconfig, self._connection.transport != "local", arguments)
+        except AnsibleError as error:
+            raise AnsibleActionFail(f"Cannot read the kubeconfig: {error}") from error
