@@ -1,0 +1,106 @@
+# Copyright: Contributors to the virtops.kubevirt project
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The pod that KubeVirt makes for a migration of a VMI, or why it can make none.
+
+Follows createTargetPod in pkg/virt-controller/watch/migration/migration.go. KubeVirt renders the pod afresh from the
+VMI; here the running pod is the base, as it also shows what admission adds. All that can be changed while a VMI runs is
+made anew: node selector, affinity, tolerations, spread and labels. Sizes are the running pod's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt import labels
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.affinity import affinity
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.configuration import Configuration
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.label_keys import (
+    merged_affinity,
+    merged_spread,
+)
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.no_target_pod import NoTargetPod
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.node_selector import node_selector
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.source_cpu import with_source_cpu
+
+Object = Mapping[str, Any]
+
+_REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+_PINNED_LABELS = ("kubevirt.io", labels.CREATED_BY, "vm.kubevirt.io/name", "vmi.kubevirt.io/id")
+_TOLERATED_BY_ADMISSION = frozenset({"node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"})
+_NO_SELINUX = "none"
+_LEAST_COLONS = "user:role:type".count(":")
+
+
+def target_pod(
+    vmi: Object,
+    source_pod: Object,
+    source_node: Object | None,
+    configuration: Configuration,
+    added_node_selector: Mapping[str, str] | None = None,
+) -> dict[str, Any] | NoTargetPod:
+    """The v1.Pod as the API server would store it, without a node, a status, or the uid of its migration.
+
+    `source_pod`: see `workloads.py`. `source_node`: the node of the VMI's status, None if there is none.
+    `added_node_selector`: of the migration; where the VMI's own selector has the same key, KubeVirt takes that one. It
+    may change which nodes count for spreading, too: a verdict on the pod without it is not one on the pod with it.
+    Parts of the VMI and of the source pod are shared, not copied.
+    """
+    selector = {**(added_node_selector or {}), **node_selector(vmi, configuration)}
+    whole_selector = with_source_cpu(selector, vmi, source_pod, source_node)
+    if isinstance(whole_selector, NoTargetPod):
+        return whole_selector
+    if problem := _selinux_problem(vmi, configuration):
+        return problem
+    pod_labels = _labels(vmi, source_pod)
+    wishes = _away_from_itself(affinity(vmi), vmi["metadata"]["uid"])
+    before, metadata = source_pod["spec"], source_pod["metadata"]
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "name": f"virt-launcher-{vmi['metadata']['name']}-target",
+            "namespace": metadata.get("namespace") or "default",
+            "labels": pod_labels,
+            "ownerReferences": metadata.get("ownerReferences") or [],
+        },
+        "spec": {
+            **{key: value for key, value in before.items() if key != "nodeName"},
+            "nodeSelector": whole_selector,
+            "affinity": merged_affinity(wishes, pod_labels),
+            "tolerations": _tolerations(vmi["spec"].get("tolerations") or (), before.get("tolerations") or ()),
+            "topologySpreadConstraints": merged_spread(vmi["spec"].get("topologySpreadConstraints") or (), pod_labels),
+        },
+    }
+
+
+def _selinux_problem(vmi: Object, configuration: Configuration) -> NoTargetPod | None:
+    context = (vmi.get("status") or {}).get("selinuxContext") or ""
+    if not configuration.migrations.match_selinux_level or context == _NO_SELINUX:
+        return None
+    remedy = "check that virt-handler runs on its node"
+    if not context:
+        return NoTargetPod("its status names no SELinux context, which its target pod would share", remedy)
+    if context.count(":") < _LEAST_COLONS:
+        return NoTargetPod(f"the SELinux context {context!r} in its status is not one", remedy)
+    return None
+
+
+def _labels(vmi: Object, source_pod: Object) -> dict[str, str]:
+    before = source_pod["metadata"].get("labels") or {}
+    pinned = {key: before[key] for key in _PINNED_LABELS if key in before}
+    return {**before, **(vmi["metadata"].get("labels") or {}), **pinned, labels.MIGRATION_JOB: ""}
+
+
+def _away_from_itself(wishes: Mapping[str, Any], uid: str) -> dict[str, Any]:
+    """The only thing that keeps the target pod from the node of the source."""
+    apart = wishes.get("podAntiAffinity") or {}
+    own = {"labelSelector": {"matchLabels": {labels.CREATED_BY: uid}}, "topologyKey": labels.HOSTNAME}
+    return {**wishes, "podAntiAffinity": {**apart, _REQUIRED: [*(apart.get(_REQUIRED) or ()), own]}}
+
+
+def _tolerations(own: Sequence[Object], before: Sequence[Object]) -> list[Object]:
+    """The VMI's, then those that admission gave to the running pod and will give to the new one."""
+    given = (entry for entry in before if entry.get("key") in _TOLERATED_BY_ADMISSION)
+    return [*own, *(entry for entry in given if entry not in own)]
