@@ -1,0 +1,147 @@
+# Copyright: Contributors to the virtops.kubevirt project
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a drain would do, as values: which VM goes where and when, which cannot, and what becomes of the other pods.
+
+Waves number from 1. What is in a wave may start together, in any order, once everything in earlier waves has ended.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from enum import Enum
+from typing import Any
+
+
+class Policy(Enum):
+    """What is to happen to a VM that cannot be migrated."""
+
+    FAIL = "fail"
+    RESTART = "restart"
+    STOP = "stop"
+
+
+class Outcome(Enum):
+    """What becomes of a VM that cannot be migrated: it stays and the drain fails, it starts elsewhere, or it is off."""
+
+    STAYS = "stays"
+    RESTARTS = "restarts"
+    STOPS = "stops"
+
+
+class PodOutcome(Enum):
+    """What becomes of a pod without a VM.
+
+    STAYS: a drain leaves it where it is. MOVES: its replacement lands elsewhere. WAITS: its replacement fits nowhere.
+    ENDS: nothing replaces it. RETURNS: its replacement would come back to a drained node. REFUSED: no eviction of it
+    is ever allowed.
+    """
+
+    STAYS = "stays"
+    MOVES = "moves"
+    WAITS = "waits"
+    ENDS = "ends"
+    RETURNS = "returns"
+    REFUSED = "refused"
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedMove:
+    """A live migration, pinned by `node_selector`; legal when its wave comes.
+
+    `score`: of the target among the nodes that fit, by the profile asked for. `why`: a clause on the choice.
+    """
+
+    namespace: str
+    name: str
+    source_node: str
+    target_node: str
+    node_selector: Mapping[str, str]
+    wave: int
+    score: int
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Hindrance:
+    """What keeps KubeVirt from migrating a VM before the scheduler is asked."""
+
+    id: str
+    sentence: str
+    remedy: str
+
+
+@dataclass(frozen=True, slots=True)
+class StuckMachine:
+    """A VM that cannot be migrated once all moves of the plan are done.
+
+    `reasons`: for each node, kube-scheduler's; `message`: its message for the target pod of an unpinned migration.
+    Both are empty where `blockers` say that there would be no such pod. `wave`, `target_node`: of a restart or a
+    stop; None where nothing happens, or nothing starts elsewhere. `why`: what its policy makes of it, a sentence.
+    """
+
+    namespace: str
+    name: str
+    node: str
+    policy: Policy
+    outcome: Outcome
+    wave: int | None
+    target_node: str | None
+    message: str
+    reasons: Mapping[str, tuple[str, ...]]
+    blockers: tuple[Hindrance, ...]
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class PodFate:
+    """An ordinary pod of a drained node.
+
+    `target_node`: where its replacement will land, the first of `choices` where these are equally good for the
+    scheduler. `message`: the scheduler's, if it fits nowhere. `needs`: what has to be allowed for its eviction, by
+    the names that kubectl has for it (`force`, `delete_emptydir_data`). `budgets`: names of the disruption budgets
+    that allow no eviction of it now.
+    """
+
+    namespace: str
+    name: str
+    node: str
+    outcome: PodOutcome
+    wave: int | None
+    target_node: str | None
+    choices: tuple[str, ...]
+    message: str
+    needs: tuple[str, ...]
+    budgets: tuple[str, ...]
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class DrainPlan:
+    """`feasible`: all VMs and pods leave, or follow their policy. `message`: the plan in a sentence or two.
+
+    `moves`, `stuck` and `pods` are in the order of their waves.
+    """
+
+    nodes: tuple[str, ...]
+    feasible: bool
+    message: str
+    moves: tuple[PlannedMove, ...]
+    stuck: tuple[StuckMachine, ...]
+    pods: tuple[PodFate, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data: lists, dictionaries, texts, numbers."""
+        plain: dict[str, Any] = _plain(asdict(self))
+        return plain
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Enum):
+        return value.value
+    if isinstance(value, Mapping):
+        return {key: _plain(entry) for key, entry in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(entry) for entry in value]
+    return value
