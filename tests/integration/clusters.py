@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from http import HTTPStatus
 
@@ -65,6 +65,19 @@ def any_left(api: Api, scenario: Scenario) -> bool:
 def remove_nodes(api: Api) -> None:
     for node in api.items("/api/v1/nodes"):
         api.delete(resource_path("v1", "nodes", name=node["metadata"]["name"]))
+
+
+def remove_deserted(api: Api, names: Iterable[str]) -> None:
+    """Delete nodes as soon as no VM's pod is on them: without its kubelet one would wait for the garbage collector."""
+    nodes = set(names)
+
+    def launchers_left() -> bool:
+        found = api.items("/api/v1/pods", labelSelector="kubevirt.io=virt-launcher")
+        return any(pod["spec"].get("nodeName") in nodes for pod in found)
+
+    wait_for(f"the end of all VMs on {', '.join(sorted(nodes))}", lambda: not launchers_left(), TIMEOUT)
+    for name in sorted(nodes):
+        api.delete(resource_path("v1", "nodes", name=name))
 
 
 def vmis(api: Api, namespace: str, **labels: str) -> list[Object]:

@@ -143,8 +143,7 @@ def test_a_certificate_that_the_server_does_not_accept_is_refused(
 
 
 def test_a_cluster_at_rest_is_the_same_in_pages_of_any_size(take: Any, testbed: RunningTestbed) -> None:
-    # Pods of nodes that are gone end with the pod garbage collector only, which waits a minute.
-    wait_for("other tests' namespaces to go", lambda: not _terminating(testbed), 180)
+    wait_for("other tests' namespaces to go", lambda: not _terminating(testbed))
     results = [take(kubeconfig=str(testbed.kubeconfig), page_size=size) for size in (500, 1, 7)]
     assert [result["changed"] for result in results] == [True, False, False]
     assert len({result["sha256"] for result in results}) == 1

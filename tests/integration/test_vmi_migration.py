@@ -16,6 +16,7 @@ import yaml
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.node_selector import own_node_selector
 from ansible_collections.virtops.kubevirt.plugins.modules.vmi_migration import EXAMPLES, main
 
+from integration.clusters import remove_deserted
 from integration.simulator.lab import ENDLESS, Lab
 from testbed.access import service_account_kubeconfig
 from testbed.api import Object, resource_path
@@ -35,8 +36,7 @@ def nodes(testbed: RunningTestbed) -> Iterator[tuple[str, ...]]:
         testbed.api.create("/api/v1/nodes", fake_node(name))
     wait_for("the nodes to report", lambda: all("conditions" in testbed.api.get(path)["status"] for path in paths), 30)
     yield NODES
-    for path in paths:
-        testbed.api.delete(path)
+    remove_deserted(testbed.api, NODES)
 
 
 @pytest.fixture

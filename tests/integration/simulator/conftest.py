@@ -9,8 +9,8 @@ from collections.abc import Iterator
 
 import pytest
 
+from integration.clusters import remove_deserted
 from integration.simulator.lab import Lab
-from testbed.api import resource_path
 from testbed.handle import RunningTestbed
 from testbed.nodes import fake_node
 
@@ -22,8 +22,7 @@ def nodes(testbed: RunningTestbed) -> Iterator[tuple[str, ...]]:
     for name in NODES:
         testbed.api.create("/api/v1/nodes", fake_node(name))
     yield NODES
-    for name in NODES:
-        testbed.api.delete(resource_path("v1", "nodes", name=name))
+    remove_deserted(testbed.api, NODES)
 
 
 @pytest.fixture
