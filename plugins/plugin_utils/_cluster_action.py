@@ -14,7 +14,7 @@ from __future__ import annotations
 import copy
 from typing import Any
 
-from ansible.errors import AnsibleActionFail, AnsibleError
+from ansible.errors import AnsibleActionFail, AnsibleError, AnsibleFileNotFound
 from ansible.plugins.action import ActionBase
 from ansible_collections.kubernetes.core.plugins.action.k8s_info import ActionModule as KubernetesAction
 
@@ -49,5 +49,10 @@ class ClusterAction(KubernetesAction):  # type: ignore[misc]  # kubernetes.core 
             return
         try:
             self.get_kubeconfig(kubeconfig, self._connection.transport != "local", arguments)
+        except AnsibleFileNotFound:
+            raise AnsibleActionFail(
+                f"Cannot read the kubeconfig {kubeconfig}: it is not there, nor among the files of the role or "
+                "playbook. Correct the path."
+            ) from None
         except AnsibleError as error:
-            raise AnsibleActionFail(f"Cannot read the kubeconfig: {error}") from error
+            raise AnsibleActionFail(f"Cannot read the kubeconfig {kubeconfig}: {error}") from error

@@ -115,8 +115,7 @@ def test_a_vaulted_kubeconfig_is_decrypted(play: Play, kubeconfig: Path, tmp_pat
 
 def test_a_kubeconfig_that_is_not_there_is_named(play: Play) -> None:
     result, _lines = play(kubeconfig="other.kubeconfig")
-    assert "Cannot read the kubeconfig" in result["msg"]
-    assert "other.kubeconfig" in result["msg"]
+    assert "Cannot read the kubeconfig other.kubeconfig: it is not there" in result["msg"]
 
 
 def test_a_module_without_rounds_finds_the_kubeconfig_too(play: Play, kubeconfig: Path) -> None:

@@ -1,0 +1,121 @@
+# Copyright: Contributors to the virtops.kubevirt project
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A cluster in which much can be done wrong: the application customapp, and what stands in its way."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from integration.clusters import KUBEVIRT, VMIS, cordoned, delete, loaded, vmis
+from integration.simulator.lab import new_vmi
+from testbed.access import service_account_kubeconfig
+from testbed.api import Api, Object, object_path, resource_path
+from testbed.handle import RunningTestbed
+from testbed.scenarios import files
+from testbed.waiting import wait_for
+
+NAMESPACE = "customapp"
+PICKY, STUCK = "picky", "stuck"
+READER: Object = {
+    "apiVersion": "rbac.authorization.k8s.io/v1",
+    "kind": "ClusterRole",
+    "metadata": {"name": "bad-input-reader"},
+    "rules": [{"apiGroups": ["", "kubevirt.io"], "resources": ["*"], "verbs": ["get", "list", "watch"]}],
+}
+ANOTHER_RUN: Object = {
+    "apiVersion": "coordination.k8s.io/v1",
+    "kind": "Lease",
+    "metadata": {"name": "node-kni-worker5", "namespace": "medik8s-leases"},
+    "spec": {"holderIdentity": "them", "leaseDurationSeconds": 3600},
+}
+POD: Object = {
+    "metadata": {"name": "p", "namespace": "default"},
+    "spec": {"containers": [{"name": "c", "resources": {}}]},
+}
+
+
+@dataclass(frozen=True)
+class Scene:
+    """`variables`: what the cases may use by name."""
+
+    scratch: Path
+    kubeconfig: Path
+    variables: dict[str, Any]
+
+    def filled_in(self, text: str) -> str:
+        for name, value in self.variables.items():
+            text = text.replace(f"{{{{ {name} }}}}", str(value))
+        return text
+
+
+@contextmanager
+def set_up(testbed: RunningTestbed, scratch: Path) -> Iterator[Scene]:
+    api = testbed.api
+    with loaded(api, files.read(files.FOLDER / "customapp.yaml")), _obstacles(api), cordoned(api, "kni-worker6"):
+        (scratch / "cut.json").write_text('{"snapshot": {"schema_version": 1, "tak')
+        (scratch / "cut.json").chmod(0o600)
+        movable = vmis(api, NAMESPACE, app="blackbox")[0]
+        variables = {
+            "scratch": str(scratch),
+            "dead_kubeconfig": str(_dead(testbed.kubeconfig, scratch)),
+            "limited_kubeconfig": str(service_account_kubeconfig(testbed.home, "bad-input/nobody")),
+            "reader_kubeconfig": str(service_account_kubeconfig(testbed.home, "bad-input/reader")),
+            "movable": movable["metadata"]["name"],
+            "elsewhere": "kni-worker" if movable["status"]["nodeName"] == "kni-worker3" else "kni-worker3",
+            "picky": PICKY,
+            "stuck": STUCK,
+            "pod": POD,
+        }
+        yield Scene(scratch, testbed.kubeconfig, variables)
+
+
+@contextmanager
+def _obstacles(api: Api) -> Iterator[None]:
+    picky = new_vmi(NAMESPACE, PICKY, "64Mi", nodeSelector={"performance": "low"})
+    stuck = new_vmi(NAMESPACE, STUCK, "64Mi")
+    stuck["spec"]["domain"]["devices"]["interfaces"] = [{"name": "default", "bridge": {}}]
+    binding = {
+        "apiVersion": READER["apiVersion"],
+        "kind": "ClusterRoleBinding",
+        "metadata": READER["metadata"],
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "bad-input-reader"},
+        "subjects": [{"kind": "ServiceAccount", "name": "reader", "namespace": "bad-input"}],
+    }
+    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "medik8s-leases"}}
+    path = resource_path("v1", "nodes", name="kni-worker")
+    label = "performance"
+    now = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%S.%fZ}"
+    objects = [READER, binding, {**ANOTHER_RUN, "spec": {**ANOTHER_RUN["spec"], "renewTime": now}}, picky, stuck]
+    api.patch(path, {"metadata": {"labels": {label: "low"}}})
+    for obj in (namespace, *objects):
+        api.apply(obj)
+    try:
+        wait_for("the obstacles to run", lambda: all(_migratable(api, name) for name in (PICKY, STUCK)))
+        yield
+    finally:
+        for obj in objects:
+            delete(api, object_path(obj))
+        api.patch(path, {"metadata": {"labels": {label: None}}})
+
+
+def _migratable(api: Api, name: str) -> bool:
+    status = api.get(resource_path(KUBEVIRT, VMIS, NAMESPACE, name))["status"]
+    return any(condition["type"] == "LiveMigratable" for condition in status.get("conditions", ()))
+
+
+def _dead(kubeconfig: Path, scratch: Path) -> Path:
+    """A kubeconfig for a server that is not there."""
+    content = yaml.safe_load(kubeconfig.read_text())
+    content["clusters"][0]["cluster"]["server"] = "https://127.0.0.1:1"
+    path = scratch / "dead.kubeconfig"
+    path.write_text(yaml.safe_dump(content))
+    path.chmod(0o600)
+    return path

@@ -1,0 +1,100 @@
+# Copyright: Contributors to the virtops.kubevirt project
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Each mistake of a user gets one clear error from a real cluster; the cases stand in bad_input/*.yml.
+
+All are made in one run of ansible-playbook: each in a block of its own whose rescue keeps the error.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from integration.bad_input.scene import Scene, set_up
+from testbed.handle import RunningTestbed
+
+FOLDER = Path(__file__).parent / "bad_input"
+CASES: dict[str, dict[str, Any]] = {
+    case["name"]: case for path in sorted(FOLDER.glob("*.yml")) for case in yaml.safe_load(path.read_text())
+}
+
+
+@pytest.fixture(scope="module")
+def scene(testbed: RunningTestbed, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
+    with set_up(testbed, tmp_path_factory.mktemp("bad-input")) as scene:
+        yield scene
+
+
+@pytest.fixture(scope="module")
+def errors(scene: Scene) -> Mapping[str, Any]:
+    """What each case's task failed with, by name."""
+    play = {
+        "hosts": "localhost",
+        "gather_facts": False,
+        "vars": scene.variables,
+        "module_defaults": {"group/virtops.kubevirt.all": {"kubeconfig": str(scene.kubeconfig)}},
+        "tasks": [
+            {
+                "block": [case["task"]],
+                "rescue": [{"ansible.builtin.copy": {"dest": str(kept), "mode": "0600", "content": ERROR}}],
+            }
+            for case, kept in ((case, scene.scratch / f"{number}.json") for number, case in enumerate(CASES.values()))
+        ],
+    }
+    playbook = scene.scratch / "mistakes.yml"
+    playbook.write_text(yaml.safe_dump([play], sort_keys=False))
+    _run(playbook)
+    kept = {name: scene.scratch / f"{number}.json" for number, name in enumerate(CASES)}
+    return {name: json.loads(path.read_text()) for name, path in kept.items() if path.exists()}
+
+
+ERROR = "{{ ansible_failed_result | ansible.builtin.to_json }}"
+
+
+def _run(playbook: Path) -> None:
+    """The playbook ends well, as each error is rescued."""
+    settings = {
+        "ANSIBLE_HOME": str(playbook.parent / "home"),
+        "ANSIBLE_COLLECTIONS_PATH": os.environ["PYTHONPATH"],
+        "ANSIBLE_LOCALHOST_WARNING": "false",
+        "ANSIBLE_INVENTORY_UNPARSED_WARNING": "false",
+    }
+    environment = {key: value for key, value in os.environ.items() if not key.startswith(("ANSIBLE_", "K8S_"))}
+    program = Path(sys.executable).with_name("ansible-playbook")
+    done = subprocess.run(
+        [program, "-e", f"ansible_python_interpreter={sys.executable}", playbook],
+        env={**environment, **settings},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-2000:]
+    assert "Traceback" not in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_one_clear_error(errors: Mapping[str, Any], scene: Scene, name: str) -> None:
+    assert name in errors, "no error at all"
+    message = errors[name]["msg"]
+    for words in CASES[name]["says"]:
+        assert scene.filled_in(str(words)) in message
+    assert "Traceback" not in json.dumps(errors[name])
+    assert "\n" not in message.strip()
+    # Ansible's own words on arguments are no sentences.
+    assert message.strip().endswith((".", "?")) or "parameters are" in message
+
+
+def test_every_part_that_takes_input_is_tried() -> None:
+    plugins = FOLDER.parents[2] / "plugins"
+    tried = "\n".join(path.read_text() for path in FOLDER.glob("*.yml"))
+    names = {path.stem for kind in ("modules", "filter") for path in (plugins / kind).glob("*.py")} - {"__init__"}
+    assert [name for name in sorted(names) if f"virtops.kubevirt.{name}" not in tried] == []
