@@ -47,6 +47,18 @@ def milli(nanos: int) -> int:
     return _int64(_divide_away_from_zero(nanos, _MICRO))
 
 
+def text(nanos: int, *, binary: bool = False) -> str:
+    """A quantity that reads as this amount: with the largest suffix that needs no decimals, of bytes if `binary`."""
+    if nanos == 0:
+        return "0"
+    if binary:
+        found = [suffix for suffix, bits in _BINARY.items() if nanos % (NANO << bits) == 0]
+        if found:
+            return f"{nanos // (NANO << _BINARY[found[-1]])}{found[-1]}"
+    suffix, power = next((name, power) for name, power in reversed(_DECIMAL.items()) if nanos % 10 ** (power + 9) == 0)
+    return f"{nanos // 10 ** (power + 9)}{suffix}"
+
+
 @lru_cache(maxsize=65536)
 def _parse(text: str) -> int:
     found = _FORM.fullmatch(text)

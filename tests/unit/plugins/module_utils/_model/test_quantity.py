@@ -88,3 +88,27 @@ def test_an_amount_in_any_unit_is_the_same(amount: int) -> None:
 @given(st.integers(0, 2**40), st.integers(0, 2**40))
 def test_order_is_that_of_numbers(first: int, second: int) -> None:
     assert (quantity.parse(f"{first}m") < quantity.parse(f"{second}m")) == (first < second)
+
+
+@pytest.mark.parametrize(
+    ("given", "binary", "written"),
+    [
+        ("0", False, "0"),
+        ("0.1", False, "100m"),
+        ("1.6", False, "1600m"),
+        ("2000", False, "2k"),
+        ("35M", True, "35M"),
+        ("2048Mi", True, "2Gi"),
+        ("2048Mi", False, "2147483648"),
+        ("1000Ki", True, "1000Ki"),
+        ("142857142.9n", False, "142857143n"),
+        ("-1.5Ki", True, "-1536"),
+    ],
+)
+def test_writing(given: str, binary: bool, written: str) -> None:
+    assert quantity.text(quantity.parse(given), binary=binary) == written
+
+
+@given(st.integers(-(2**62), 2**62), st.booleans())
+def test_what_is_written_reads_as_the_same(nanos: int, binary: bool) -> None:
+    assert quantity.parse(quantity.text(nanos, binary=binary)) == nanos

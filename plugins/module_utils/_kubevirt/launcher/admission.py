@@ -1,0 +1,106 @@
+# Copyright: Contributors to the virtops.kubevirt project
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the API server makes of a new pod before it stores it.
+
+Follows pkg/apis/core/v1/defaults.go, plugin/pkg/admission/{limitranger,priority,defaulttolerationseconds,runtimeclass}
+of Kubernetes. Only what its default admission plugins do: others, and webhooks of third parties, cannot be foreseen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.label_keys import (
+    merged_affinity,
+    merged_spread,
+)
+
+Object = Mapping[str, Any]
+Lists = Mapping[str, Sequence[Object]]
+
+_DEPARTURES = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
+_SECONDS = 300
+
+
+def admitted(pod: Object, lists: Lists) -> dict[str, Any]:
+    """The v1.Pod as it is stored. Parts of it are shared with the given one."""
+    metadata, spec = pod["metadata"], dict(pod["spec"])
+    labels = metadata.get("labels") or {}
+    spec["schedulerName"] = spec.get("schedulerName") or "default-scheduler"
+    defaults = list(_container_defaults(metadata["namespace"], lists))
+    for name in ("containers", "initContainers"):
+        spec[name] = [_sized(container, defaults) for container in spec.get(name) or ()]
+    spec |= _priority(spec, lists)
+    spec |= _runtime_class(spec, lists)
+    spec["tolerations"] = [*(spec.get("tolerations") or ()), *_waiting(spec.get("tolerations") or ())]
+    if spec.get("affinity"):
+        spec["affinity"] = merged_affinity(spec["affinity"], labels)
+    if spec.get("topologySpreadConstraints"):
+        spec["topologySpreadConstraints"] = merged_spread(spec["topologySpreadConstraints"], labels)
+    return {**pod, "spec": spec}
+
+
+def _container_defaults(namespace: str, lists: Lists) -> Iterator[tuple[Object, Object]]:
+    """Requests and limits for containers without, of each LimitRange of the namespace."""
+    for item in lists.get("limitranges") or ():
+        if item["metadata"]["namespace"] == namespace:
+            for limit in (item.get("spec") or {}).get("limits") or ():
+                if limit.get("type") == "Container":
+                    yield limit.get("defaultRequest") or {}, limit.get("default") or {}
+
+
+def _sized(container: Object, defaults: Iterable[tuple[Object, Object]]) -> dict[str, Any]:
+    given = container.get("resources") or {}
+    limits = dict(given.get("limits") or {})
+    requests = {**limits, **(given.get("requests") or {})}
+    for more_requests, more_limits in defaults:
+        limits = {**more_limits, **limits}
+        requests = {**more_requests, **requests}
+    resources = {name: amounts for name, amounts in (("limits", limits), ("requests", requests)) if amounts}
+    if given.get("claims"):
+        resources["claims"] = given["claims"]
+    return {**container, "resources": resources}
+
+
+def _priority(spec: Object, lists: Lists) -> dict[str, Any]:
+    """Nothing where the classes are not known."""
+    classes, name = lists.get("priorityclasses") or (), spec.get("priorityClassName")
+    if name:
+        found = [item for item in classes if item["metadata"]["name"] == name]
+    else:
+        found = sorted((item for item in classes if item.get("globalDefault")), key=lambda item: int(item["value"]))
+    if not found:
+        return {} if name or not classes else {"priority": 0, "preemptionPolicy": "PreemptLowerPriority"}
+    chosen = found[0]
+    return {
+        "priorityClassName": chosen["metadata"]["name"],
+        "priority": chosen["value"],
+        "preemptionPolicy": chosen.get("preemptionPolicy") or "PreemptLowerPriority",
+    }
+
+
+def _runtime_class(spec: Object, lists: Lists) -> dict[str, Any]:
+    name = spec.get("runtimeClassName")
+    found = [item for item in lists.get("runtimeclasses") or () if item["metadata"]["name"] == name]
+    if not found:
+        return {}
+    changed: dict[str, Any] = {}
+    overhead, scheduling = found[0].get("overhead") or {}, found[0].get("scheduling") or {}
+    if overhead.get("podFixed"):
+        changed["overhead"] = overhead["podFixed"]
+    if scheduling.get("nodeSelector"):
+        changed["nodeSelector"] = {**(spec.get("nodeSelector") or {}), **scheduling["nodeSelector"]}
+    if scheduling.get("tolerations"):
+        own = spec.get("tolerations") or ()
+        changed["tolerations"] = [*own, *(entry for entry in scheduling["tolerations"] if entry not in own)]
+    return changed
+
+
+def _waiting(tolerations: Sequence[Object]) -> Iterator[dict[str, Any]]:
+    """How long a pod stays on a node that is gone, unless it says so itself."""
+    for key in _DEPARTURES:
+        own = (entry for entry in tolerations if entry.get("key") in (key, None, ""))
+        if not any(entry.get("effect") in ("NoExecute", None, "") for entry in own):
+            yield {"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": _SECONDS}

@@ -1,0 +1,69 @@
+# Copyright: Contributors to the virtops.kubevirt project
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Devices that a VMI needs of its node's device plugins.
+
+Follows pkg/virt-controller/services/renderresources.go and pkg/network/vmispec/devices.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.configuration import KVM, Configuration
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.launcher import traits
+
+Object = Mapping[str, Any]
+
+_PREFIX = "devices.kubevirt.io/"
+# Fields of a device that comes from a ResourceClaim rather than from a device plugin.
+_CLAIM = ("claimName", "requestName")
+
+
+def virtualization_devices(vmi: Object, configuration: Configuration) -> Iterator[str]:
+    """Of what a node with virt-handler offers; one of each."""
+    devices, interfaces = traits.devices(vmi), traits.interfaces(vmi)
+    if interfaces or devices.get("autoattachPodInterface") is not False:
+        yield f"{_PREFIX}tun"
+    if not configuration.use_emulation:
+        if any(entry.get("model") in (None, "", "virtio") for entry in interfaces):
+            yield f"{_PREFIX}vhost-net"
+        yield f"{_PREFIX}{'kvm' if configuration.hypervisor == KVM else 'mshv'}"
+    if devices.get("autoattachVSOCK"):
+        yield f"{_PREFIX}vhost-vsock"
+
+
+def special_devices(vmi: Object) -> Iterator[str]:
+    """GPUs and other devices of the host by resource name, and what single features need. A name may come again."""
+    devices = traits.devices(vmi)
+    for device in (*(devices.get("gpus") or ()), *(devices.get("hostDevices") or ())):
+        if device.get("deviceName") and not any(traits.has(device, field) for field in _CLAIM):
+            yield device["deviceName"]
+    security = traits.domain(vmi).get("launchSecurity") or {}
+    if traits.has(security, "sev") or traits.has(security, "snp"):
+        yield f"{_PREFIX}sev"
+    if any((disk.get("lun") or {}).get("reservation") for disk in devices.get("disks") or ()):
+        yield f"{_PREFIX}pr-helper"
+
+
+def claims(vmi: Object, configuration: Configuration) -> list[dict[str, str]]:
+    """Devices by ResourceClaim, as the compute container refers to them."""
+    kinds = (("gpus", "GPUsWithDRA"), ("hostDevices", "HostDevicesWithDRA"))
+    found = []
+    for name, gate in kinds:
+        for device in traits.devices(vmi).get(name) or ():
+            claimed = not device.get("deviceName") and all(traits.has(device, field) for field in _CLAIM)
+            if claimed and configuration.enabled(gate):
+                found.append({"name": device["claimName"], "request": device["requestName"]})
+    return found
+
+
+def forbidden_devices(vmi: Object, configuration: Configuration) -> list[str]:
+    """Resource names that KubeVirt's configuration does not permit; it makes no pod with one of them."""
+    permitted, devices = configuration.permitted_devices, traits.devices(vmi)
+    if permitted is None:
+        return []
+    gpus = () if configuration.enabled("GPUsWithDRA") else devices.get("gpus") or ()
+    asked = (device.get("deviceName") or "" for device in (*gpus, *(devices.get("hostDevices") or ())))
+    return [name for name in asked if name not in permitted]

@@ -1,0 +1,118 @@
+# Copyright: Contributors to the virtops.kubevirt project
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The launcher pod of a VMI that does not run: what virt-controller would create, as the API server would store it.
+
+Follows renderLaunchManifest in pkg/virt-controller/services/template.go of KubeVirt 1.8. It has what the scheduler, a
+drain and a quota look at, and no more: no commands, probes, ports, security contexts or annotations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.affinity import affinity
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.configuration import Configuration
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.launcher.admission import admitted
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.launcher.containers import (
+    containers,
+    init_containers,
+)
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.launcher.devices import forbidden_devices
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.launcher.hooks import HookError, hooks
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.launcher.pod_labels import pod_labels
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.launcher.resources import compute_resources
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.launcher.topology_hints import (
+    with_topology_hints,
+)
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.launcher.volumes import volumes
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.node_selector import node_selector
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.workloads import VMI, title
+
+Object = Mapping[str, Any]
+Lists = Mapping[str, Sequence[Object]]
+
+_GRACE_SECONDS = 30
+# virt-launcher is given longer than the guest, and the pod longer than virt-launcher.
+_GRACE_PADDING = 30
+
+
+class LauncherError(ValueError):
+    """KubeVirt cannot make the pod: one sentence that says for which VMI, why, and what to do."""
+
+
+def launcher_pod(vmi: Object, configuration: Configuration, lists: Lists) -> dict[str, Any]:
+    """A v1.Pod for a VMI as `vmi_of` gives it. Parts of the VMI are shared, not copied.
+
+    `lists` that matter: `resourcequotas`, `namespaces`, `limitranges`, `priorityclasses`, `runtimeclasses`, `pvcs`,
+    and for single VMIs `nodes`, `vmis`. Some 200 microseconds, and as much again for a hundred of their items. Raises
+    LauncherError, `QuantityError`, `SelectorError`.
+    """
+    vmi = with_topology_hints(vmi, configuration, lists)
+    spec = vmi["spec"]
+    _check(vmi, configuration)
+    image = launcher_image(lists)
+    sidecars = _hooks(vmi, configuration)
+    pod_spec: dict[str, Any] = {
+        "restartPolicy": "Never",
+        "terminationGracePeriodSeconds": _grace_seconds(spec) + _GRACE_PADDING,
+        "nodeSelector": node_selector(vmi, configuration),
+        "affinity": affinity(vmi),
+        "tolerations": spec.get("tolerations") or [],
+        "topologySpreadConstraints": spec.get("topologySpreadConstraints") or [],
+        "schedulerName": spec.get("schedulerName") or "",
+        "priorityClassName": spec.get("priorityClassName") or "",
+        "runtimeClassName": configuration.runtime_class,
+        "resourceClaims": spec.get("resourceClaims") or [],
+        "containers": containers(vmi, configuration, sidecars, compute_resources(vmi, configuration, lists), image),
+        "initContainers": init_containers(vmi, configuration, image),
+        "volumes": volumes(vmi, configuration, sidecars, lists, image),
+    }
+    metadata = {
+        "name": f"virt-launcher-{vmi['metadata']['name']}",
+        "namespace": vmi["metadata"]["namespace"],
+        "labels": pod_labels(vmi),
+        "ownerReferences": [_owner(vmi)],
+    }
+    pod_spec = {name: value for name, value in pod_spec.items() if value not in ("", [], {})}
+    return admitted({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": pod_spec}, lists)
+
+
+def launcher_image(lists: Lists) -> str:
+    """virt-launcher's, as pods that run already have it; empty if there is none. Nodes that hold it score higher."""
+    for pod in lists.get("pods") or ():
+        if (pod["metadata"].get("labels") or {}).get("kubevirt.io") == "virt-launcher":
+            return str(pod["spec"]["containers"][0].get("image") or "")
+    return ""
+
+
+def _grace_seconds(spec: Object) -> int:
+    given = spec.get("terminationGracePeriodSeconds")
+    return _GRACE_SECONDS if given is None else int(given)
+
+
+def _check(vmi: Object, configuration: Configuration) -> None:
+    if forbidden := forbidden_devices(vmi, configuration):
+        raise LauncherError(
+            f"KubeVirt makes no pod for {title(vmi)}: {', '.join(forbidden)} is not among the permittedHostDevices of "
+            "its configuration. Permit it there, or take it out of the VM."
+        )
+
+
+def _hooks(vmi: Object, configuration: Configuration) -> Any:
+    try:
+        return hooks(vmi, configuration)
+    except HookError as error:
+        raise LauncherError(f"KubeVirt makes no pod for {title(vmi)}: {error}. Correct the VM.") from error
+
+
+def _owner(vmi: Object) -> dict[str, Any]:
+    metadata = vmi["metadata"]
+    return {
+        "apiVersion": "kubevirt.io/v1",
+        "kind": VMI,
+        "name": metadata["name"],
+        "uid": metadata["uid"],
+        "controller": True,
+    }

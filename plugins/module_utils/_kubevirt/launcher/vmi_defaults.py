@@ -1,0 +1,99 @@
+# Copyright: Contributors to the virtops.kubevirt project
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Defaults that KubeVirt's webhook gives to a new VMI, as far as its pod depends on them.
+
+Follows pkg/defaults/defaults.go, amd64.go, arm64.go and pkg/network/vmispec/defaults.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.configuration import Configuration
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.launcher.hyperv_defaults import (
+    with_hyperv_defaults,
+)
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model import quantity
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.resources import CPU, MEMORY
+
+Object = Mapping[str, Any]
+Part = dict[str, Any]
+
+# Where a cluster asks for this CPU by default, which is the default itself, VMIs get none.
+_CPU_REQUEST = quantity.parse("100m")
+_TOPOLOGY = ("cores", "sockets", "threads")
+
+
+def with_defaults(vmi: Object, configuration: Configuration) -> dict[str, Any]:
+    """The VMI with them, parts of it shared with the given one. Raises `QuantityError`."""
+    spec = dict(vmi["spec"])
+    spec["architecture"] = spec.get("architecture") or configuration.architecture
+    spec["evictionStrategy"] = spec.get("evictionStrategy") or configuration.eviction_strategy
+    domain = dict(spec.get("domain") or {})
+    domain["machine"] = _machine(domain, spec["architecture"], configuration)
+    domain["resources"] = _resources(domain, configuration)
+    domain["memory"] = _memory(domain)
+    domain["cpu"] = _topology(domain)
+    domain = with_hyperv_defaults(domain)
+    domain["cpu"] = {**domain["cpu"], "model": _model(domain, spec["architecture"], configuration)}
+    spec["domain"] = domain
+    return {**vmi, "spec": _with_network(spec, configuration)}
+
+
+def _machine(domain: Object, architecture: str, configuration: Configuration) -> Part:
+    machine = dict(domain.get("machine") or {})
+    machine["type"] = machine.get("type") or configuration.default_machine_type(architecture)
+    return machine
+
+
+def _resources(domain: Object, configuration: Configuration) -> Part:
+    resources = dict(domain.get("resources") or {})
+    requests = dict(resources.get("requests") or {})
+    limit = (resources.get("limits") or {}).get(CPU)
+    if limit is not None and quantity.parse(limit) and not quantity.parse(requests.get(CPU) or 0):
+        requests[CPU] = limit
+    default, dedicated = configuration.cpu_request, (domain.get("cpu") or {}).get("dedicatedCpuPlacement")
+    if default is not None and quantity.parse(default) != _CPU_REQUEST and CPU not in requests and not dedicated:
+        requests[CPU] = default
+    return {**resources, "requests": requests}
+
+
+def _memory(domain: Object) -> Part:
+    """What the guest sees: what is requested, else the limit, else one huge page."""
+    memory, resources = dict(domain.get("memory") or {}), domain["resources"]
+    if memory.get("guest") is not None:
+        return memory
+    for side in ("requests", "limits"):
+        amount = (resources.get(side) or {}).get(MEMORY)
+        if amount is not None and quantity.parse(amount):
+            return {**memory, "guest": amount}
+    page = (memory.get("hugepages") or {}).get("pageSize")
+    return {**memory, "guest": page} if page else memory
+
+
+def _topology(domain: Object) -> Part:
+    """Where none is given: as many sockets as CPUs are limited to, or requested."""
+    cpu, resources = dict(domain.get("cpu") or {}), domain["resources"]
+    if any(cpu.get(name) for name in _TOPOLOGY):
+        return cpu
+    given = ((resources.get(side) or {}).get(CPU) for side in ("limits", "requests"))
+    amount = next((amount for amount in given if amount is not None), 1)
+    return {**cpu, "cores": 1, "threads": 1, "sockets": quantity.units(quantity.parse(amount))}
+
+
+def _model(domain: Object, architecture: str, configuration: Configuration) -> str:
+    own = domain["cpu"].get("model")
+    default = "host-passthrough" if architecture == "arm64" else configuration.cpu_model or "host-model"
+    return str(own or default)
+
+
+def _with_network(spec: Part, configuration: Configuration) -> Part:
+    """The pod's network for a VMI that says nothing of any."""
+    devices = spec["domain"].get("devices") or {}
+    if devices.get("autoattachPodInterface") is False or spec.get("networks") or devices.get("interfaces"):
+        return spec
+    interface = {"name": "default", configuration.default_network_interface: {}}
+    domain = {**spec["domain"], "devices": {**devices, "interfaces": [interface]}}
+    return {**spec, "domain": domain, "networks": [{"name": "default", "pod": {}}]}

@@ -1,0 +1,90 @@
+# Copyright: Contributors to the virtops.kubevirt project
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Volumes of a launcher pod that tie it to nodes, and images that a node may hold.
+
+Follows pkg/virt-controller/services/rendervolumes.go and pkg/storage/backend-storage/backend-storage.go. Left out is
+what a node has for any pod: empty directories, secrets, configuration.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.configuration import Configuration
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.launcher import traits
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.launcher.containers import IMAGE_VOLUME
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.launcher.hooks import Hook
+
+Object = Mapping[str, Any]
+Lists = Mapping[str, Sequence[Object]]
+Volume = dict[str, Any]
+
+_STATE = "persistent-state-for"
+_HOST_PATH_TYPES = {"Disk": "Directory", "DiskOrCreate": "DirectoryOrCreate"}
+
+
+def volumes(vmi: Object, configuration: Configuration, hooks: Sequence[Hook], lists: Lists, image: str) -> list[Volume]:
+    """`image`: virt-launcher's, may be empty."""
+    found = list(_of_disks(vmi))
+    if claim := state_claim(vmi, lists):
+        found.append(_claim("vm-state", {"claimName": claim}))
+    if configuration.enabled(IMAGE_VOLUME) and (disks := traits.container_disks(vmi)):
+        found += [_image(name, disk["image"]) for name, disk in disks]
+        found += [_image("launcher-volume", image)] if image else []
+    return [*found, *(_claim(hook.claim, {"claimName": hook.claim}) for hook in hooks if hook.claim)]
+
+
+def state_claim(vmi: Object, lists: Lists) -> str:
+    """Name of the claim that keeps the guest's state; empty if it needs none, or if KubeVirt has yet to make it."""
+    if not traits.needs_state(vmi):
+        return ""
+    name, namespace = vmi["metadata"]["name"], vmi["metadata"]["namespace"]
+    old = ""
+    for claim in lists.get("pvcs") or ():
+        metadata = claim["metadata"]
+        if metadata["namespace"] != namespace or metadata.get("deletionTimestamp"):
+            continue
+        if (metadata.get("labels") or {}).get(_STATE) == name:
+            return str(metadata["name"])
+        if metadata["name"] == f"{_STATE}-{name}":
+            old = metadata["name"]
+    return old
+
+
+def plugged_volumes(vmi: Object) -> set[str]:
+    """Names of those that are plugged into the running guest, by pods of their own."""
+    statuses = (vmi.get("status") or {}).get("volumeStatus") or ()
+    plugged = {status["name"] for status in statuses if traits.has(status, "hotplugVolume")}
+    for volume in traits.volumes(vmi):
+        if any((volume.get(kind) or {}).get("hotpluggable") for kind in ("dataVolume", "persistentVolumeClaim")):
+            plugged.add(volume["name"])
+    return plugged
+
+
+def _of_disks(vmi: Object) -> Iterator[Volume]:
+    plugged = plugged_volumes(vmi)
+    for volume in traits.volumes(vmi):
+        name = volume["name"]
+        if name in plugged:
+            continue
+        if claim := volume.get("persistentVolumeClaim"):
+            yield _claim(name, claim)
+        if ephemeral := volume.get("ephemeral"):
+            yield _claim(name, ephemeral["persistentVolumeClaim"])
+        if disk := volume.get("hostDisk"):
+            kind = _HOST_PATH_TYPES.get(disk.get("type") or "", "")
+            yield {"name": name, "hostPath": {"path": posixpath.dirname(disk["path"]), "type": kind}}
+        if data_volume := volume.get("dataVolume"):
+            yield _claim(name, {"claimName": data_volume["name"]})
+
+
+def _claim(name: str, source: Object) -> Volume:
+    claim = {"claimName": source["claimName"], **({"readOnly": True} if source.get("readOnly") else {})}
+    return {"name": name, "persistentVolumeClaim": claim}
+
+
+def _image(name: str, reference: str) -> Volume:
+    return {"name": name, "image": {"reference": reference}}
