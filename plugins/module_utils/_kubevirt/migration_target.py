@@ -16,6 +16,7 @@ from typing import Any
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt import labels
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.affinity import affinity
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.configuration import Configuration
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.container_disks import with_digests
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.label_keys import (
     merged_affinity,
     merged_spread,
@@ -28,6 +29,8 @@ Object = Mapping[str, Any]
 
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 _PINNED_LABELS = ("kubevirt.io", labels.CREATED_BY, "vm.kubevirt.io/name", "vmi.kubevirt.io/id")
+# The API server gives them to a pod together with its node.
+_LABELS_OF_ITS_NODE = frozenset({"topology.kubernetes.io/zone", "topology.kubernetes.io/region"})
 _TOLERATED_BY_ADMISSION = frozenset({"node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"})
 _NO_SELINUX = "none"
 _LEAST_COLONS = "user:role:type".count(":")
@@ -51,6 +54,9 @@ def target_pod(
     whole_selector = with_source_cpu(selector, vmi, source_pod, source_node)
     if isinstance(whole_selector, NoTargetPod):
         return whole_selector
+    containers = with_digests(vmi, source_pod)
+    if isinstance(containers, NoTargetPod):
+        return containers
     if problem := _selinux_problem(vmi, configuration):
         return problem
     pod_labels = _labels(vmi, source_pod)
@@ -67,6 +73,7 @@ def target_pod(
         },
         "spec": {
             **{key: value for key, value in before.items() if key != "nodeName"},
+            **containers,
             "nodeSelector": whole_selector,
             "affinity": merged_affinity(wishes, pod_labels),
             "tolerations": _tolerations(vmi["spec"].get("tolerations") or (), before.get("tolerations") or ()),
@@ -81,16 +88,19 @@ def _selinux_problem(vmi: Object, configuration: Configuration) -> NoTargetPod |
         return None
     remedy = "check that virt-handler runs on its node"
     if not context:
-        return NoTargetPod("its status names no SELinux context, which its target pod would share", remedy)
+        problem = "its status names no SELinux context, which its target pod would share"
+        return NoTargetPod("selinux-context-unknown", problem, remedy)
     if context.count(":") < _LEAST_COLONS:
-        return NoTargetPod(f"the SELinux context {context!r} in its status is not one", remedy)
+        problem = f"the SELinux context {context!r} in its status is not one"
+        return NoTargetPod("selinux-context-unknown", problem, remedy)
     return None
 
 
 def _labels(vmi: Object, source_pod: Object) -> dict[str, str]:
     before = source_pod["metadata"].get("labels") or {}
+    kept = {key: value for key, value in before.items() if key not in _LABELS_OF_ITS_NODE}
     pinned = {key: before[key] for key in _PINNED_LABELS if key in before}
-    return {**before, **(vmi["metadata"].get("labels") or {}), **pinned, labels.MIGRATION_JOB: ""}
+    return {**kept, **(vmi["metadata"].get("labels") or {}), **pinned, labels.MIGRATION_JOB: ""}
 
 
 def _away_from_itself(wishes: Mapping[str, Any], uid: str) -> dict[str, Any]:

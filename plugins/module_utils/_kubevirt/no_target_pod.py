@@ -12,8 +12,10 @@ from dataclasses import dataclass
 class NoTargetPod:
     """KubeVirt tries again and again, and the migration stays Pending.
 
-    `problem`: a clause about the VMI, as in "its node n1 does not exist". `remedy`: a clause in the imperative.
+    `id`: stable, as of blockers. `problem`: a clause about the VMI, as in "its node n1 does not exist". `remedy`: a
+    clause in the imperative.
     """
 
+    id: str
     problem: str
     remedy: str

@@ -59,6 +59,7 @@ def _host_model(source_pod: Object, source_node: Object) -> Selector | NoTargetP
     )
     if not models:
         return NoTargetPod(
+            "host-model-unknown",
             f"its node {source_node['metadata']['name']} has no label {labels.HOST_MODEL}<model>, which names the CPU",
             "check that virt-handler runs on the node",
         )
@@ -80,5 +81,5 @@ def _vendor(found: Selector) -> str:
 def _missing(vmi: Object) -> NoTargetPod:
     name = (vmi.get("status") or {}).get("nodeName")
     if not name:
-        return NoTargetPod("it runs on no node", "wait until it runs")
-    return NoTargetPod(f"its node {name} does not exist", "restart it")
+        return NoTargetPod("source-node-unknown", "it runs on no node", "wait until it runs")
+    return NoTargetPod("source-node-unknown", f"its node {name} does not exist", "restart it")
