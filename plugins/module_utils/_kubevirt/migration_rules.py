@@ -9,15 +9,26 @@ node selector it ignores without a word.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blockers.contract import (
+    Blocker,
+    Effect,
+    Subject,
+)
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blockers.find import blockers
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.labels import HOSTNAME
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.node_selector import own_node_selector
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.mistake import Mistake
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.prospect import Prospect
 
 Object = Mapping[str, Any]
-HOSTNAME = "kubernetes.io/hostname"
+
+# What matters to a VMI that need not move, as it is where it is wanted.
+_OF_THOSE_THERE = frozenset(
+    {"being-deleted", "not-running", "migration-in-flight", "evacuation-in-progress", "added-selector-ignored"}
+)
 
 
 def check(prospects: Iterable[Prospect]) -> None:
@@ -32,13 +43,14 @@ def _problem(prospect: Prospect) -> str | None:
     """What is wrong and what to do, or None."""
     if prospect.vmi is None:
         return "there is no VirtualMachineInstance of this name; check name and namespace, and that the VM is started"
-    found = (rule(prospect, prospect.vmi) for rule in _RULES)
-    return next(filter(None, found), None)
+    if not prospect.nodes or not prospect.node_selector:
+        return _no_destination(prospect)
+    found = filter(_is_final, blockers(_subject(prospect, prospect.vmi)))
+    clauses = (entry.clause for entry in found if not prospect.fulfilled or entry.id in _OF_THOSE_THERE)
+    return next(clauses, None)
 
 
-def _destination(prospect: Prospect, vmi: Object) -> str | None:
-    if prospect.nodes and prospect.node_selector:
-        return None
+def _no_destination(prospect: Prospect) -> str:
     wish = prospect.wish
     if not prospect.nodes:
         return (
@@ -49,49 +61,19 @@ def _destination(prospect: Prospect, vmi: Object) -> str | None:
     )
 
 
-def _collision(prospect: Prospect, vmi: Object) -> str | None:
-    own, wish = own_node_selector(vmi), prospect.wish
-    for key, value in sorted(prospect.node_selector.items()):
-        # A VMI that is bound to the very node it is wanted on loses nothing by it.
-        if key in own and not (wish.target_node and own[key] == value):
-            return (
-                f"the VMI itself asks for nodes with {key}={own[key]}, so KubeVirt would silently ignore the added "
-                f"{key}={value}; choose by another label, or change the VMI"
-            )
-    return None
-
-
-def _running(prospect: Prospect, vmi: Object) -> str | None:
-    phase = (vmi.get("status") or {}).get("phase") or "not started"
-    if vmi["metadata"].get("deletionTimestamp"):
-        return "the VMI is being deleted; leave it out"
-    if phase != "Running":
-        return f"the VMI is {phase}, and only a running one can be migrated; wait until it runs, or leave it out"
-    return None
-
-
-def _migratable(prospect: Prospect, vmi: Object) -> str | None:
-    for condition in (vmi.get("status") or {}).get("conditions") or ():
-        if condition["type"] == "LiveMigratable" and condition["status"] == "False" and not prospect.fulfilled:
-            why = ": ".join(filter(None, (condition.get("reason"), condition.get("message"))))
-            return f"KubeVirt says that the VMI cannot be live-migrated, {why}; restart or stop it instead"
-    return None
-
-
-def _in_flight(prospect: Prospect, vmi: Object) -> str | None:
-    migration = prospect.in_flight
-    if migration is None or prospect.on_its_way:
-        return None
-    return (
-        f"VirtualMachineInstanceMigration {migration.name} is migrating the VMI already ({migration.phase or 'new'}); "
-        "wait until it has ended, or cancel it with state=absent"
+def _subject(prospect: Prospect, vmi: Object) -> Subject:
+    own = own_node_selector(vmi)
+    # A VMI that is bound to the very node it is wanted on loses nothing by it.
+    bound = {
+        key for key, value in prospect.node_selector.items() if prospect.wish.target_node and own.get(key) == value
+    }
+    return Subject(
+        vmi,
+        in_flight=None if prospect.on_its_way else prospect.in_flight,
+        node_selector={key: value for key, value in prospect.node_selector.items() if key not in bound},
     )
 
 
-_RULES: tuple[Callable[[Prospect, Object], str | None], ...] = (
-    _destination,
-    _collision,
-    _running,
-    _migratable,
-    _in_flight,
-)
+def _is_final(blocker: Blocker) -> bool:
+    """Whether waiting is no use: what KubeVirt only holds back for a while, it migrates in the end."""
+    return blocker.effect in (Effect.REFUSED, Effect.IGNORED) or (blocker.forbids and not blocker.passing)

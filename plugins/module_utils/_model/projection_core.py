@@ -9,6 +9,8 @@ that die with the pod) and what admission adds to a pod that is created anew (qu
 
 from __future__ import annotations
 
+from typing import Any
+
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.projection import (
     conditions,
     each,
@@ -56,6 +58,14 @@ VOLUME = fields(
 )
 
 _CONTAINER_STATUS = fields("name resources allocatedResources")
+_DISK_STATUS = fields("name resources allocatedResources imageID")
+
+
+def _container_status(value: Any) -> Any:
+    """Only of container disks KubeVirt wants the very image again, and their containers are called after them."""
+    of_a_disk = value is not None and str(value.get("name")).startswith("volume")
+    return (_DISK_STATUS if of_a_disk else _CONTAINER_STATUS)(value)
+
 
 POD = resource(
     annotations=keys(
@@ -73,8 +83,8 @@ POD = resource(
         "phase reason nominatedNodeName resources allocatedResources qosClass resourceClaimStatuses "
         "extendedResourceClaimStatus nodeAllocatableResourceClaimStatuses",
         conditions=each(explained_condition, typed("PodScheduled", "Ready", "PodResizePending", "DisruptionTarget")),
-        containerStatuses=each(_CONTAINER_STATUS, more_than("name")),
-        initContainerStatuses=each(_CONTAINER_STATUS, more_than("name")),
+        containerStatuses=each(_container_status, more_than("name")),
+        initContainerStatuses=each(_container_status, more_than("name")),
     ),
 )
 

@@ -19,7 +19,9 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._model.projection
     resource,
 )
 
-_ANNOTATIONS = keys(prefixes=("kubevirt.io/", "alpha.kubevirt.io/"))
+_ANNOTATIONS = keys(
+    "descheduler.alpha.kubernetes.io/prefer-no-eviction", prefixes=("kubevirt.io/", "alpha.kubevirt.io/")
+)
 
 _PROBE = fields(exec=presence, guestAgentPing=presence, httpGet=presence, tcpSocket=presence)
 

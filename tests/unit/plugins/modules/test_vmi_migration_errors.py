@@ -125,11 +125,18 @@ def test_a_vmi_that_is_bound_to_the_node_it_is_wanted_on_is_there(
         ({"phase": "Succeeded"}, "the VMI is Succeeded, and only a running one can be migrated"),
         (
             {"conditions": [{"type": "LiveMigratable", "status": "False", "reason": "DisksNotLiveMigratable"}]},
-            "the VMI cannot be live-migrated, DisksNotLiveMigratable; restart or stop it instead",
+            "the VMI cannot be live-migrated because a disk of it cannot be used on two nodes at once "
+            "(DisksNotLiveMigratable); move the disk to a PersistentVolumeClaim with access mode ReadWriteMany, or "
+            "restart or stop it instead",
+        ),
+        (
+            {"evacuationNodeName": "n1"},
+            "KubeVirt is evacuating the VMI from node n1, as its pod was evicted, and migrates it itself; wait until",
         ),
     ],
 )
 def test_vmis_that_cannot_move(refuse: Refuse, api: MigratingApi, change: Arguments, words: str) -> None:
+    api.objects[vmi_path("db")]["spec"]["evictionStrategy"] = "LiveMigrate"
     api.objects[vmi_path("db")]["status"].update(change)
     assert words in refuse(**TO_N2)["msg"]
 

@@ -1,0 +1,52 @@
+# Copyright: Contributors to the virtops.kubevirt project
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Claims that no second node can use, told before KubeVirt has looked at them itself.
+
+Once a VMI runs, its condition LiveMigratable says the same with more authority. Follows checkVolumesForMigration in
+pkg/virt-handler/vm.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blockers.contract import (
+    Blocker,
+    Effect,
+    Subject,
+)
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blockers.live_migratable import condition_of
+
+Object = Mapping[str, Any]
+_SHARED = "ReadWriteMany"
+
+
+def claims(subject: Subject) -> Iterator[Blocker]:
+    if condition_of(subject.vmi) is not None or subject.claims is None:
+        return
+    moving = {volume["volumeName"] for volume in subject.status.get("migratedVolumes") or ()}
+    for volume in subject.vmi["spec"].get("volumes") or ():
+        name = claim_name(volume)
+        claim = subject.claims.get(name or "")
+        if claim is None or volume["name"] in moving:
+            continue
+        modes = (claim.get("spec") or {}).get("accessModes") or ()
+        if _SHARED not in modes:
+            yield Blocker(
+                "claim-not-shared",
+                Effect.REFUSED,
+                subject.in_namespace("PersistentVolumeClaim", str(name)),
+                f"disk {volume['name']} is on PersistentVolumeClaim {name}, whose access is {', '.join(modes)} and not "
+                f"{_SHARED}",
+                f"move the disk to a claim with access mode {_SHARED}, or restart or stop the VM instead",
+            )
+
+
+def claim_name(volume: Object) -> str | None:
+    """Of a VMI's volume that is a claim or comes from a DataVolume, whose claim has its name."""
+    for kind, field in (("persistentVolumeClaim", "claimName"), ("dataVolume", "name")):
+        if volume.get(kind):
+            return str(volume[kind][field])
+    return None

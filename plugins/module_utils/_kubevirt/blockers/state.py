@@ -1,0 +1,36 @@
+# Copyright: Contributors to the virtops.kubevirt project
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Only a running VMI migrates. A paused one does too: its memory is copied as it is.
+
+Follows pkg/virt-api/webhooks/validating-webhook/admitters/migration-create-admitter.go and sync in
+pkg/virt-controller/watch/migration/migration.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blockers.contract import (
+    Blocker,
+    Effect,
+    Subject,
+)
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.pod import FINISHED
+
+
+def state(subject: Subject) -> Iterator[Blocker]:
+    if subject.vmi["metadata"].get("deletionTimestamp"):
+        yield Blocker("being-deleted", Effect.HELD, subject.title, "the VMI is being deleted", "leave it out")
+        return
+    if subject.running:
+        return
+    phase = subject.status.get("phase") or "not started"
+    over = phase in FINISHED
+    yield Blocker(
+        "not-running",
+        Effect.REFUSED if over else Effect.HELD,
+        subject.title,
+        f"the VMI is {phase}, and only a running one can be migrated",
+        "leave it out" if over else "wait until it runs, or leave it out",
+    )

@@ -1,0 +1,22 @@
+# Copyright: Contributors to the virtops.kubevirt project
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Target pods that virt-controller cannot make, so that it tries again and again. Why stands in migration_target.py."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blockers.contract import (
+    Blocker,
+    Effect,
+    Subject,
+)
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.no_target_pod import NoTargetPod
+
+
+def target_pod(subject: Subject) -> Iterator[Blocker]:
+    pod = subject.target_pod
+    if isinstance(pod, NoTargetPod) and subject.running:
+        problem = f"KubeVirt can make no target pod for the VMI: {pod.problem}"
+        yield Blocker(pod.id, Effect.HELD, subject.title, problem, pod.remedy)

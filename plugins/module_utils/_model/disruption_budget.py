@@ -1,0 +1,104 @@
+# Copyright: Contributors to the virtops.kubevirt project
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Whether a PodDisruptionBudget lets a pod be evicted at this moment.
+
+Follows pkg/registry/core/pod/storage/eviction.go of Kubernetes.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.pod import FINISHED
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.selectors import LabelSelector, label_selector
+
+Object = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class _Budget:
+    name: str
+    selector: LabelSelector
+    always_if_unhealthy: bool
+    allowed: int
+    healthy: int
+    desired: int
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """The budgets that stand against an eviction, and a clause that says why. passing: other pods may change it."""
+
+    budgets: tuple[str, ...]
+    reason: str
+    passing: bool
+
+
+class Budgets:
+    """PodDisruptionBudgets, parsed once. Raises `SelectorError`."""
+
+    def __init__(self, pdbs: Iterable[Object]) -> None:
+        self._budgets: defaultdict[str, list[_Budget]] = defaultdict(list)
+        for pdb in pdbs:
+            self._budgets[_namespace(pdb)].append(_budget(pdb))
+
+    def covering(self, pod: Object) -> list[str]:
+        """Names of the budgets that count a pod."""
+        return [budget.name for budget in self._covering(pod)]
+
+    def refusal(self, pod: Object) -> Refusal | None:
+        """Why an eviction of the pod would be refused now, or None."""
+        covering = self._covering(pod)
+        if not covering or _is_no_concern(pod):
+            return None
+        names = tuple(budget.name for budget in covering)
+        if len(names) > 1:
+            reason = f"PodDisruptionBudgets {', '.join(names)} all count it, and the API evicts no such pod"
+            return Refusal(names, reason, passing=False)
+        (budget,) = covering
+        if budget.allowed > 0 or (not _is_ready(pod) and _spares_unhealthy(budget)):
+            return None
+        reason = (
+            f"PodDisruptionBudget {budget.name} allows no disruption, with {budget.healthy} healthy pods where it "
+            f"wants {budget.desired}"
+        )
+        return Refusal(names, reason, passing=True)
+
+    def _covering(self, pod: Object) -> list[_Budget]:
+        labels = pod["metadata"].get("labels") or {}
+        return [budget for budget in self._budgets.get(_namespace(pod), ()) if budget.selector.matches(labels)]
+
+
+def _budget(pdb: Object) -> _Budget:
+    spec, status = pdb.get("spec") or {}, pdb.get("status") or {}
+    return _Budget(
+        name=pdb["metadata"]["name"],
+        selector=label_selector(spec.get("selector")),
+        always_if_unhealthy=spec.get("unhealthyPodEvictionPolicy") == "AlwaysAllow",
+        allowed=status.get("disruptionsAllowed") or 0,
+        healthy=status.get("currentHealthy") or 0,
+        desired=status.get("desiredHealthy") or 0,
+    )
+
+
+def _is_no_concern(pod: Object) -> bool:
+    phase = (pod.get("status") or {}).get("phase")
+    return phase in FINISHED or phase == "Pending" or bool(pod["metadata"].get("deletionTimestamp"))
+
+
+def _is_ready(pod: Object) -> bool:
+    conditions = (pod.get("status") or {}).get("conditions") or ()
+    return any(entry["type"] == "Ready" and entry["status"] == "True" for entry in conditions)
+
+
+def _spares_unhealthy(budget: _Budget) -> bool:
+    """Whether a pod that is not ready may go although no healthy one may."""
+    return budget.always_if_unhealthy or budget.healthy >= budget.desired > 0
+
+
+def _namespace(item: Object) -> str:
+    return item["metadata"].get("namespace") or "default"

@@ -1,0 +1,76 @@
+# Copyright: Contributors to the virtops.kubevirt project
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Disruption budgets as the eviction API applies them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.disruption_budget import Budgets
+
+Object = dict[str, Any]
+
+
+def pod(*, phase: str = "Running", ready: bool = True, **metadata: Any) -> Object:
+    condition = {"type": "Ready", "status": "True" if ready else "False"}
+    labels = {"namespace": "a", "name": "p", "labels": {"app": "db"}}
+    return {"metadata": {**labels, **metadata}, "status": {"phase": phase, "conditions": [condition]}}
+
+
+def budget(name: str = "b", allowed: int = 0, healthy: int = 2, desired: int = 2, **spec: Any) -> Object:
+    status = {"disruptionsAllowed": allowed, "currentHealthy": healthy, "desiredHealthy": desired}
+    selector = {"matchLabels": {"app": "db"}}
+    return {"metadata": {"namespace": "a", "name": name}, "spec": {"selector": selector, **spec}, "status": status}
+
+
+NONE_LEFT = "PodDisruptionBudget b allows no disruption, with 2 healthy pods where it wants 2"
+
+
+@pytest.mark.parametrize(
+    ("asked", "budgets", "reason"),
+    [
+        (pod(), [], ""),
+        (pod(), [budget(allowed=1)], ""),
+        (pod(), [budget()], NONE_LEFT),
+        (pod(), [budget(selector={})], NONE_LEFT),
+        (pod(), [budget(selector=None)], ""),
+        (pod(namespace="z"), [budget()], ""),
+        (pod(labels={}), [budget()], ""),
+        (pod(phase="Pending"), [budget()], ""),
+        (pod(phase="Failed"), [budget()], ""),
+        (pod(deletionTimestamp="2026-01-01T00:00:00Z"), [budget()], ""),
+        (pod(ready=False), [budget()], ""),
+        (
+            pod(ready=False),
+            [budget(healthy=1)],
+            "PodDisruptionBudget b allows no disruption, with 1 healthy pods where",
+        ),
+        (
+            pod(ready=False),
+            [budget(healthy=0, desired=0)],
+            "PodDisruptionBudget b allows no disruption, with 0 healthy",
+        ),
+        (pod(ready=False), [budget(healthy=1, unhealthyPodEvictionPolicy="AlwaysAllow")], ""),
+        (pod(), [budget(unhealthyPodEvictionPolicy="AlwaysAllow")], NONE_LEFT),
+        (
+            pod(),
+            [budget(allowed=1), budget("c", allowed=1)],
+            "PodDisruptionBudgets b, c all count it, and the API evicts",
+        ),
+    ],
+)
+def test_refusals(asked: Object, budgets: list[Object], reason: str) -> None:
+    refusal = Budgets(budgets).refusal(asked)
+    assert (refusal is not None) is bool(reason)
+    assert refusal is None or refusal.reason.startswith(reason)
+
+
+def test_whether_waiting_helps() -> None:
+    for budgets, passing in (([budget()], True), ([budget(), budget("c")], False)):
+        refusal = Budgets(budgets).refusal(pod())
+        assert refusal is not None
+        assert refusal.passing is passing
+        assert list(refusal.budgets) == Budgets(budgets).covering(pod())
