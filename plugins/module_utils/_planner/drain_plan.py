@@ -9,9 +9,11 @@ Waves number from 1. What is in a wave may start together, in any order, once ev
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from enum import Enum
 from typing import Any
+
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blockers.contract import Blocker
 
 
 class Policy(Enum):
@@ -64,15 +66,6 @@ class PlannedMove:
 
 
 @dataclass(frozen=True, slots=True)
-class Hindrance:
-    """What keeps KubeVirt from migrating a VM before the scheduler is asked."""
-
-    id: str
-    sentence: str
-    remedy: str
-
-
-@dataclass(frozen=True, slots=True)
 class StuckMachine:
     """A VM that cannot be migrated once all moves of the plan are done.
 
@@ -90,7 +83,7 @@ class StuckMachine:
     target_node: str | None
     message: str
     reasons: Mapping[str, tuple[str, ...]]
-    blockers: tuple[Hindrance, ...]
+    blockers: tuple[Blocker, ...]
     why: str
 
 
@@ -133,13 +126,17 @@ class DrainPlan:
 
     def to_json(self) -> dict[str, Any]:
         """Plain data: lists, dictionaries, texts, numbers."""
-        plain: dict[str, Any] = _plain(asdict(self))
+        plain: dict[str, Any] = _plain(self)
         return plain
 
 
 def _plain(value: Any) -> Any:
+    if isinstance(value, Blocker):
+        return value.to_json()
     if isinstance(value, Enum):
         return value.value
+    if is_dataclass(value):
+        return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
     if isinstance(value, Mapping):
         return {key: _plain(entry) for key, entry in value.items()}
     if isinstance(value, (list, tuple)):

@@ -1,0 +1,195 @@
+# Copyright: Contributors to the virtops.kubevirt project
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The cluster during a drain, with each mover where it was, on its way, or where it goes, and what the scheduler says.
+
+The nodes that are drained are cordoned in the state that a board is made of.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from enum import Enum
+
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.arrays import BoolArray, IntArray
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.pod import Pod
+from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.mover import (
+    HOSTNAME,
+    Mover,
+    needs_exact_look,
+    pin,
+    pinned,
+    pinned_anywhere,
+)
+from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.contract import PluginError
+from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.filters.registry import FILTERS
+from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.framework import Verdict, evaluate
+from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.scores.ranking import total_scores
+from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.scores.registry import SCORERS, Profile
+from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.state import Change, ClusterState
+
+
+class Stage(Enum):
+    """BEFORE: only at its source. DURING: on its way, at both ends. AFTER: only where it goes."""
+
+    BEFORE = "before"
+    DURING = "during"
+    AFTER = "after"
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """A node for a mover. `avoided`, `uneven`: it is one to avoid, or would break the VM's own spread constraints."""
+
+    node: str
+    score: int
+    avoided: bool = False
+    uneven: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why a mover has no node: the scheduler's message, and its reasons by node."""
+
+    message: str
+    reasons: dict[str, list[str]]
+
+
+class Board:
+    def __init__(self, state: ClusterState, draining: frozenset[str], avoid: frozenset[str] = frozenset()) -> None:
+        self.state = state
+        self.draining = draining
+        self._avoid = avoid
+        self._changes: dict[str, list[Change]] = {}
+        self._at: dict[str, tuple[Stage, str | None]] = {}
+        self._pinnable = _pinnable(state) & ~state.nodes.named(draining)
+
+    def put(self, mover: Mover, stage: Stage, node: str | None = None) -> None:
+        """Take a mover to a stage, from any other. `node`: where it goes; None: nowhere, or not known."""
+        for change in reversed(self._changes.pop(mover.key, [])):
+            self.state.undo(change)
+        self._at[mover.key] = stage, node
+        if stage is Stage.BEFORE:
+            return
+        changes = self._changes[mover.key] = [self.state.remove(occupant.key) for occupant in mover.leaving]
+        if stage is Stage.DURING:
+            changes += [self.state.add(occupant, mover.source) for occupant in mover.parting]
+        if node is not None and mover.newcomer is not None:
+            changes.append(self.state.add(mover.newcomer.occupant, node))
+
+    def reset(self, movers: Sequence[Mover]) -> None:
+        for mover in movers:
+            self.put(mover, Stage.BEFORE)
+
+    def options(self, mover: Mover, profile: Profile) -> list[Option]:
+        """Nodes that the newcomer, now nowhere, can go to, the best first; none if there is none.
+
+        Where the scheduler chooses, the best is what it chooses, and the order among equals is that of the nodes.
+        """
+        if mover.newcomer is None:
+            return []
+        return self._choices(mover, mover.newcomer, profile) if mover.chosen else self._guesses(mover, profile)
+
+    def legal(self, mover: Mover, node: str | None) -> bool:
+        """Whether the newcomer of a mover, now at its source, could be placed on a node; on none, it always can."""
+        if mover.newcomer is None or node is None:
+            return node is None
+        number = self.state.nodes.index[node]
+        if mover.chosen:
+            hostname = self.state.nodes.nodes[number].labels[HOSTNAME]
+            return self._fits(pinned(mover.newcomer, hostname), number)
+        return any(option.node == node for option in self._guesses(mover, Profile.NO_SCORING))
+
+    def refusal(self, mover: Mover) -> Refusal:
+        """What the scheduler says of the newcomer, now nowhere, if it is not pinned to any node."""
+        newcomer = mover.newcomer
+        if newcomer is None:
+            return Refusal("", {})
+        with self._parting(mover, gone=not mover.chosen):
+            try:
+                found = evaluate(newcomer, self.state, FILTERS)
+            except PluginError as error:
+                return Refusal(str(error), {})
+        return Refusal(found.message, found.reasons())
+
+    def _choices(self, mover: Mover, newcomer: Pod, profile: Profile) -> list[Option]:
+        nodes = self.state.nodes
+        try:
+            verdict = evaluate(newcomer, self.state, FILTERS)
+            anywhere = pinned_anywhere(newcomer)
+            fits = verdict.fits if anywhere is newcomer else evaluate(anywhere, self.state, FILTERS).fits
+            fits = fits & self._pinnable
+            if mover.only is not None:
+                fits = fits & nodes.named(mover.only)
+            feasible = fits.nonzero()[0]
+            if needs_exact_look(newcomer):
+                feasible = feasible[[self.legal(mover, nodes.names[node]) for node in feasible]]
+            scores = total_scores(newcomer, self.state, feasible, SCORERS[profile])
+        except PluginError:
+            return []
+        even = verdict.fits if anywhere is newcomer else self._even(mover, newcomer)
+        found = (
+            (node in self._avoid, not even[number], -int(score), int(number), node)
+            for number, score in zip(feasible, scores, strict=True)
+            for node in (nodes.names[number],)
+        )
+        return [Option(node, -score, avoided, uneven) for avoided, uneven, score, _number, node in sorted(found)]
+
+    def _even(self, mover: Mover, newcomer: Pod) -> BoolArray:
+        """Nodes on which the newcomer keeps its spread constraints once those that leave are gone."""
+        with self._parting(mover, gone=True):
+            return evaluate(newcomer, self.state, FILTERS).fits
+
+    def _guesses(self, mover: Mover, profile: Profile) -> list[Option]:
+        """The scheduler tries at once, and again when those that leave are gone."""
+        for gone in (False, True):
+            with self._parting(mover, gone=gone):
+                options = self._ranked(mover, profile)
+            if options:
+                return options
+        return []
+
+    def _ranked(self, mover: Mover, profile: Profile) -> list[Option]:
+        if mover.newcomer is None:
+            return []
+        try:
+            feasible: IntArray = evaluate(mover.newcomer, self.state, FILTERS).feasible
+            scores = total_scores(mover.newcomer, self.state, feasible, SCORERS[profile])
+        except PluginError:
+            return []
+        names = self.state.nodes.names
+        found = sorted((-int(score), int(node)) for node, score in zip(feasible, scores, strict=True))
+        return [Option(names[node], -score) for score, node in found]
+
+    def _fits(self, pod: Pod, node: int) -> bool:
+        try:
+            verdict: Verdict = evaluate(pod, self.state, FILTERS)
+        except PluginError:
+            return False
+        return bool(verdict.fits[node])
+
+    @contextmanager
+    def _parting(self, mover: Mover, *, gone: bool) -> Iterator[None]:
+        """As if those that leave were on their way out, or gone, within a `with` statement."""
+        before = self._at.get(mover.key, (Stage.BEFORE, None))
+        self.put(mover, Stage.AFTER if gone else Stage.DURING)
+        try:
+            yield
+        finally:
+            self.put(mover, *before)
+
+
+def pin_to(state: ClusterState, node: str) -> dict[str, str]:
+    """The node selector that pins a migration to a node."""
+    return pin(state.nodes.nodes[state.nodes.index[node]].labels)
+
+
+def _pinnable(state: ClusterState) -> BoolArray:
+    """Nodes whose host name label is theirs alone."""
+    hostnames = [node.labels.get(HOSTNAME) for node in state.nodes.nodes]
+    seen = Counter(hostnames)
+    alone = [number for number, hostname in enumerate(hostnames) if hostname is not None and seen[hostname] == 1]
+    return state.nodes.numbered(alone)

@@ -1,0 +1,79 @@
+# Copyright: Contributors to the virtops.kubevirt project
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The course of a drain: who can move moves; the others follow their policy, which may let somebody else move."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.board import Board, Stage
+from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.mover import Mover
+from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.search import Step, go, search, step_to_best
+from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.waves import Caps, pack
+from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.scores.registry import Profile
+
+
+class Course:
+    """`waves`: what happens, as far as it is known. `stuck`: who still has nowhere to go."""
+
+    def __init__(self, board: Board, caps: Caps, profile: Profile) -> None:
+        self.board = board
+        self.waves: list[list[Step]] = []
+        self.stuck: list[Mover] = []
+        self._caps = caps
+        self._profile = profile
+
+    def move(self, movers: Sequence[Mover]) -> None:
+        """Find places for all of them, as far as there are."""
+        attempt = search(self.board, movers, self._profile)
+        self.waves += pack(self.board, attempt.steps, self._caps)
+        self.stuck = list(attempt.stuck)
+
+    def depart(self, departures: Mapping[str, Mover], must_land: frozenset[str]) -> None:
+        """Let those leave that do it without a migration, and the others try again, until nothing changes any more.
+
+        departures: by key, also of movers that are stuck. must_land: keys of those that leave only if their newcomer
+        has a node; pods that have none leave in any case, in the end.
+        """
+        waiting = dict(departures)
+        while True:
+            evicted = {mover.key: mover for mover in self.stuck if not mover.chosen}
+            wave = self._leave({**waiting, **evicted}, must_land)
+            if not wave:
+                break
+            self.waves.append(wave)
+            gone = {step.mover.key for step in wave}
+            waiting = {key: mover for key, mover in waiting.items() if key not in gone}
+            self._try_again([mover for mover in self.stuck if mover.key not in gone])
+            waiting = {key: mover for key, mover in waiting.items() if key not in self.on_their_way()}
+        self._land_latecomers()
+
+    def on_their_way(self) -> set[str]:
+        """Keys of all that leave."""
+        return {step.mover.key for wave in self.waves for step in wave}
+
+    def _leave(self, movers: Mapping[str, Mover], must_land: frozenset[str]) -> list[Step]:
+        wave = []
+        for key, mover in sorted(movers.items()):
+            options = self.board.options(mover, self._profile)
+            if options or key not in must_land:
+                step = step_to_best(mover, options) if options else Step(mover, None)
+                self.board.put(mover, Stage.AFTER, step.node)
+                wave.append(step)
+        return wave
+
+    def _try_again(self, stuck: Sequence[Mover]) -> None:
+        attempt = go(self.board, stuck, self._profile)
+        self.board.reset([step.mover for step in attempt.steps])
+        self.waves += pack(self.board, attempt.steps, self._caps)
+        self.stuck = list(attempt.stuck)
+
+    def _land_latecomers(self) -> None:
+        """A newcomer without a node waits, and takes the first one that becomes fit for it."""
+        for wave in self.waves:
+            for number, step in enumerate(wave):
+                options = self.board.options(step.mover, self._profile) if step.node is None else []
+                if options:
+                    wave[number] = step_to_best(step.mover, options)
+                    self.board.put(step.mover, Stage.AFTER, wave[number].node)

@@ -1,0 +1,57 @@
+# Copyright: Contributors to the virtops.kubevirt project
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""VMs that leave without a migration: they are shut down, and their owner starts them elsewhere, or does not."""
+
+from __future__ import annotations
+
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blockers.find import Surroundings
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.configuration import Configuration
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.launcher.pod import launcher_pod
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.launcher.vmi import vmi_of
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.workloads import VM, VMI_REPLICA_SET, Workloads
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.pod import pod
+from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.drain_plan import Policy
+from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.machines import leaving
+from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.mover import Mover
+from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.residents import (
+    Lists,
+    Machine,
+    Object,
+    controller,
+)
+from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.state import ClusterState
+
+
+def departure(
+    machine: Machine, policy: Policy, lists: Lists, cluster: Surroundings, state: ClusterState
+) -> Mover | None:
+    """The mover of a VM that is shut down; None if its policy forbids it, or nothing would start it again as wished.
+
+    Its newcomer is the launcher pod of the next start; None if there is none while the VM is to be off. Raises
+    LauncherError, `QuantityError`, `SelectorError`.
+    """
+    owner = controller(machine.vmi)
+    if policy is Policy.FAIL or (policy is Policy.RESTART and owner is None):
+        return None
+    newcomer = None
+    # A VM can be told to stay off. A replica set cannot: it makes another VMI at once.
+    if owner is not None and (policy is Policy.RESTART or owner["kind"] != VM):
+        vmi = _next_vmi(machine, owner, cluster.workloads, cluster.configuration)
+        raw = launcher_pod(vmi, cluster.configuration, lists)
+        # A name that no pod can have, so that it is not another's by accident.
+        name = f"{machine.source_pod['metadata']['name']}/restart"
+        newcomer = pod({**raw, "metadata": {**raw["metadata"], "name": name}})
+    return Mover(key=machine.key, source=machine.node, leaving=leaving(machine, state), newcomer=newcomer)
+
+
+def _next_vmi(machine: Machine, owner: Object, workloads: Workloads, settings: Configuration) -> Object:
+    """The VMI that the owner makes next, with a uid of its own."""
+    name = f"{machine.vmi['metadata'].get('namespace') or 'default'}/{owner['name']}"
+    maker = {VM: workloads.vm, VMI_REPLICA_SET: workloads.replica_set}.get(owner["kind"], lambda _name: None)(name)
+    spec = {} if maker is None else maker["spec"]
+    if maker is not None and not spec.get("instancetype") and not spec.get("preference"):
+        return vmi_of(maker, settings)
+    # What an instance type adds to a template shows in the VMI that runs.
+    metadata = {**machine.vmi["metadata"], "uid": f"{machine.vmi['metadata']['uid']}/next"}
+    return {**machine.vmi, "metadata": metadata, "status": {}}

@@ -1,0 +1,152 @@
+# Copyright: Contributors to the virtops.kubevirt project
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Can these nodes be drained together, and how: lists of a cluster in, a plan out.
+
+residents.py    what is on the nodes
+machines.py     VMs as movers, by live migration
+evictions.py    ordinary pods that are evicted
+departures.py   VMs that follow their policy instead
+mover.py        what leaves, and what comes instead
+board.py        the cluster with each mover at one of its stages
+search.py       an order and nodes for all movers
+waves.py        what may start together
+story.py        the plan's words
+drain_plan.py   the plan itself
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Any
+
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blockers.contract import Blocker
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blockers.find import Surroundings, surroundings
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.workloads import Workloads, title
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.mistake import Mistake
+from ansible_collections.virtops.kubevirt.plugins.module_utils._planner import outcome, story
+from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.board import Board
+from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.budgets import Guard, budgets, guard
+from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.course import Course
+from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.departures import departure
+from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.drain_plan import DrainPlan, Policy
+from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.evictions import eviction, is_leaving
+from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.machines import migration
+from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.mover import Mover
+from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.policies import Rule, policy_for
+from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.residents import Residents, residents
+from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.waves import Caps
+from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.build import cluster_state
+from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.scores.registry import Profile
+
+Object = Mapping[str, Any]
+Lists = Mapping[str, Sequence[Object]]
+
+_ATTEMPT = "plan the drain"
+_CORDON = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}
+
+
+@dataclass(frozen=True, slots=True)
+class _Scene:
+    """What the plan is about. By key of VMs: `ways` out, `policies`; by key of pods that have to leave: `guards`."""
+
+    lists: Lists
+    cluster: Surroundings
+    board: Board
+    residents: Residents
+    ways: Mapping[str, Mover | tuple[Blocker, ...]]
+    policies: Mapping[str, Policy]
+    guards: Mapping[str, Guard]
+
+
+def plan_drain(
+    lists: Lists,
+    nodes: Sequence[str],
+    *,
+    policies: Sequence[Rule] = (),
+    avoid: Sequence[str] = (),
+    targets: Mapping[str, str] | None = None,
+    profile: Profile = Profile.LOW_NODE_UTILIZATION,
+) -> DrainPlan:
+    """The plan to empty the nodes, which are taken as cordoned, whether they are or not.
+
+    avoid: nodes that VMs go to only if they fit nowhere else. targets: nodes for VMs, given as namespace/name.
+    profile: how nodes that fit are ranked. Raises `Mistake`, LauncherError, WorkloadError, `SelectorError`,
+    `QuantityError`, `NumpyMissingError`.
+    """
+    _check(lists, nodes, avoid, targets or {})
+    scene = _scene(_cordoned(lists, frozenset(nodes)), nodes, policies, avoid, targets or {})
+    return _told(scene, _played(scene, profile), nodes, targets or {})
+
+
+def _scene(
+    lists: Lists, nodes: Sequence[str], policies: Sequence[Rule], avoid: Sequence[str], targets: Mapping[str, str]
+) -> _Scene:
+    cluster = surroundings(lists, Workloads(lists))
+    board = Board(cluster_state(lists), frozenset(nodes), frozenset(avoid))
+    found = residents(lists, cluster.workloads, frozenset(nodes))
+    known = budgets(lists.get("pdbs") or ())
+    return _Scene(
+        lists,
+        cluster,
+        board,
+        found,
+        ways={vm.key: migration(vm, cluster, board.state, targets.get(vm.key)) for vm in found.machines},
+        policies={vm.key: policy_for(vm.vmi, policies) for vm in found.machines},
+        guards={pod.key: guard(pod.pod, known) for pod in found.pods if not pod.stays},
+    )
+
+
+def _played(scene: _Scene, profile: Profile) -> Course:
+    board = scene.board
+    course = Course(board, Caps.of(scene.cluster.configuration.migrations), profile)
+    pods = (pod for pod in scene.residents.pods if pod.key in scene.guards and not is_leaving(pod.pod))
+    evictions = [eviction(pod, board.state) for pod in pods if not scene.guards[pod.key].never]
+    course.move([*evictions, *(way for way in scene.ways.values() if isinstance(way, Mover))])
+    left = (vm for vm in scene.residents.machines if vm.key not in course.on_their_way())
+    movers = (departure(vm, scene.policies[vm.key], scene.lists, scene.cluster, board.state) for vm in left)
+    must_land = frozenset(key for key, policy in scene.policies.items() if policy is Policy.RESTART)
+    course.depart({mover.key: mover for mover in movers if mover is not None}, must_land)
+    return course
+
+
+def _told(scene: _Scene, course: Course, nodes: Sequence[str], targets: Mapping[str, str]) -> DrainPlan:
+    steps = outcome.numbered(course.waves)
+    moves = outcome.moves(steps, scene.board, targets)
+    stuck = outcome.stuck_machines(scene.residents.machines, scene.ways, scene.policies, steps, scene.board)
+    pods = outcome.pod_fates(scene.residents.pods, scene.guards, steps, scene.board)
+    feasible = outcome.feasible(stuck, pods)
+    return DrainPlan(tuple(nodes), feasible, story.summary(nodes, feasible, moves, stuck, pods), moves, stuck, pods)
+
+
+def _check(lists: Lists, nodes: Sequence[str], avoid: Sequence[str], targets: Mapping[str, str]) -> None:
+    known = {node["metadata"]["name"] for node in lists.get("nodes") or ()}
+    vmis = {title(vmi) for vmi in lists.get("vmis") or ()}
+    problems = [
+        *(_unknown("node", name, known) for name in (*nodes, *avoid, *targets.values()) if name not in known),
+        *(_unknown("VirtualMachineInstance", name, vmis) for name in targets if name not in vmis),
+        *(f"{name} is to go to {node}, which is drained itself" for name, node in targets.items() if node in nodes),
+    ]
+    if not nodes:
+        problems.append("no node is named")
+    if problems:
+        raise Mistake(_ATTEMPT, list(dict.fromkeys(problems)), "Correct the names, or take a new snapshot.")
+
+
+def _unknown(kind: str, name: str, known: set[str]) -> str:
+    near = get_close_matches(name, sorted(known), n=1)
+    return f"there is no {kind} {name}" + (f" (do you mean {near[0]}?)" if near else "")
+
+
+def _cordoned(lists: Lists, names: frozenset[str]) -> Lists:
+    """The lists as they are once the node controller has tainted the cordoned nodes."""
+    nodes = [_cordon(node) if node["metadata"]["name"] in names else node for node in lists.get("nodes") or ()]
+    return {**lists, "nodes": nodes}
+
+
+def _cordon(node: Object) -> Object:
+    spec = node.get("spec") or {}
+    others = [taint for taint in spec.get("taints") or () if taint["key"] != _CORDON["key"]]
+    return {**node, "spec": {**spec, "unschedulable": True, "taints": [*others, _CORDON]}}

@@ -1,0 +1,144 @@
+# Copyright: Contributors to the virtops.kubevirt project
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a course means for each VM and each pod of the drained nodes. The board is at the course's end."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blockers.contract import Blocker
+from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.board import Board, Refusal, pin_to
+from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.budgets import Guard
+from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.drain_plan import (
+    Outcome,
+    PlannedMove,
+    PodFate,
+    PodOutcome,
+    Policy,
+    StuckMachine,
+)
+from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.evictions import is_leaving, needs
+from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.mover import Mover
+from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.residents import Machine, Resident
+from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.search import Step
+from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.story import (
+    why_departing,
+    why_evicted,
+    why_staying,
+    why_there,
+)
+
+# A step with the number of its wave, by the mover's key.
+Steps = Mapping[str, tuple[int, Step]]
+_NOTHING = Refusal("", {})
+
+
+def numbered(waves: Sequence[Sequence[Step]]) -> dict[str, tuple[int, Step]]:
+    return {step.mover.key: (number, step) for number, wave in enumerate(waves, start=1) for step in wave}
+
+
+def moves(steps: Steps, board: Board, given: Collection[str]) -> tuple[PlannedMove, ...]:
+    """given: keys of VMs whose target was asked for."""
+    found = []
+    for key, (wave, step) in steps.items():
+        if step.mover.chosen and step.option is not None:
+            namespace, _slash, name = key.partition("/")
+            target, score = step.option.node, step.option.score
+            why = why_there(step, given=key in given)
+            selector = pin_to(board.state, target)
+            found.append(PlannedMove(namespace, name, step.mover.source, target, selector, wave, score, why))
+    return tuple(sorted(found, key=lambda move: (move.wave, move.namespace, move.name)))
+
+
+def stuck_machines(
+    machines: Sequence[Machine],
+    ways: Mapping[str, Mover | tuple[Blocker, ...]],
+    policies: Mapping[str, Policy],
+    steps: Steps,
+    board: Board,
+) -> tuple[StuckMachine, ...]:
+    """VMs that do not migrate. ways: their migrations, or what forbids these, by key."""
+    found = []
+    for machine in machines:
+        wave, step = steps.get(machine.key, (None, None))
+        if step is None or not step.mover.chosen:
+            found.append(_stuck(machine, ways[machine.key], policies[machine.key], wave, step, board))
+    return tuple(sorted(found, key=lambda machine: (machine.wave or 0, machine.namespace, machine.name)))
+
+
+def _stuck(
+    machine: Machine,
+    way: Mover | tuple[Blocker, ...],
+    policy: Policy,
+    wave: int | None,
+    step: Step | None,
+    board: Board,
+) -> StuckMachine:
+    mover, blockers = (way, ()) if isinstance(way, Mover) else (None, way)
+    if step is None:
+        result = Outcome.STAYS
+        refusal = board.refusal(mover) if mover is not None else _NOTHING
+        why = why_staying(policy, blockers)
+    else:
+        result = Outcome.RESTARTS if step.node is not None else Outcome.STOPS
+        refusal = board.refusal(step.mover) if step.node is None else _NOTHING
+        why = why_departing(step)
+    namespace, _slash, name = machine.key.partition("/")
+    return StuckMachine(
+        namespace=namespace,
+        name=name,
+        node=machine.node,
+        policy=policy,
+        outcome=result,
+        wave=wave,
+        target_node=None if step is None else step.node,
+        message=refusal.message,
+        reasons={node: tuple(reasons) for node, reasons in refusal.reasons.items()},
+        blockers=tuple(blockers),
+        why=why,
+    )
+
+
+def pod_fates(
+    residents: Sequence[Resident], guards: Mapping[str, Guard], steps: Steps, board: Board
+) -> tuple[PodFate, ...]:
+    found = [_pod_fate(resident, guards.get(resident.key, Guard()), steps, board) for resident in residents]
+    return tuple(sorted(found, key=lambda fate: (fate.wave or 0, fate.namespace, fate.name)))
+
+
+def feasible(stuck: Sequence[StuckMachine], pods: Sequence[PodFate]) -> bool:
+    """Whether all VMs and pods leave, or follow their policy."""
+    kept = any(machine.outcome is Outcome.STAYS for machine in stuck)
+    return not kept and not any(pod.outcome in (PodOutcome.REFUSED, PodOutcome.RETURNS) for pod in pods)
+
+
+def _pod_fate(resident: Resident, guard: Guard, steps: Steps, board: Board) -> PodFate:
+    namespace, _slash, name = resident.key.partition("/")
+    wave, step = steps.get(resident.key, (None, None))
+    outcome, message = _pod_outcome(resident, guard, step, board)
+    return PodFate(
+        namespace=namespace,
+        name=name,
+        node=resident.node,
+        outcome=outcome,
+        wave=wave,
+        target_node=None if step is None else step.node,
+        choices=() if step is None else step.choices,
+        message=message,
+        needs=() if resident.stays else needs(resident.pod),
+        budgets=guard.names,
+        why=resident.stays or why_evicted(outcome, guard.names, is_leaving(resident.pod)),
+    )
+
+
+def _pod_outcome(resident: Resident, guard: Guard, step: Step | None, board: Board) -> tuple[PodOutcome, str]:
+    if resident.stays:
+        return PodOutcome.STAYS, ""
+    if step is None:
+        return (PodOutcome.REFUSED if guard.never else PodOutcome.ENDS), ""
+    if step.mover.newcomer is None:
+        return PodOutcome.ENDS, ""
+    if step.node is None:
+        return PodOutcome.WAITS, board.refusal(step.mover).message
+    return (PodOutcome.RETURNS if step.node in board.draining else PodOutcome.MOVES), ""

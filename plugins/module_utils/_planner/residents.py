@@ -1,0 +1,123 @@
+# Copyright: Contributors to the virtops.kubevirt project
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What is on the nodes that are drained: VMs, pods that have to leave, and pods that a drain leaves alone.
+
+The same pods stay as with `kubectl drain`; see k8s.io/kubectl/pkg/drain/filters.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.workloads import VMI, Workloads, title
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.pod import FINISHED
+
+Object = Mapping[str, Any]
+Lists = Mapping[str, Sequence[Object]]
+
+MIRROR = "kubernetes.io/config.mirror"
+_HOTPLUG = "hotplug-disk"
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """A VMI with a pod on a drained node.
+
+    `source_pod`: that pod. `attachments`: the pods that hold its hotplugged volumes there. `arriving`: it runs
+    elsewhere, or nowhere yet, and the pod is the one it is to get.
+    """
+
+    vmi: Object
+    node: str
+    source_pod: Object
+    attachments: tuple[Object, ...]
+    arriving: bool
+
+    @property
+    def key(self) -> str:
+        return title(self.vmi)
+
+
+@dataclass(frozen=True, slots=True)
+class Resident:
+    """An ordinary pod. `stays`: why a drain leaves it alone, empty if it does not."""
+
+    pod: Object
+    node: str
+    stays: str
+
+    @property
+    def key(self) -> str:
+        return title(self.pod)
+
+
+@dataclass(frozen=True, slots=True)
+class Residents:
+    """In the order of names."""
+
+    machines: tuple[Machine, ...]
+    pods: tuple[Resident, ...]
+
+
+def residents(lists: Lists, workloads: Workloads, nodes: frozenset[str]) -> Residents:
+    here = [pod for pod in lists.get("pods") or () if pod["spec"].get("nodeName") in nodes]
+    owners = {title(pod): _vmi_of(pod, workloads) for pod in here if not _is_finished(pod)}
+    machines, pods = [], []
+    for pod in sorted(here, key=title):
+        vmi, node = owners.get(title(pod)), pod["spec"]["nodeName"]
+        if vmi is None:
+            pods.append(Resident(pod, node, _reason_to_stay(pod)))
+        else:
+            arriving = (vmi.get("status") or {}).get("nodeName") != node or workloads.source_pod(vmi) is not pod
+            machines.append(Machine(vmi, node, pod, tuple(_attachments(pod, here)), arriving))
+    return Residents(tuple(machines), tuple(pods))
+
+
+def _vmi_of(pod: Object, workloads: Workloads) -> Object | None:
+    owner = controller(pod)
+    if owner is None or owner.get("kind") != VMI:
+        return None
+    vmi = workloads.vmi(f"{pod['metadata'].get('namespace') or 'default'}/{owner['name']}")
+    # A VMI's successor may have its name.
+    return vmi if vmi is not None and vmi["metadata"].get("uid") == owner.get("uid") else None
+
+
+def controller(pod: Object) -> Object | None:
+    """The owner reference of what made the pod, and makes it anew."""
+    for owner in pod["metadata"].get("ownerReferences") or ():
+        if owner.get("controller"):
+            found: Object = owner
+            return found
+    return None
+
+
+def _is_finished(pod: Object) -> bool:
+    return (pod.get("status") or {}).get("phase") in FINISHED
+
+
+def _is_attachment(pod: Object) -> bool:
+    return (pod["metadata"].get("labels") or {}).get("kubevirt.io") == _HOTPLUG
+
+
+def _attachments(launcher: Object, pods: Iterable[Object]) -> Iterable[Object]:
+    uid = launcher["metadata"].get("uid")
+    for pod in pods:
+        owner = controller(pod)
+        if _is_attachment(pod) and not _is_finished(pod) and owner is not None and owner.get("uid") == uid:
+            yield pod
+
+
+def _reason_to_stay(pod: Object) -> str:
+    owner = controller(pod) or {}
+    if _is_finished(pod):
+        return "It has ended."
+    if MIRROR in (pod["metadata"].get("annotations") or {}):
+        return "The kubelet itself runs it (a mirror pod)."
+    if owner.get("kind") == "DaemonSet":
+        return f"DaemonSet {owner['name']} wants it on every node."
+    if _is_attachment(pod):
+        return "It holds a hotplugged volume of a VM and goes with it."
+    return ""

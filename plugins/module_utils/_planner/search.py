@@ -1,0 +1,161 @@
+# Copyright: Contributors to the virtops.kubevirt project
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Find an order and nodes for all movers, such that each finds its node legal when its turn comes.
+
+Greedy, then repair: whoever finds no node comes first in the next attempt, and whoever stands in the way of another
+may not go there again. The number of attempts is bounded, and the same input gives the same answer.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.board import Board, Option, Stage
+from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.mover import Mover
+from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.scores.registry import Profile
+
+MOST_ATTEMPTS = 48
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A mover goes to a node, or leaves for none. `rivals`: how many nodes it could have gone to, this one included.
+
+    `choices`: those that are equally good for the scheduler. `retried`: it found no node at first.
+    """
+
+    mover: Mover
+    option: Option | None
+    rivals: int = 0
+    choices: tuple[str, ...] = ()
+    retried: bool = False
+
+    @property
+    def node(self) -> str | None:
+        return None if self.option is None else self.option.node
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """`steps` in an order that is legal when each ends before the next begins; `stuck`: found no node."""
+
+    steps: tuple[Step, ...]
+    stuck: tuple[Mover, ...]
+
+    @property
+    def cost(self) -> tuple[int, int]:
+        return sum(mover.chosen for mover in self.stuck), len(self.stuck)
+
+
+@dataclass(frozen=True, slots=True)
+class _Start:
+    """What an attempt begins with. `forbidden`: nodes that a mover may not go to, by its key."""
+
+    order: tuple[Mover, ...]
+    profile: Profile
+    forbidden: frozenset[tuple[str, str]] = frozenset()
+
+    @property
+    def identity(self) -> tuple[object, ...]:
+        return tuple(mover.key for mover in self.order), self.profile, self.forbidden
+
+
+def search(board: Board, movers: Sequence[Mover], profile: Profile) -> Attempt:
+    """The best attempt: fewest VMs without a node, then fewest movers. The board is left as it was, at the start."""
+    first = _Start(by_difficulty(board, movers, profile), profile)
+    waiting, seen = deque([first]), {first.identity}
+    best: Attempt | None = None
+    for _attempt in range(MOST_ATTEMPTS):
+        if not waiting:
+            break
+        start = waiting.popleft()
+        attempt = go(board, start.order, start.profile, start.forbidden)
+        for repaired in _repairs(board, start, attempt):
+            if repaired.identity not in seen:
+                seen.add(repaired.identity)
+                waiting.append(repaired)
+        board.reset(movers)
+        if best is None or attempt.cost < best.cost:
+            best = attempt
+        if not attempt.stuck:
+            break
+    return best or Attempt((), ())
+
+
+def go(
+    board: Board, order: Sequence[Mover], profile: Profile, forbidden: frozenset[tuple[str, str]] = frozenset()
+) -> Attempt:
+    """Move one after the other; who finds no node tries again when others have moved. The board is left at the end."""
+    steps: list[Step] = []
+    left = list(order)
+    retried = False
+    while left:
+        stuck = []
+        for mover in left:
+            if mover.newcomer is None:
+                board.put(mover, Stage.AFTER)
+                steps.append(Step(mover, None))
+                continue
+            options = [option for option in board.options(mover, profile) if (mover.key, option.node) not in forbidden]
+            if not options:
+                stuck.append(mover)
+                continue
+            board.put(mover, Stage.AFTER, options[0].node)
+            steps.append(step_to_best(mover, options, retried=retried))
+        if len(stuck) == len(left):
+            break
+        left, retried = stuck, True
+    return Attempt(tuple(steps), tuple(left))
+
+
+def step_to_best(mover: Mover, options: Sequence[Option], *, retried: bool = False) -> Step:
+    """`options`: at least one, the best first."""
+    choices = tuple(option.node for option in options if option.score == options[0].score)
+    return Step(mover, options[0], len(options), choices, retried)
+
+
+def by_difficulty(board: Board, movers: Sequence[Mover], profile: Profile) -> tuple[Mover, ...]:
+    """Pods first, as nobody chooses for them and VMs may follow them; of VMs first those with the fewest nodes.
+
+    Of equals the one that takes more memory comes first, as it is harder to place later.
+    """
+
+    def rank(mover: Mover) -> tuple[int, int, int, str]:
+        if mover.newcomer is None or not mover.chosen:
+            return 0, 0, 0, mover.key
+        # Without a node now it may have one later, when others have moved, so it comes last.
+        nodes = len(board.options(mover, Profile.NO_SCORING)) or len(board.state.nodes) + 1
+        return 1, nodes, -mover.newcomer.occupant.requests.get("memory", 0), mover.key
+
+    return tuple(sorted(movers, key=rank))
+
+
+def _repairs(board: Board, start: _Start, attempt: Attempt) -> list[_Start]:
+    """What to try next, with the board at the end of an attempt."""
+    stuck = [mover for mover in attempt.stuck if mover.chosen]
+    if not stuck:
+        return []
+    keys = {mover.key for mover in stuck}
+    others = tuple(mover for mover in start.order if mover.key not in keys)
+    repairs = [replace(start, order=(*stuck, *others))]
+    if start.profile is not Profile.HIGH_NODE_UTILIZATION:
+        # Fuller nodes first leaves larger gaps on the others.
+        repairs.append(replace(start, profile=Profile.HIGH_NODE_UTILIZATION))
+    for mover in stuck:
+        for step in attempt.steps:
+            if step.rivals > 1 and step.mover.chosen and _stands_in_the_way(board, step, mover):
+                forbidden = start.forbidden | {(step.mover.key, step.node or "")}
+                repairs.append(replace(start, forbidden=forbidden))
+    return repairs
+
+
+def _stands_in_the_way(board: Board, step: Step, mover: Mover) -> bool:
+    """Whether a mover would have a node if another had gone nowhere."""
+    board.put(step.mover, Stage.AFTER)
+    try:
+        return bool(board.options(mover, Profile.NO_SCORING))
+    finally:
+        board.put(step.mover, Stage.AFTER, step.node)

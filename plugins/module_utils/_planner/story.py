@@ -1,0 +1,126 @@
+# Copyright: Contributors to the virtops.kubevirt project
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What is said of a plan, and of each choice in it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blockers.contract import Blocker
+from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.drain_plan import (
+    Outcome,
+    PlannedMove,
+    PodFate,
+    PodOutcome,
+    Policy,
+    StuckMachine,
+)
+from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.search import Step
+
+_MOST_NAMED = 3
+
+
+def why_there(step: Step, *, given: bool) -> str:
+    """A clause on the choice of a VM's target."""
+    option = step.option
+    if given:
+        text = "the task asks for this node"
+    elif step.rivals == 1:
+        text = "no other node fits"
+    else:
+        text = f"of {step.rivals} nodes that fit it is the best"
+    if option is not None and option.avoided and not given:
+        text += ", all of them nodes to avoid"
+    if option is not None and option.uneven:
+        text += ", and only a pinned migration gets past the VM's own topology spread constraint"
+    return f"{text}, and none did before others had left" if step.retried else text
+
+
+def why_staying(policy: Policy, blockers: Sequence[Blocker]) -> str:
+    """Why a VM that cannot be migrated does not leave, a sentence."""
+    cause = _as_clause(blockers) or "no node fits"
+    if policy is Policy.RESTART:
+        return f"It cannot be migrated: {cause}. Nor could it be restarted elsewhere."
+    return f"It cannot be migrated: {cause}."
+
+
+def why_departing(step: Step) -> str:
+    """What happens to a VM that follows its policy, a sentence."""
+    if step.node is not None:
+        return f"It cannot be migrated; it is shut down and starts again on {step.node}."
+    if step.mover.newcomer is not None:
+        return "It is shut down, and the VM that its owner makes instead waits until a node fits."
+    return "It is shut down until it is started again."
+
+
+def why_evicted(outcome: PodOutcome, budgets: Sequence[str], leaving: bool) -> str:
+    """What happens to a pod that has to leave, a sentence."""
+    if leaving:
+        return "It is being deleted already."
+    if outcome is PodOutcome.REFUSED:
+        return f"No eviction of it is ever allowed, by PodDisruptionBudget {' and '.join(budgets)}."
+    texts = {
+        PodOutcome.MOVES: "Its controller replaces it elsewhere.",
+        PodOutcome.WAITS: "Its replacement fits no node and waits.",
+        PodOutcome.RETURNS: "Its replacement tolerates the cordon and comes back to a node that is drained.",
+        PodOutcome.ENDS: "Nothing replaces it.",
+    }
+    held = f" PodDisruptionBudget {' and '.join(budgets)} does not allow its eviction now." if budgets else ""
+    return f"{texts[outcome]}{held}"
+
+
+def summary(
+    nodes: Sequence[str],
+    feasible: bool,
+    moves: Sequence[PlannedMove],
+    stuck: Sequence[StuckMachine],
+    pods: Sequence[PodFate],
+) -> str:
+    """The plan in a sentence or two."""
+    where = ", ".join(nodes)
+    if not feasible:
+        return f"{where} cannot be drained: {'; '.join(_obstacles(stuck, pods))}."
+    leaving = [pod for pod in pods if pod.outcome is not PodOutcome.STAYS]
+    counts = (
+        (len(moves), "VM migrates", "VMs migrate"),
+        (_count(stuck, Outcome.RESTARTS), "VM restarts elsewhere", "VMs restart elsewhere"),
+        (_count(stuck, Outcome.STOPS), "VM stops", "VMs stop"),
+        (len(leaving), "pod is evicted", "pods are evicted"),
+    )
+    parts = [f"{count} {one if count == 1 else many}" for count, one, many in counts if count]
+    if not parts:
+        return f"{where} can be drained: nothing has to leave."
+    waves = max(wave or 0 for wave in (*(m.wave for m in moves), *(m.wave for m in stuck), *(p.wave for p in leaving)))
+    waiting = [f"{pod.namespace}/{pod.name}" for pod in pods if pod.outcome is PodOutcome.WAITS]
+    more = f" There is no room for the replacement of {_listed(waiting)}, which will wait." if waiting else ""
+    return f"{where} can be drained in {waves} wave{'s' if waves > 1 else ''}: {', '.join(parts)}.{more}"
+
+
+def _count(stuck: Sequence[StuckMachine], outcome: Outcome) -> int:
+    return sum(machine.outcome is outcome for machine in stuck)
+
+
+def _obstacles(stuck: Sequence[StuckMachine], pods: Sequence[PodFate]) -> list[str]:
+    texts = [
+        f"VM {machine.namespace}/{machine.name} cannot leave ({_as_clause(machine.blockers) or machine.message})"
+        for machine in stuck
+        if machine.outcome is Outcome.STAYS
+    ]
+    texts += [
+        f"pod {pod.namespace}/{pod.name} cannot leave ({pod.why[:1].lower()}{pod.why[1:].rstrip('.')})"
+        for pod in pods
+        if pod.outcome in (PodOutcome.REFUSED, PodOutcome.RETURNS)
+    ]
+    hidden = len(texts) - _MOST_NAMED
+    return texts[:_MOST_NAMED] + ([f"and {hidden} more"] if hidden > 0 else [])
+
+
+def _as_clause(blockers: Sequence[Blocker]) -> str:
+    """What is wrong and what to do; empty without blockers."""
+    return blockers[0].clause if blockers else ""
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = len(names) - _MOST_NAMED
+    return ", ".join(names[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")

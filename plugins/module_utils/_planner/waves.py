@@ -1,0 +1,95 @@
+# Copyright: Contributors to the virtops.kubevirt project
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Pack steps into waves: what may start together, in whatever order it then happens.
+
+KubeVirt starts as many migrations as its caps allow, and which target pod is placed first, or which migration ends
+first, nobody knows. So within a wave each move has to be legal whether the others have not begun, are on their way, or
+have ended.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.configuration import Migrations
+from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.board import Board, Stage
+from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.search import Step
+
+
+@dataclass(frozen=True, slots=True)
+class Caps:
+    """Migrations in flight at most: in the cluster, and away from one node."""
+
+    cluster: int
+    outbound: int
+
+    @classmethod
+    def of(cls, migrations: Migrations) -> Caps:
+        return cls(migrations.parallel_per_cluster, migrations.parallel_outbound_per_node)
+
+    def admit(self, wave: Sequence[Step], step: Step) -> bool:
+        """Whether a step may join a wave. A wave of one is always allowed, whatever the caps."""
+        if not step.mover.chosen:
+            return True
+        sources = Counter(other.mover.source for other in wave if other.mover.chosen)
+        return not sources or (sources.total() < self.cluster and sources[step.mover.source] < self.outbound)
+
+
+def pack(board: Board, steps: Sequence[Step], caps: Caps) -> list[list[Step]]:
+    """The waves of steps that are legal one after the other. The board is at their end, and before was at their start.
+
+    A later step may overtake earlier ones that cannot join a wave. Where that brings a step into a state in which it is
+    illegal, each step gets a wave of its own.
+    """
+    waves = _overtaking(board, steps, caps)
+    if waves is None:
+        waves = [[step] for step in steps]
+        board.reset([step.mover for step in steps])
+        _put(board, steps, Stage.AFTER)
+    return waves
+
+
+def _overtaking(board: Board, steps: Sequence[Step], caps: Caps) -> list[list[Step]] | None:
+    waves: list[list[Step]] = []
+    left = list(steps)
+    while left:
+        wave: list[Step] = []
+        later: list[Step] = []
+        for step in left:
+            joins = caps.admit(wave, step) and _compatible(board, wave, step)
+            (wave if joins else later).append(step)
+        if not wave:
+            return None
+        _put(board, wave, Stage.AFTER)
+        waves.append(wave)
+        left = later
+    return waves
+
+
+def _compatible(board: Board, wave: Sequence[Step], step: Step) -> bool:
+    """Whether a step and the others of a wave are legal beside each other; all are at their source then."""
+    if not board.legal(step.mover, step.node):
+        return False
+    return _legal_beside(board, step, wave) and all(
+        _legal_beside(board, other, [*(third for third in wave if third is not other), step])
+        for other in wave
+        if other.mover.chosen
+    )
+
+
+def _legal_beside(board: Board, step: Step, others: Sequence[Step]) -> bool:
+    for stage in (Stage.DURING, Stage.AFTER) if others else ():
+        _put(board, others, stage)
+        legal = board.legal(step.mover, step.node)
+        _put(board, others, Stage.BEFORE)
+        if not legal:
+            return False
+    return True
+
+
+def _put(board: Board, steps: Sequence[Step], stage: Stage) -> None:
+    for step in steps:
+        board.put(step.mover, stage, step.node)
