@@ -32,6 +32,7 @@ IRREGULAR_PLURALS = {
     "NetworkPolicy": "networkpolicies",
     "MigrationPolicy": "migrationpolicies",
     "PriorityClass": "priorityclasses",
+    "RuntimeClass": "runtimeclasses",
     "StorageClass": "storageclasses",
     "Endpoints": "endpoints",
 }
@@ -49,6 +50,7 @@ CLUSTER_SCOPED = frozenset(
         "Node",
         "PersistentVolume",
         "PriorityClass",
+        "RuntimeClass",
         "StorageClass",
         "ValidatingAdmissionPolicy",
         "ValidatingAdmissionPolicyBinding",
