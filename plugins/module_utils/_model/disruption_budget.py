@@ -18,6 +18,8 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._model.selectors 
 
 Object = Mapping[str, Any]
 
+_SYNC_FAILED = "SyncFailed"
+
 
 @dataclass(frozen=True, slots=True)
 class _Budget:
@@ -27,6 +29,7 @@ class _Budget:
     allowed: int
     healthy: int
     desired: int
+    never: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +69,7 @@ class Budgets:
             f"PodDisruptionBudget {budget.name} allows no disruption, with {budget.healthy} healthy pods where it "
             f"wants {budget.desired}"
         )
-        return Refusal(names, reason, passing=True)
+        return Refusal(names, reason, passing=not budget.never)
 
     def _covering(self, pod: Object) -> list[_Budget]:
         labels = pod["metadata"].get("labels") or {}
@@ -75,13 +78,17 @@ class Budgets:
 
 def _budget(pdb: Object) -> _Budget:
     spec, status = pdb.get("spec") or {}, pdb.get("status") or {}
+    expected, desired = status.get("expectedPods") or 0, status.get("desiredHealthy") or 0
+    failed = any(entry.get("reason") == _SYNC_FAILED for entry in status.get("conditions") or ())
     return _Budget(
         name=pdb["metadata"]["name"],
         selector=label_selector(spec.get("selector")),
         always_if_unhealthy=spec.get("unhealthyPodEvictionPolicy") == "AlwaysAllow",
         allowed=status.get("disruptionsAllowed") or 0,
         healthy=status.get("currentHealthy") or 0,
-        desired=status.get("desiredHealthy") or 0,
+        desired=desired,
+        # It wants all the pods there are to be healthy, or cannot tell how many it wants.
+        never=failed or 0 < expected <= desired,
     )
 
 

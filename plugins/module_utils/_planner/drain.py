@@ -25,10 +25,10 @@ from typing import Any
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blockers.contract import Blocker
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blockers.find import Surroundings, surroundings
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.workloads import Workloads, title
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.disruption_budget import Budgets, Refusal
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.mistake import Mistake
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner import outcome, story
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.board import Board
-from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.budgets import Guard, budgets, guard
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.course import Course
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.departures import departure
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.drain_plan import DrainPlan, Policy
@@ -50,7 +50,7 @@ _CORDON = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}
 
 @dataclass(frozen=True, slots=True)
 class _Scene:
-    """What the plan is about. By key of VMs: `ways` out, `policies`; by key of pods that have to leave: `guards`."""
+    """What the plan is about. By key of VMs: `ways` out, `policies`; of pods: `refusals` of their eviction."""
 
     lists: Lists
     cluster: Surroundings
@@ -58,7 +58,7 @@ class _Scene:
     residents: Residents
     ways: Mapping[str, Mover | tuple[Blocker, ...]]
     policies: Mapping[str, Policy]
-    guards: Mapping[str, Guard]
+    refusals: Mapping[str, Refusal]
 
 
 def plan_drain(
@@ -87,7 +87,8 @@ def _scene(
     cluster = surroundings(lists, Workloads(lists))
     board = Board(cluster_state(lists), frozenset(nodes), frozenset(avoid))
     found = residents(lists, cluster.workloads, frozenset(nodes))
-    known = budgets(lists.get("pdbs") or ())
+    budgets = Budgets(lists.get("pdbs") or ())
+    refusals = ((pod.key, budgets.refusal(pod.pod)) for pod in found.pods if not pod.stays)
     return _Scene(
         lists,
         cluster,
@@ -95,15 +96,16 @@ def _scene(
         found,
         ways={vm.key: migration(vm, cluster, board.state, targets.get(vm.key)) for vm in found.machines},
         policies={vm.key: policy_for(vm.vmi, policies) for vm in found.machines},
-        guards={pod.key: guard(pod.pod, known) for pod in found.pods if not pod.stays},
+        refusals={key: refusal for key, refusal in refusals if refusal is not None},
     )
 
 
 def _played(scene: _Scene, profile: Profile) -> Course:
     board = scene.board
     course = Course(board, Caps.of(scene.cluster.configuration.migrations), profile)
-    pods = (pod for pod in scene.residents.pods if pod.key in scene.guards and not is_leaving(pod.pod))
-    evictions = [eviction(pod, board.state) for pod in pods if not scene.guards[pod.key].never]
+    refused = {key for key, refusal in scene.refusals.items() if not refusal.passing}
+    pods = (pod for pod in scene.residents.pods if not (pod.stays or is_leaving(pod.pod) or pod.key in refused))
+    evictions = [eviction(pod, board.state) for pod in pods]
     course.move([*evictions, *(way for way in scene.ways.values() if isinstance(way, Mover))])
     left = (vm for vm in scene.residents.machines if vm.key not in course.on_their_way())
     movers = (departure(vm, scene.policies[vm.key], scene.lists, scene.cluster, board.state) for vm in left)
@@ -116,7 +118,7 @@ def _told(scene: _Scene, course: Course, nodes: Sequence[str], targets: Mapping[
     steps = outcome.numbered(course.waves)
     moves = outcome.moves(steps, scene.board, targets)
     stuck = outcome.stuck_machines(scene.residents.machines, scene.ways, scene.policies, steps, scene.board)
-    pods = outcome.pod_fates(scene.residents.pods, scene.guards, steps, scene.board)
+    pods = outcome.pod_fates(scene.residents.pods, scene.refusals, steps, scene.board)
     feasible = outcome.feasible(stuck, pods)
     return DrainPlan(tuple(nodes), feasible, story.summary(nodes, feasible, moves, stuck, pods), moves, stuck, pods)
 

@@ -1,10 +1,7 @@
 # Copyright: Contributors to the virtops.kubevirt project
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Ordinary pods that are evicted: what has to be allowed, and the pod that their controller makes instead.
-
-Follows k8s.io/kubectl/pkg/drain/filters.go.
-"""
+"""Ordinary pods that are evicted, and the pods that their controllers make instead."""
 
 from __future__ import annotations
 
@@ -19,19 +16,10 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.state 
 
 Object = Mapping[str, Any]
 
-FORCE, EMPTY_DIR = "force", "delete_emptydir_data"
 # Their pods keep their names, so the new one comes only when the old one is gone.
 _SAME_NAME = "StatefulSet"
 # The API server gives them to a pod together with its node.
 _LABELS_OF_ITS_NODE = frozenset({"topology.kubernetes.io/zone", "topology.kubernetes.io/region"})
-
-
-def needs(pod: Object) -> tuple[str, ...]:
-    """What has to be allowed for its eviction."""
-    found = [] if controller(pod) else [FORCE]
-    if any("emptyDir" in volume for volume in pod["spec"].get("volumes") or ()):
-        found.append(EMPTY_DIR)
-    return tuple(found)
 
 
 def is_leaving(pod: Object) -> bool:

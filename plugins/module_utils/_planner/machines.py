@@ -5,13 +5,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blockers.contract import Blocker, Effect
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blockers.find import Surroundings, blockers
-from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.migration_target import target_pod
-from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.no_target_pod import NoTargetPod
-from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.workloads import title
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.workloads import VMI, title
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.occupant import Occupant
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.pod import pod
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.mover import Mover
@@ -23,23 +21,19 @@ def migration(
     machine: Machine, surroundings: Surroundings, state: ClusterState, target: str | None
 ) -> Mover | tuple[Blocker, ...]:
     """The mover of a VM, with the one node it may go to if that is given; or what forbids its migration."""
-    vmi, name = machine.vmi, f"VirtualMachineInstance {machine.key}"
     if machine.arriving:
-        return (_arriving(machine, name),)
-    node = surroundings.workloads.node(machine.node)
-    rendered = target_pod(vmi, machine.source_pod, node, surroundings.configuration)
-    if isinstance(rendered, NoTargetPod):
-        found = _forbidding(blockers(surroundings.subject(vmi)))
-        return found or (Blocker(rendered.id, Effect.HELD, name, rendered.problem, rendered.remedy),)
-    if found := _forbidding(blockers(surroundings.subject(vmi, rendered))):
-        return found
+        return (_arriving(machine),)
+    subject = surroundings.subject(machine.vmi)
+    forbidding = tuple(blocker for blocker in blockers(subject) if blocker.forbids)
+    if forbidding or not isinstance(subject.target_pod, Mapping):
+        return forbidding
     # A name that no pod can have, so that it is not another's by accident.
-    metadata = {**rendered["metadata"], "name": f"{machine.source_pod['metadata']['name']}/target"}
+    name = f"{machine.source_pod['metadata']['name']}/target"
     return Mover(
         key=machine.key,
         source=machine.node,
         leaving=leaving(machine, state),
-        newcomer=pod({**rendered, "metadata": metadata}),
+        newcomer=pod({**subject.target_pod, "metadata": {**subject.target_pod["metadata"], "name": name}}),
         chosen=True,
         only=None if target is None else frozenset({target}),
     )
@@ -50,13 +44,8 @@ def leaving(machine: Machine, state: ClusterState) -> tuple[Occupant, ...]:
     return tuple(state.placement(title(raw)).occupant for raw in (machine.source_pod, *machine.attachments))
 
 
-def _forbidding(found: Sequence[Blocker]) -> tuple[Blocker, ...]:
-    return tuple(blocker for blocker in found if blocker.forbids)
-
-
-def _arriving(machine: Machine, name: str) -> Blocker:
+def _arriving(machine: Machine) -> Blocker:
     where = (machine.vmi.get("status") or {}).get("nodeName")
     problem = f"the VMI {f'runs on {where} and' if where else 'is starting and'} a pod for it is on {machine.node}"
-    return Blocker(
-        "arriving", Effect.REFUSED, name, problem, "wait until it has arrived, then plan again", passing=True
-    )
+    advice = "wait until it has arrived, then plan again"
+    return Blocker("arriving", Effect.REFUSED, f"{VMI} {machine.key}", problem, advice, passing=True)

@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blockers.contract import Blocker
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model import disruption_budget
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.drained_pod import needs
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.board import Board, Refusal, pin_to
-from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.budgets import Guard
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.drain_plan import (
     Outcome,
     PlannedMove,
@@ -18,7 +19,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.drain_pl
     Policy,
     StuckMachine,
 )
-from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.evictions import is_leaving, needs
+from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.evictions import is_leaving
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.mover import Mover
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.residents import Machine, Resident
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.search import Step
@@ -101,9 +102,10 @@ def _stuck(
 
 
 def pod_fates(
-    residents: Sequence[Resident], guards: Mapping[str, Guard], steps: Steps, board: Board
+    residents: Sequence[Resident], refusals: Mapping[str, disruption_budget.Refusal], steps: Steps, board: Board
 ) -> tuple[PodFate, ...]:
-    found = [_pod_fate(resident, guards.get(resident.key, Guard()), steps, board) for resident in residents]
+    """refusals: of evictions, by the pod's key."""
+    found = [_pod_fate(resident, refusals.get(resident.key), steps, board) for resident in residents]
     return tuple(sorted(found, key=lambda fate: (fate.wave or 0, fate.namespace, fate.name)))
 
 
@@ -113,10 +115,10 @@ def feasible(stuck: Sequence[StuckMachine], pods: Sequence[PodFate]) -> bool:
     return not kept and not any(pod.outcome in (PodOutcome.REFUSED, PodOutcome.RETURNS) for pod in pods)
 
 
-def _pod_fate(resident: Resident, guard: Guard, steps: Steps, board: Board) -> PodFate:
+def _pod_fate(resident: Resident, refusal: disruption_budget.Refusal | None, steps: Steps, board: Board) -> PodFate:
     namespace, _slash, name = resident.key.partition("/")
     wave, step = steps.get(resident.key, (None, None))
-    outcome, message = _pod_outcome(resident, guard, step, board)
+    outcome = _pod_outcome(resident, refusal, step, board)
     return PodFate(
         namespace=namespace,
         name=name,
@@ -125,20 +127,22 @@ def _pod_fate(resident: Resident, guard: Guard, steps: Steps, board: Board) -> P
         wave=wave,
         target_node=None if step is None else step.node,
         choices=() if step is None else step.choices,
-        message=message,
-        needs=() if resident.stays else needs(resident.pod),
-        budgets=guard.names,
-        why=resident.stays or why_evicted(outcome, guard.names, is_leaving(resident.pod)),
+        message=board.refusal(step.mover).message if step is not None and outcome is PodOutcome.WAITS else "",
+        needs=() if resident.stays else tuple(needs(resident.pod)),
+        budgets=() if refusal is None else refusal.budgets,
+        why=resident.stays or why_evicted(outcome, refusal, is_leaving(resident.pod)),
     )
 
 
-def _pod_outcome(resident: Resident, guard: Guard, step: Step | None, board: Board) -> tuple[PodOutcome, str]:
+def _pod_outcome(
+    resident: Resident, refusal: disruption_budget.Refusal | None, step: Step | None, board: Board
+) -> PodOutcome:
     if resident.stays:
-        return PodOutcome.STAYS, ""
+        return PodOutcome.STAYS
     if step is None:
-        return (PodOutcome.REFUSED if guard.never else PodOutcome.ENDS), ""
+        return PodOutcome.ENDS if is_leaving(resident.pod) else PodOutcome.REFUSED
     if step.mover.newcomer is None:
-        return PodOutcome.ENDS, ""
+        return PodOutcome.ENDS
     if step.node is None:
-        return PodOutcome.WAITS, board.refusal(step.mover).message
-    return (PodOutcome.RETURNS if step.node in board.draining else PodOutcome.MOVES), ""
+        return PodOutcome.WAITS
+    return PodOutcome.RETURNS if step.node in board.draining else PodOutcome.MOVES

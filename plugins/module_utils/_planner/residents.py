@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What is on the nodes that are drained: VMs, pods that have to leave, and pods that a drain leaves alone.
 
-The same pods stay as with `kubectl drain`; see k8s.io/kubectl/pkg/drain/filters.go.
+The same pods stay as with `kubectl drain`.
 """
 
 from __future__ import annotations
@@ -13,12 +13,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.workloads import VMI, Workloads, title
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.pod import FINISHED
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.drained_pod import has_ended, stays
 
 Object = Mapping[str, Any]
 Lists = Mapping[str, Sequence[Object]]
 
-MIRROR = "kubernetes.io/config.mirror"
 _HOTPLUG = "hotplug-disk"
 
 
@@ -64,7 +63,7 @@ class Residents:
 
 def residents(lists: Lists, workloads: Workloads, nodes: frozenset[str]) -> Residents:
     here = [pod for pod in lists.get("pods") or () if pod["spec"].get("nodeName") in nodes]
-    owners = {title(pod): _vmi_of(pod, workloads) for pod in here if not _is_finished(pod)}
+    owners = {title(pod): _vmi_of(pod, workloads) for pod in here if not has_ended(pod)}
     machines, pods = [], []
     for pod in sorted(here, key=title):
         vmi, node = owners.get(title(pod)), pod["spec"]["nodeName"]
@@ -94,10 +93,6 @@ def controller(pod: Object) -> Object | None:
     return None
 
 
-def _is_finished(pod: Object) -> bool:
-    return (pod.get("status") or {}).get("phase") in FINISHED
-
-
 def _is_attachment(pod: Object) -> bool:
     return (pod["metadata"].get("labels") or {}).get("kubevirt.io") == _HOTPLUG
 
@@ -106,18 +101,19 @@ def _attachments(launcher: Object, pods: Iterable[Object]) -> Iterable[Object]:
     uid = launcher["metadata"].get("uid")
     for pod in pods:
         owner = controller(pod)
-        if _is_attachment(pod) and not _is_finished(pod) and owner is not None and owner.get("uid") == uid:
+        if _is_attachment(pod) and not has_ended(pod) and owner is not None and owner.get("uid") == uid:
             yield pod
 
 
 def _reason_to_stay(pod: Object) -> str:
-    owner = controller(pod) or {}
-    if _is_finished(pod):
-        return "It has ended."
-    if MIRROR in (pod["metadata"].get("annotations") or {}):
-        return "The kubelet itself runs it (a mirror pod)."
-    if owner.get("kind") == "DaemonSet":
-        return f"DaemonSet {owner['name']} wants it on every node."
+    """A sentence; empty if it has to leave."""
     if _is_attachment(pod):
         return "It holds a hotplugged volume of a VM and goes with it."
-    return ""
+    if not stays(pod):
+        return ""
+    owner = controller(pod) or {}
+    if has_ended(pod):
+        return "It has ended."
+    if owner.get("kind") == "DaemonSet":
+        return f"DaemonSet {owner['name']} wants it on every node."
+    return "The kubelet itself runs it (a mirror pod)."

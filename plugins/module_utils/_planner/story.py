@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blockers.contract import Blocker
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.disruption_budget import Refusal
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.drain_plan import (
     Outcome,
     PlannedMove,
@@ -54,20 +55,18 @@ def why_departing(step: Step) -> str:
     return "It is shut down until it is started again."
 
 
-def why_evicted(outcome: PodOutcome, budgets: Sequence[str], leaving: bool) -> str:
-    """What happens to a pod that has to leave, a sentence."""
+def why_evicted(outcome: PodOutcome, refusal: Refusal | None, leaving: bool) -> str:
+    """What happens to a pod that has to leave, a sentence or two. refusal: of its eviction, now."""
     if leaving:
         return "It is being deleted already."
-    if outcome is PodOutcome.REFUSED:
-        return f"No eviction of it is ever allowed, by PodDisruptionBudget {' and '.join(budgets)}."
     texts = {
         PodOutcome.MOVES: "Its controller replaces it elsewhere.",
         PodOutcome.WAITS: "Its replacement fits no node and waits.",
         PodOutcome.RETURNS: "Its replacement tolerates the cordon and comes back to a node that is drained.",
         PodOutcome.ENDS: "Nothing replaces it.",
+        PodOutcome.REFUSED: "It cannot be evicted.",
     }
-    held = f" PodDisruptionBudget {' and '.join(budgets)} does not allow its eviction now." if budgets else ""
-    return f"{texts[outcome]}{held}"
+    return f"{texts[outcome]} {refusal.reason}." if refusal is not None else texts[outcome]
 
 
 def summary(
@@ -108,7 +107,7 @@ def _obstacles(stuck: Sequence[StuckMachine], pods: Sequence[PodFate]) -> list[s
         if machine.outcome is Outcome.STAYS
     ]
     texts += [
-        f"pod {pod.namespace}/{pod.name} cannot leave ({pod.why[:1].lower()}{pod.why[1:].rstrip('.')})"
+        f"pod {pod.namespace}/{pod.name}: {pod.why.rstrip('.')}"
         for pod in pods
         if pod.outcome in (PodOutcome.REFUSED, PodOutcome.RETURNS)
     ]

@@ -69,7 +69,12 @@ def test_refusals(asked: Object, budgets: list[Object], reason: str) -> None:
 
 
 def test_whether_waiting_helps() -> None:
-    for budgets, passing in (([budget()], True), ([budget(), budget("c")], False)):
+    idle, strict, broken = budget(), budget(), budget()
+    idle["status"]["expectedPods"] = 3
+    strict["status"]["expectedPods"] = 2
+    broken["status"]["conditions"] = [{"type": "DisruptionAllowed", "status": "False", "reason": "SyncFailed"}]
+    cases = (([budget()], True), ([idle], True), ([strict], False), ([broken], False), ([budget(), budget("c")], False))
+    for budgets, passing in cases:
         refusal = Budgets(budgets).refusal(pod())
         assert refusal is not None
         assert refusal.passing is passing
