@@ -23,6 +23,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.configu
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.migration_target import target_pod
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.no_target_pod import NoTargetPod
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.workloads import Workloads
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.disruption_budget import Budgets
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.migration import Migration, read_migration
 
 
@@ -36,11 +37,12 @@ class Surroundings:
     """A cluster's lists, indexed once for the questions about many VMIs.
 
     nodes_known: whether there are nodes, without which no target pod can be foretold. migrations: the unfinished ones
-    by namespace and VMI. claims and quotas: by namespace; claims None if none are known.
+    by namespace and VMI. claims and quotas: by namespace; claims None if none are known. budgets: of disruptions.
     """
 
     configuration: Configuration
     workloads: Workloads
+    budgets: Budgets
     nodes_known: bool
     migrations: Mapping[tuple[str, str], Migration] = field(default_factory=dict)
     claims: Mapping[str, Mapping[str, Object]] | None = None
@@ -72,7 +74,10 @@ class Surroundings:
 
 
 def surroundings(lists: Lists, workloads: Workloads | None = None) -> Surroundings:
-    """A list that was not given says nothing: without nodes, no VMI's node is missing. Raises `QuantityError`."""
+    """A list that was not given says nothing: without nodes, no VMI's node is missing.
+
+    Raises `QuantityError`, `SelectorError`.
+    """
     migrations = {}
     for migration in map(read_migration, lists.get("migrations") or ()):
         if migration.unfinished:
@@ -86,6 +91,7 @@ def surroundings(lists: Lists, workloads: Workloads | None = None) -> Surroundin
     return Surroundings(
         configuration=configuration(lists),
         workloads=workloads or Workloads(lists),
+        budgets=Budgets(lists.get("pdbs") or ()),
         nodes_known=bool(lists.get("nodes")),
         migrations=migrations,
         claims=claims or None,
