@@ -57,13 +57,16 @@ class Client:
     def delete(self, path: str, attempted: str, **query: str | int) -> Any:
         return self._request("delete", path, attempted, query_params=list(query.items()))
 
-    def delete_version(self, path: str, attempted: str, version: str, *, dry_run: bool) -> Any:
-        """Fails with status 409 if the object was written since it had this resourceVersion."""
-        options: dict[str, Any] = {"apiVersion": "v1", "kind": "DeleteOptions"}
-        options["preconditions"] = {"resourceVersion": version}
+    def delete_only(self, path: str, attempted: str, preconditions: dict[str, str], *, dry_run: bool) -> Any:
+        """Fails with status 409 unless the object has this `uid` or `resourceVersion`."""
+        options: dict[str, Any] = {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": preconditions}
         if dry_run:  # as a query the server would pass over it: it reads options from one place only
             options["dryRun"] = ["All"]
         return self._request("delete", path, attempted, body=options)
+
+    def act(self, path: str, attempted: str, body: dict[str, Any]) -> None:
+        """Put a request to a subresource that does something and answers nothing."""
+        self._send("put", path, attempted, body=body)
 
     def watch(self, path: str, attempted: str, seconds: int, **query: str | int) -> Iterator[Any]:
         """The events of a list as they come, until the server ends the stream after so many seconds."""
@@ -81,11 +84,15 @@ class Client:
         timeout = (self._timeout, read_timeout)
         return self._dynamic.request(method, path, serialize=False, _request_timeout=timeout, **arguments)
 
-    def _request(self, method: str, path: str, attempted: str, **arguments: Any) -> Any:
+    def _send(self, method: str, path: str, attempted: str, **arguments: Any) -> Any:
+        """The bytes of the answer."""
         try:
-            content = self._open(method, path, self._timeout, **arguments).data
+            return self._open(method, path, self._timeout, **arguments).data
         except TRANSPORT_ERRORS as error:
             raise failure(error, attempted, self.server) from error
+
+    def _request(self, method: str, path: str, attempted: str, **arguments: Any) -> Any:
+        content = self._send(method, path, attempted, **arguments)
         try:
             return json.loads(content)
         except ValueError as error:

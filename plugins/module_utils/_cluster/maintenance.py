@@ -33,7 +33,7 @@ Object = dict[str, Any]
 
 # Nodes are written by their kubelets every few seconds; to lose that often in a row is no coincidence any more.
 ATTEMPTS = 5
-LEASE_HELD, CORDONED_BY_OTHER = "LeaseHeld", "CordonedByOther"
+LEASE_HELD, CORDONED_BY_OTHER, NOT_CORDONED = "LeaseHeld", "CordonedByOther", "NotCordoned"
 _OTHERS = frozenset({LEASE_HELD, CORDONED_BY_OTHER})
 
 
@@ -93,6 +93,18 @@ def begin(client: Client, request: Request, *, wait_seconds: float, pause: float
             if error.reason not in _OTHERS or left <= 0:
                 raise
         time.sleep(min(pause, left))
+
+
+def require(client: Client, request: Request) -> None:
+    """See that the owner has taken the node, or that it is kept all the same. Raises Failure."""
+    leases = NodeLeases(client, request.lease_namespace, request.query)
+    _node, _lease, state = _look(client, leases, request)
+    if state.lease and state.lease.holder != request.owner:
+        raise _held(client, request, state.lease)
+    if state.cordon is None:
+        raise _not_cordoned(client, request)
+    if not state.cordon.belongs_to(request.owner) and not request.keep_foreign:
+        raise _foreign(client, request, "cordon", state.cordon)
 
 
 def end(client: Client, request: Request) -> Transition:
@@ -176,6 +188,16 @@ def _let_go(leases: NodeLeases, request: Request, before: State) -> None:
     lease = leases.read(request.node)
     if lease and parse_lease(lease).holder == request.owner:
         leases.release(lease)
+
+
+def _not_cordoned(client: Client, request: Request) -> Failure:
+    return Failure(
+        f"drain node {request.node}",
+        client.server,
+        "it is not cordoned, so what leaves could come back",
+        f"Cordon it before as {request.owner} with node_maintenance, or set cordon to true.",
+        reason=NOT_CORDONED,
+    )
 
 
 def _held(client: Client, request: Request, lease: NodeLease) -> Failure:

@@ -23,7 +23,12 @@ _AFTERTHOUGHTS = (" no new claims to deallocate", " preemption:")
 
 def scheduler_message(client: Client, namespace: str, migration_uid: str) -> str:
     """Why no node can take the target pod, in the scheduler's words; empty if one can. Raises Failure."""
-    query = {"labelSelector": f"{_TARGET_POD_OF}={migration_uid}"}
+    return unscheduled_reason(client, namespace, f"{_TARGET_POD_OF}={migration_uid}")
+
+
+def unscheduled_reason(client: Client, namespace: str, label_selector: str) -> str:
+    """Why no node can take the pod with these labels, in the scheduler's words; empty if one can. Raises Failure."""
+    query = {"labelSelector": label_selector}
     try:
         pods = client.get(f"/api/v1/namespaces/{namespace}/pods", f"list pods in namespace {namespace}", **query)
     except Failure as error:

@@ -9,7 +9,6 @@ happened meanwhile stands in the cluster.
 
 from __future__ import annotations
 
-import time
 import uuid
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict
@@ -19,6 +18,7 @@ from typing import Any
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster import migration_reasons, migrations
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.client import Client
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.failure import Failure
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.following import follow
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.watch import WatchedList
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.migration import (
     FAILED,
@@ -39,7 +39,6 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._model.prospect i
 # While a target pod has no node the scheduler is asked why this often, in seconds: nothing tells by itself.
 _PLACING_INTERVAL = 2.0
 _QUIET_INTERVAL = 20.0
-_PAUSE_AFTER_TROUBLE = 1.0
 _VM_ENDED = "the VM ended during its migration"
 _ENDED = ("Succeeded", "Failed")  # phases of a VMI
 _NOT_ALLOWED = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN)
@@ -55,13 +54,15 @@ class MigrationRun:
         self, client: Client, moves: Iterable[Move], token: str, *, retries: int, unschedulable_timeout: int
     ) -> None:
         self.moves = list(moves)
+        # The last wave that may be on its way.
+        self.wave = max((move.wave for move in self.moves), default=1)
         self.trouble: Failure | None = None
-        # Whether it has been told already that the server does not answer.
-        self._away = False
+        self.away = False
         self._client = client
         self._token = token
         self._retries = retries
         self._unschedulable_timeout = unschedulable_timeout
+        self._watched: WatchedList | None = None
         self._objects: dict[tuple[str, str], dict[str, Any]] = {}
 
     @classmethod
@@ -71,12 +72,12 @@ class MigrationRun:
     @classmethod
     def resume(cls, client: Client, state: Mapping[str, Any], **settings: int) -> MigrationRun:
         run = cls(client, (Move(**move) for move in state["moves"]), state["token"], **settings)
-        run._away = state["away"]
+        run.away = state["away"]
         return run
 
     def to_json(self) -> dict[str, Any]:
         """What `resume` takes."""
-        return {"token": self._token, "away": self._away, "moves": [asdict(move) for move in self.moves]}
+        return {"token": self._token, "away": self.away, "moves": [asdict(move) for move in self.moves]}
 
     @property
     def unfinished(self) -> list[Move]:
@@ -106,28 +107,19 @@ class MigrationRun:
 
         While the API server does not answer it is asked again; `trouble` says so. Raises Failure.
         """
-        end = time.monotonic() + seconds
-        watched = self._watch()
-        lines = self._news()
-        while self.unfinished:
-            left = end - time.monotonic()
-            if left <= 0 or (until_news and lines):
-                break
-            try:
-                watched.update(min(left, self._interval()))
-                self._objects = watched.objects
-                for move in self.unfinished:
-                    self._advance(move)
-                self.trouble, self._away = None, False
-            except Failure as error:
-                if not error.passing:
-                    raise
-                if not self._away:
-                    lines.append(f"{error} Trying again.")
-                self.trouble, self._away = error, True
-                time.sleep(min(left, _PAUSE_AFTER_TROUBLE))
-            lines += self._news()
-        return lines
+        return follow(self, seconds, until_news=until_news)
+
+    def step(self, seconds: float) -> None:
+        """Wait so long for something to happen, and do what follows from it. Raises Failure."""
+        watched = self._watched = self._watched or self._watch()
+        watched.update(min(seconds, self._interval()))
+        self._objects = watched.objects
+        for move in self.unfinished:
+            if move.wave <= self.wave:
+                self._advance(move)
+
+    def news(self) -> list[str]:
+        return [line for line in (move.news() for move in self.moves) if line]
 
     def _watch(self) -> WatchedList:
         """In all namespaces only if the VMIs stand in several, as that takes a permission on all of them."""
@@ -138,9 +130,6 @@ class MigrationRun:
 
     def _interval(self) -> float:
         return _PLACING_INTERVAL if any(move.placing for move in self.unfinished) else _QUIET_INTERVAL
-
-    def _news(self) -> list[str]:
-        return [line for line in (move.news() for move in self.moves) if line]
 
     def _advance(self, move: Move) -> None:
         if move.outcome == WAITING:

@@ -50,7 +50,8 @@ class NodeLeases:
         """Delete it, unless somebody wrote it since it was read."""
         name, version = lease["metadata"]["name"], lease["metadata"]["resourceVersion"]
         attempted = f"release lease {self.namespace}/{name}"
-        self._client.delete_version(f"{self._path}/{name}", attempted, version, dry_run=self._dry_run)
+        written = {"resourceVersion": version}
+        self._client.delete_only(f"{self._path}/{name}", attempted, written, dry_run=self._dry_run)
 
     def _create(self, lease: Object, attempted: str) -> None:
         try:

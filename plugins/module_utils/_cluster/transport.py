@@ -77,7 +77,7 @@ def _from_answer(error: Any, attempted: str, where: str) -> Failure:
     answer: dict[str, Any] = body if isinstance(body, dict) else {}
     reason = answer.get("reason") or error.reason or ""
     remedy = _STATUS_REMEDIES.get(error.status, "Look into the API server's log, and try again.")
-    message = answer.get("message") or reason or "no explanation"
+    message = _said(answer) or reason or "no explanation"
     return Failure(
         attempted,
         where,
@@ -86,6 +86,14 @@ def _from_answer(error: Any, attempted: str, where: str) -> Failure:
         status=error.status,
         reason=reason,
     )
+
+
+def _said(answer: dict[str, Any]) -> str:
+    """The message, and causes that it leaves out, such as which disruption budget forbids an eviction."""
+    message = str(answer.get("message") or "")
+    causes = (answer.get("details") or {}).get("causes") or ()
+    more = [words for words in (str(cause.get("message") or "") for cause in causes) if words not in message]
+    return ": ".join([message.rstrip("."), *more]) if more else message
 
 
 def _certificate(error: Any) -> Explained:

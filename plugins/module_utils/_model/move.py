@@ -24,6 +24,7 @@ class Move:
 
     destination: the node or labels that are wanted. node_selector: what pins the target pod. node: where the VM runs.
     migration, migration_uid, run: of the newest attempt. phases: its phases so far, with the time each was reached.
+    wave: before its turn it is not started.
     """
 
     namespace: str
@@ -43,6 +44,7 @@ class Move:
     failure_reason: str = ""
     scheduler_message: str = ""
     told: str = ""
+    wave: int = 1
 
     @classmethod
     def begin(cls, prospect: Prospect) -> Move:

@@ -1,0 +1,133 @@
+# Copyright: Contributors to the virtops.kubevirt project
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Restart VMs elsewhere or stop them, and see that it comes about."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from typing import Any
+
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster import machines
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.client import Client
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.failure import Failure
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.migration_reasons import unscheduled_reason
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.migrations import API_VERSION, find_vmi
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.interruption import (
+    ENDING,
+    FAILED,
+    RESTARTED,
+    STOP,
+    STOPPED,
+    VM,
+    WAITING,
+    WOULD,
+    Interruption,
+    run_strategy,
+)
+
+Object = dict[str, Any]
+
+_LAUNCHERS_OF = "kubevirt.io/created-by"
+
+
+class Interruptions:
+    """owner: of the maintenance, who is named on each VM that is stopped."""
+
+    def __init__(self, client: Client, interruptions: Iterable[Interruption], owner: str) -> None:
+        self.interruptions = list(interruptions)
+        self._client = client
+        self._owner = owner
+
+    @property
+    def unfinished(self) -> list[Interruption]:
+        return [item for item in self.interruptions if item.unfinished]
+
+    def ask(self, wave: int) -> None:
+        """End the VMs up to a wave. Raises Failure where no answer came, or none may be ended."""
+        for item in self.interruptions:
+            if item.outcome == WAITING and item.wave <= wave:
+                item.begun_at = item.begun_at or time.time()
+                if not item.known:
+                    item.known = [vmi["metadata"]["uid"] for vmi in self._siblings(item)]
+                self._end(item)
+
+    def look(self) -> None:
+        """See how far the VMs are that were ended. Raises Failure."""
+        for item in self.interruptions:
+            if item.outcome == ENDING and item.action == STOP:
+                self._look_for_end(item)
+            elif item.outcome == ENDING:
+                self._look_for_successor(item)
+
+    def rehearse(self) -> None:
+        """Put each to the server without ending a VM. Raises Failure."""
+        for item in self.interruptions:
+            self._end(item, dry_run=True)
+            if item.unfinished:
+                item.outcome = WOULD[item.action]
+
+    def _end(self, item: Interruption, *, dry_run: bool = False) -> None:
+        try:
+            if item.owner_kind == VM:
+                self._end_vm(item, dry_run)
+            else:
+                machines.delete_vmi(self._client, item.namespace, item.name, item.uid, dry_run=dry_run)
+        except Failure as error:
+            if error.passing or error.status in (401, 403):
+                raise
+            item.end(FAILED, time.time(), reason=error.message)
+        else:
+            item.outcome = item.outcome if dry_run else ENDING
+
+    def _end_vm(self, item: Interruption, dry_run: bool) -> None:
+        vm = machines.find_vm(self._client, item.namespace, item.owner)
+        if vm is None:
+            item.end(FAILED, time.time(), reason=f"there is no VM {item.owner} any more that would start it again")
+            return
+        by_request = run_strategy(vm) in machines.BY_REQUEST
+        if item.action == STOP:
+            if not dry_run:
+                machines.mark_stopped(self._client, vm, item.node, self._owner)
+            machines.request(self._client, "stop", item.namespace, item.owner, dry_run=dry_run)
+        elif by_request:
+            machines.request(self._client, "restart", item.namespace, item.owner, dry_run=dry_run)
+        else:
+            machines.delete_vmi(self._client, item.namespace, item.name, item.uid, dry_run=dry_run)
+
+    def _look_for_end(self, item: Interruption) -> None:
+        vmi = find_vmi(self._client, item.namespace, item.name)
+        if vmi is None or vmi["metadata"]["uid"] != item.uid:
+            item.end(STOPPED, time.time())
+
+    def _look_for_successor(self, item: Interruption) -> None:
+        taken = {other.successor for other in self.interruptions if other is not item and other.owner == item.owner}
+        for vmi in self._siblings(item):
+            metadata, status = vmi["metadata"], vmi.get("status") or {}
+            if metadata["uid"] in {item.uid, *item.known} or metadata["name"] in taken:
+                continue
+            item.successor = metadata["name"]
+            if status.get("phase") == "Running":
+                item.end(RESTARTED, time.time(), node=str(status.get("nodeName") or ""))
+            else:
+                item.message = self._why_not_placed(vmi)
+            return
+
+    def _siblings(self, item: Interruption) -> list[Object]:
+        """The VMIs of the same owner, by name. Raises Failure."""
+        if item.owner_kind == VM:
+            vmi = find_vmi(self._client, item.namespace, item.name)
+            return [vmi] if vmi else []
+        path = f"/apis/{API_VERSION}/namespaces/{item.namespace}/virtualmachineinstances"
+        page = self._client.get(path, f"list VMIs in namespace {item.namespace}")
+        owned = [vmi for vmi in page["items"] if item.owner_uid in _owners(vmi)]
+        return sorted(owned, key=lambda vmi: str(vmi["metadata"]["name"]))
+
+    def _why_not_placed(self, vmi: Object) -> str:
+        namespace, uid = vmi["metadata"]["namespace"], vmi["metadata"]["uid"]
+        return unscheduled_reason(self._client, namespace, f"{_LAUNCHERS_OF}={uid}")
+
+
+def _owners(vmi: Object) -> set[str]:
+    return {owner["uid"] for owner in vmi["metadata"].get("ownerReferences") or ()}

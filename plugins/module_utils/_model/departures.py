@@ -1,0 +1,79 @@
+# Copyright: Contributors to the virtops.kubevirt project
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What is on a node that is to be emptied, and how each of it is to leave."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.eviction import Eviction
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.interruption import Interruption
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.migration import Migration
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.prospect import Wish
+
+Object = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Situation:
+    """A node as it is now.
+
+    vmis: those that run on it. pods: those that a drain is to evict. launchers: pods of VMIs that have not ended, also
+    of a VMI that has just left. migrations: unfinished ones, by the title of their VMI.
+    """
+
+    node: str
+    vmis: tuple[Object, ...]
+    pods: tuple[Object, ...]
+    launchers: tuple[Object, ...]
+    migrations: Mapping[str, Migration]
+
+    @property
+    def is_empty(self) -> bool:
+        return not (self.vmis or self.pods or self.launchers)
+
+    def titles(self) -> list[str]:
+        """Of all that is to leave: VMs first, then pods, each by name."""
+        return [*sorted(f"vm {title(vmi)}" for vmi in self.vmis), *sorted(f"pod {title(pod)}" for pod in self.pods)]
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedMigration:
+    """`follows`: whether the VM asks to be near other pods, so that it may have to wait for pods that leave before."""
+
+    wish: Wish
+    wave: int
+    follows: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Stuck:
+    """A VM that nothing is to be done to. `why`: a sentence without its full stop."""
+
+    namespace: str
+    name: str
+    why: str
+    message: str = ""
+
+    @property
+    def title(self) -> str:
+        return f"{self.namespace}/{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Departures:
+    """How everything on a node is to leave. `waiting`: VMs that are left alone for now, with the reason."""
+
+    migrations: tuple[PlannedMigration, ...] = ()
+    interruptions: tuple[Interruption, ...] = ()
+    evictions: tuple[Eviction, ...] = ()
+    stuck: tuple[Stuck, ...] = ()
+    waiting: Mapping[str, str] = field(default_factory=dict)
+
+
+def title(item: Object) -> str:
+    metadata = item["metadata"]
+    return f"{metadata['namespace']}/{metadata['name']}"

@@ -1,0 +1,106 @@
+# Copyright: Contributors to the virtops.kubevirt project
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The options of node_drain, and what they ask for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.drain_run import Settings
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.maintenance import Request
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.mistake import Mistake
+
+_REQUIRED: dict[str, Any] = {"type": "str", "required": True}
+
+
+def spec() -> dict[str, Any]:
+    return {
+        "name": _REQUIRED,
+        "owner": _REQUIRED,
+        "state": {"type": "str", "choices": ["drained", "restored"], "default": "drained"},
+        "targets": {
+            "type": "list",
+            "elements": "dict",
+            "options": {"namespace": _REQUIRED, "name": _REQUIRED, "target_node": _REQUIRED},
+        },
+        "policies": {
+            "type": "list",
+            "elements": "dict",
+            "default": [],
+            "options": {
+                "selector": {"type": "dict"},
+                "expression": {"type": "str"},
+                "policy": {"type": "str", "choices": ["fail", "restart", "stop"], "required": True},
+            },
+        },
+        "delete_emptydir_data": {"type": "bool", "default": False},
+        "force": {"type": "bool", "default": False},
+        "terminate_grace_period": {"type": "int"},
+        "cordon": {"type": "bool", "default": False},
+        "reason": {"type": "str"},
+        "foreign_cordon": {"type": "str", "choices": ["fail", "keep"], "default": "fail"},
+        "lease_duration": {"type": "int", "default": 3600},
+        "lease_namespace": {"type": "str", "default": "medik8s-leases"},
+        "wait_timeout": {"type": "int", "default": 1800},
+        "unschedulable_timeout": {"type": "int", "default": 60},
+        "retries": {"type": "int", "default": 2},
+    }
+
+
+def check(params: Mapping[str, Any]) -> None:
+    """Raises Mistake for what the argument spec cannot tell."""
+    problems = list(_problems(params))
+    if problems:
+        raise Mistake("read the options of the task", problems, "Nothing was changed.")
+
+
+def targets(params: Mapping[str, Any]) -> dict[str, str]:
+    """Nodes by the titles of the VMIs that are to go there."""
+    return {_title(entry): entry["target_node"] for entry in params["targets"] or ()}
+
+
+def allowed(params: Mapping[str, Any]) -> frozenset[str]:
+    """What pods may be evicted in spite of."""
+    return frozenset(name for name in ("force", "delete_emptydir_data") if params[name])
+
+
+def settings(params: Mapping[str, Any]) -> Settings:
+    grace_period, timeout = params["terminate_grace_period"], params["unschedulable_timeout"]
+    return Settings(params["name"], params["owner"], grace_period, timeout)
+
+
+def request(params: Mapping[str, Any], *, dry_run: bool) -> Request:
+    """The node, as node_maintenance takes it."""
+    return Request(
+        node=params["name"],
+        owner=params["owner"],
+        reason=params["reason"],
+        keep_foreign=params["foreign_cordon"] == "keep",
+        lease_namespace=params["lease_namespace"],
+        lease_seconds=params["lease_duration"],
+        dry_run=dry_run,
+    )
+
+
+def _problems(params: Mapping[str, Any]) -> Iterator[str]:
+    for name in ("name", "owner", "lease_namespace"):
+        if not params[name].strip():
+            yield f"{name} is empty"
+    for name in ("wait_timeout", "unschedulable_timeout", "lease_duration"):
+        if params[name] < 1:
+            yield f"{name} is {params[name]}; give a second at least"
+    for name in ("retries", "terminate_grace_period"):
+        if params[name] is not None and params[name] < 0:
+            yield f"{name} is {params[name]}; give 0 at least"
+    titles = [_title(entry) for entry in params["targets"] or ()]
+    for title in sorted({title for title in titles if titles.count(title) > 1}):
+        yield f"{title} is named more than once in targets; name it once"
+    for title, node in targets(params).items():
+        if node == params["name"]:
+            yield f"{title} is to go to {node}, which is the node to drain; give another target_node"
+
+
+def _title(entry: Mapping[str, Any]) -> str:
+    return f"{entry['namespace']}/{entry['name']}"

@@ -1,0 +1,119 @@
+# Copyright: Contributors to the virtops.kubevirt project
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Empty a node, attempt by attempt, until nothing is left on it that is to leave.
+
+Each attempt is decided on what is on the node at its beginning, so a run that was killed goes on where it ended, and
+what could not go where it was to go is looked at anew.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.client import Client
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.drain_run import DrainRun, Settings
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.situations import look
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.departures import Departures, Situation
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.eviction import NOT_EVICTED
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.interruption import FAILED
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.move import NOT_MIGRATED
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.prospect import Prospect
+from ansible_collections.virtops.kubevirt.plugins.module_utils._module.drain_results import History
+from ansible_collections.virtops.kubevirt.plugins.module_utils._module.rounds import Round
+
+# Between two looks at a node whose VMs are moved by somebody else, or end; seconds.
+_PAUSE = 1.0
+
+# Why the migrations of VMs have failed so far, by their titles.
+Failures = Mapping[str, Sequence[str]]
+# What is on the node and what failed before -> how each leaves, and what the cluster says to each migration.
+Decide = Callable[[Situation, Failures], tuple[Departures, Sequence[Prospect]]]
+
+
+@dataclass
+class DrainTask:
+    """run: the attempt under way. leaving: what it was begun with. failures: of migrations in earlier attempts."""
+
+    client: Client
+    settings: Settings
+    decide: Decide
+    run: DrainRun
+    leaving: Departures
+    history: History
+    failures: dict[str, list[str]] = field(default_factory=dict)
+    is_over: bool = False
+
+    @classmethod
+    def begin(cls, client: Client, settings: Settings, decide: Decide) -> DrainTask:
+        """Decide on the first attempt; nothing is written. Raises Failure, Mistake."""
+        situation = look(client, settings.node, again=False)
+        leaving, prospects = decide(situation, {})
+        run = DrainRun.begin(client, settings, leaving, prospects)
+        return cls(client, settings, decide, run, leaving, History(situation.titles()), is_over=situation.is_empty)
+
+    @classmethod
+    def resume(cls, client: Client, settings: Settings, decide: Decide, state: Mapping[str, Any]) -> DrainTask:
+        run = DrainRun.resume(client, settings, state["run"])
+        run.away = state["away"]
+        history, failures = History(**state["history"]), dict(state["failures"])
+        return cls(client, settings, decide, run, Departures(waiting=state["waiting"]), history, failures)
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "run": self.run.to_json(),
+            "away": self.run.away,
+            "waiting": dict(self.leaving.waiting),
+            "history": self.history.to_json(),
+            "failures": self.failures,
+        }
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether something will not leave, however often it is tried, and everything else has come to its end."""
+        failed = any(item.outcome in (NOT_EVICTED, FAILED) for item in self.run.leavers)
+        return bool(self.leaving.stuck) or (failed and not self.run.unfinished)
+
+    @property
+    def is_done(self) -> bool:
+        return self.is_over or self.has_failed
+
+    def work(self, this_round: Round) -> list[str]:
+        """Until the node is empty, something has failed for good, or the round is over; lines on it. Raises Failure."""
+        lines: list[str] = []
+        while not self.is_done:
+            lines += self.run.follow(this_round.span, until_news=this_round.heard)
+            if this_round.span <= 0 or (this_round.heard and lines) or self.run.unfinished:
+                break
+            if not self.has_failed:
+                self._go_on(this_round)
+        return [f"node {self.settings.node}: {line}" for line in lines]
+
+    def _go_on(self, this_round: Round) -> None:
+        """After an attempt: see what is left, and begin the next one with it. Raises Failure."""
+        situation = look(self.client, self.settings.node, again=True)
+        self.is_over = situation.is_empty
+        if self.is_over:
+            return
+        failures = {**self.failures, **self._failures()}
+        leaving, prospects = self.decide(situation, failures)
+        self.leaving = leaving
+        if leaving.stuck:
+            return
+        if not (leaving.migrations or leaving.interruptions or leaving.evictions):
+            time.sleep(min(this_round.span, _PAUSE))
+            return
+        run = DrainRun.begin(self.client, self.settings, leaving, prospects)
+        for move in run.migrations.moves:
+            known = failures.get(move.title) or [""]
+            move.attempts, move.failure_reason = max(move.attempts, len(failures.get(move.title) or ())), known[-1]
+        self.history.keep(self.run)
+        self.run, self.failures = run, failures
+
+    def _failures(self) -> dict[str, list[str]]:
+        """With those of the attempt that is over."""
+        failed = [move for move in self.run.migrations.moves if move.outcome == NOT_MIGRATED]
+        return {move.title: [*self.failures.get(move.title, ()), move.failure_reason] for move in failed}

@@ -1,0 +1,399 @@
+#!/usr/bin/python
+# Copyright: Contributors to the virtops.kubevirt project
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: node_drain
+short_description: Empty a node without stopping virtual machines
+version_added: 0.1.0
+author:
+  - Contributors to the virtops.kubevirt project (@virtops)
+description:
+  - Virtual machines leave by live migrations pinned to nodes, to those of O(targets), or to where kube-scheduler's
+    rules allow it. Those that cannot be migrated follow O(policies).
+  - Other pods leave by the eviction API, all at once, and are tried again where a disruption budget forbids it for now.
+    Pods of virtual machines are never evicted.
+  - Pods of DaemonSets, mirror pods, and pods that have ended stay.
+  - What is to leave is known before anything is done. If something cannot or may not leave, nothing is done.
+  - Virtual machines are restarted or stopped last, when everything else that can leave has left.
+  - A task that was interrupted is continued by running it again. Its migrations in flight are watched, not repeated.
+options:
+  name:
+    description: Name of the node.
+    type: str
+    required: true
+  owner:
+    description: Name of the maintenance, which has the node by M(virtops.kubevirt.node_maintenance).
+    type: str
+    required: true
+  state:
+    description:
+      - V(drained) empties the node.
+      - V(restored) starts the virtual machines again that were stopped for this node and owner, when the node is back.
+        VMIs of replica sets that were stopped need no help.
+    type: str
+    choices: [drained, restored]
+    default: drained
+  targets:
+    description:
+      - Where VMs are to go. Other VMs of the node go to where they fit best, for which the whole cluster is read.
+      - A VM that does not get to its target is migrated to another node. VMs that are not on the node are passed over.
+    type: list
+    elements: dict
+    suboptions:
+      namespace:
+        description: Namespace of the VMI.
+        type: str
+        required: true
+      name:
+        description: Its name.
+        type: str
+        required: true
+      target_node:
+        description: The node.
+        type: str
+        required: true
+  policies:
+    description:
+      - What happens to VMs that cannot be migrated, or whose migrations have failed. The first rule that matches a VMI
+        counts, for one that matches none it is V(fail).
+      - A rule without O(policies[].selector) and O(policies[].expression) matches every VMI.
+    type: list
+    elements: dict
+    default: []
+    suboptions:
+      selector:
+        description: Labels that the VMI must have.
+        type: dict
+      expression:
+        description: A JMESPath expression that must be true of the VMI. It needs the Python package C(jmespath).
+        type: str
+      policy:
+        description:
+          - V(fail) leaves the VM alone and does not drain the node.
+          - V(restart) ends the VM, for its VirtualMachine or replica set to start it elsewhere, and sees that it runs.
+          - V(stop) ends the VM until the node is back. A VirtualMachine is stopped, and marked by the annotation
+            C(virtops.kubevirt/stopped-for) to be started by O(state=restored). Of a replica set the VMI is deleted,
+            the one in its place waits for a node.
+        type: str
+        choices: [fail, restart, stop]
+        required: true
+  delete_emptydir_data:
+    description: Whether pods may go that have C(emptyDir) volumes, whose data is lost then.
+    type: bool
+    default: false
+  force:
+    description: Whether pods may go that no controller would replace.
+    type: bool
+    default: false
+  terminate_grace_period:
+    description: Seconds that evicted pods get to end, in place of their own.
+    type: int
+  cordon:
+    description:
+      - Whether to take the node as M(virtops.kubevirt.node_maintenance) does, once it is clear that it can be drained.
+      - Without it a node that O(owner) has not cordoned is not drained, as pods could come back.
+    type: bool
+    default: false
+  reason:
+    description: What is done to the node, for O(cordon).
+    type: str
+  foreign_cordon:
+    description: Whether to go on, with V(keep), with a node that somebody else has cordoned.
+    type: str
+    choices: [fail, keep]
+    default: fail
+  lease_duration:
+    description: Seconds for which the node's Lease is held, for O(cordon).
+    type: int
+    default: 3600
+  lease_namespace:
+    description: Namespace of the Leases of nodes.
+    type: str
+    default: medik8s-leases
+  wait_timeout:
+    description:
+      - Seconds the whole task may take. After it the task fails and tells what is left and why.
+      - Migrations in flight go on.
+    type: int
+    default: 1800
+  unschedulable_timeout:
+    description: Seconds after which KubeVirt gives up a migration for which there is no node.
+    type: int
+    default: 60
+  retries:
+    description: How often a VM whose migration failed is migrated again, to where it then fits.
+    type: int
+    default: 2
+extends_documentation_fragment:
+  - kubernetes.core.k8s_auth_options
+  - virtops.kubevirt._connection
+  - virtops.kubevirt._rounds
+  - virtops.kubevirt._attributes
+  - virtops.kubevirt._attributes.action_group
+attributes:
+  check_mode:
+    support: full
+    details:
+      - Everything is decided, and each migration, eviction, restart and stop is put to the server without being done.
+  diff_mode:
+    support: full
+    details:
+      - Lists the VMs and pods on the node that are to leave, and those that are left.
+  idempotent:
+    support: full
+notes:
+  - Where VMs are to go is decided with the Python package C(numpy), unless O(targets) names all of them.
+  - The permissions that are needed stand in a ClusterRole in the collection's guides.
+  - The task cannot be run with C(async).
+seealso:
+  - module: virtops.kubevirt.node_maintenance
+  - module: virtops.kubevirt.vmi_migration
+  - module: kubernetes.core.k8s_drain
+"""
+
+EXAMPLES = r"""
+- name: Take a node and empty it, with databases stopped that have nowhere to go
+  virtops.kubevirt.node_drain:
+    name: worker-2
+    owner: kernel-update
+    cordon: true
+    delete_emptydir_data: true
+    policies:
+      - selector:
+          app: database
+        policy: stop
+
+- name: Empty a node to where a plan says
+  virtops.kubevirt.node_drain:
+    name: worker-2
+    owner: kernel-update
+    targets:
+      - namespace: shop
+        name: web-1
+        target_node: worker-3
+    wait_timeout: 3600
+  register: drained
+
+- name: Show what has moved
+  ansible.builtin.debug:
+    msg: "{{ item.name }} to {{ item.node }} in {{ item.seconds }} s"
+  loop: "{{ drained.moves }}"
+
+- name: Give the node back
+  virtops.kubevirt.node_maintenance:
+    name: worker-2
+    owner: kernel-update
+    state: uncordoned
+
+- name: Start what was stopped for it
+  virtops.kubevirt.node_drain:
+    name: worker-2
+    owner: kernel-update
+    state: restored
+"""
+
+RETURN = r"""
+moves:
+  description: The VMs that were to be migrated, as M(virtops.kubevirt.vmi_migration) returns them.
+  returned: O(state=drained), unless the task cannot be meant so
+  type: list
+  elements: dict
+  sample:
+    - {"namespace": "shop", "name": "web-1", "outcome": "migrated", "source_node": "worker-2",
+       "target_node": "worker-3", "node": "worker-3", "seconds": 12}
+evicted:
+  description:
+    - The pods that were to be evicted. RV(evicted[].outcome) is V(evicted), V(would_evict), V(failed), V(evicting) or
+      V(waiting); RV(evicted[].refusal) is what the server said to the last attempt.
+  returned: O(state=drained), unless the task cannot be meant so
+  type: list
+  elements: dict
+  sample:
+    - {"namespace": "shop", "name": "cache-7c9", "outcome": "evicted", "seconds": 3, "refusal": ""}
+interrupted:
+  description:
+    - The VMs that were to be restarted or stopped. RV(interrupted[].why) says why they were not migrated.
+  returned: O(state=drained), unless the task cannot be meant so
+  type: list
+  elements: dict
+  sample:
+    - {"namespace": "shop", "name": "db-1", "action": "stop", "outcome": "stopped", "why": "no node can take it",
+       "owner_kind": "VirtualMachine", "owner": "db-1", "successor": "", "target_node": "", "seconds": 4,
+       "failure_reason": ""}
+left:
+  description: What should have left and has not, and why. In check mode it is empty.
+  returned: O(state=drained), unless the task cannot be meant so
+  type: list
+  elements: dict
+  sample:
+    - {"kind": "pod", "namespace": "shop", "name": "api-0", "why": "held back, the disruption budget api needs 1
+       healthy pods and has 1 currently"}
+started:
+  description: The VMs that were started again, and where they run.
+  returned: O(state=restored)
+  type: list
+  elements: dict
+  sample:
+    - {"namespace": "shop", "name": "db-1", "outcome": "started", "node": "worker-2", "seconds": 9}
+error:
+  description: What went wrong, for programs. The same is in RV(ignore:msg) for people.
+  returned: failure
+  type: dict
+  contains:
+    attempted:
+      description: What was tried.
+      returned: failure
+      type: str
+      sample: drain node worker-2
+    object:
+      description: On which server it was tried.
+      returned: when something was tried
+      type: str
+      sample: https://api.example.org:6443
+    status:
+      description: HTTP status of the API server's answer, if there was one.
+      returned: when something was tried
+      type: int
+      sample: 403
+    reason:
+      description:
+        - One word for the cause, the server's own where it gave one. V(NotCordoned), V(CordonedByOther), V(LeaseHeld)
+          and V(NotDrainable) tell that nothing was done, V(DrainFailed) and V(DeadlineExceeded) that something is left.
+      returned: when something was tried
+      type: str
+      sample: DeadlineExceeded
+    server_message:
+      description: What is left and why, or the words of the server.
+      returned: when something was tried
+      type: str
+      sample: "after 600 s there is left pod shop/api-0: held back, the disruption budget api needs 1 healthy pods"
+    problems:
+      description: Each thing that is wrong or left, by itself.
+      returned: when there are several
+      type: list
+      elements: str
+      sample: ["shop/db-1: no node can take it: 0/6 nodes are available: 6 Insufficient memory."]
+    remedy:
+      description: What to do about it.
+      returned: failure
+      type: str
+      sample: Run the task again to go on, with a longer wait_timeout if it only takes longer.
+"""
+
+from typing import Any
+
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster import maintenance
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.client import Client, connect
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.failure import Failure
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.prospects import read_prospects
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.snapshot import take
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.starts import Starts
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt import migration_rules
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.departures import Departures, Situation
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.prospect import Prospect
+from ansible_collections.virtops.kubevirt.plugins.module_utils._module import (
+    arguments,
+    drain_results,
+    rounds,
+    start_results,
+)
+from ansible_collections.virtops.kubevirt.plugins.module_utils._module import drain_arguments as own_arguments
+from ansible_collections.virtops.kubevirt.plugins.module_utils._module.drain_task import DrainTask, Failures
+from ansible_collections.virtops.kubevirt.plugins.module_utils._module.run import Module, run
+from ansible_collections.virtops.kubevirt.plugins.module_utils._planner import leaving, policies
+from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.drain_plan import DrainPlan
+
+_PAGE_SIZE = 500
+
+
+class Decision:
+    """How each leaves: what drain_task.Decide is, with the options of the task."""
+
+    def __init__(self, module: Module, client: Client) -> None:
+        self._client = client
+        self._params = module.params
+        self._targets = own_arguments.targets(module.params)
+        self._rules = policies.compile_rules(module.params["policies"])
+
+    def __call__(self, situation: Situation, failures: Failures) -> tuple[Departures, list[Prospect]]:
+        failed = {title: reasons[-1] for title, reasons in failures.items()}
+        hopeless = frozenset(title for title, reasons in failures.items() if len(reasons) > self._params["retries"])
+        intent = leaving.Intent(self._targets, self._rules, failed, hopeless)
+        plan = self._plan(situation, intent) if leaving.unplanned(situation, intent) else None
+        found = leaving.departures(situation, intent, plan)
+        forbidden = list(leaving.forbidden(situation.pods, own_arguments.allowed(self._params)))
+        if not failures and (found.stuck or forbidden):
+            raise drain_results.blocked(self._client.server, situation.node, found, forbidden)
+        prospects = read_prospects(self._client, [planned.wish for planned in found.migrations])
+        migration_rules.check(prospects)
+        return found, prospects
+
+    def _plan(self, situation: Situation, intent: leaving.Intent) -> DrainPlan:
+        # numpy and the scheduler, which no other round is to pay for.
+        from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.drain import plan_drain  # noqa: PLC0415
+
+        document = take(self._client, _PAGE_SIZE)
+        lists = document.decoded(*document.lists).lists
+        return plan_drain(lists, [situation.node], policies=self._rules, targets=intent.targets_of(situation.vmis))
+
+
+def node_drain(module: Module) -> dict[str, Any]:
+    this_round = rounds.Round.of(module.params)
+    own_arguments.check(module.params)
+    try:
+        work = _drain if module.params["state"] == "drained" else _restore
+        return work(module, connect(module, module.params["request_timeout"]), this_round)
+    except Failure as error:
+        # What is on its way goes on without us; a server that is away for a moment is asked again.
+        if this_round.state and error.passing and this_round.left:
+            return rounds.postponed(this_round.state, error)
+        raise
+
+
+def _drain(module: Module, client: Client, this_round: rounds.Round) -> dict[str, Any]:
+    settings, decide = own_arguments.settings(module.params), Decision(module, client)
+    cordoned = False
+    if this_round.state:
+        task = DrainTask.resume(client, settings, decide, this_round.state)
+    else:
+        wanted = own_arguments.request(module.params, dry_run=module.check_mode)
+        if not module.params["cordon"]:
+            maintenance.require(client, wanted)
+        task = DrainTask.begin(client, settings, decide)
+        if module.params["cordon"]:
+            cordoned = maintenance.begin(client, wanted, wait_seconds=0, pause=0).changed
+            task.history.changed = cordoned
+    if module.check_mode:
+        task.run.rehearse()
+        return drain_results.result(module, task)
+    lines = task.work(this_round)
+    if not task.is_done and this_round.left:
+        return rounds.going_on(task.to_json(), lines)
+    return {**drain_results.result(module, task), **rounds.progress(lines)}
+
+
+def _restore(module: Module, client: Client, this_round: rounds.Round) -> dict[str, Any]:
+    if this_round.state:
+        starts = Starts.resume(client, this_round.state)
+    else:
+        starts = Starts.begin(client, module.params["name"], module.params["owner"])
+    if module.check_mode:
+        starts.rehearse()
+        return start_results.started(module, client.server, starts)
+    lines = starts.follow(this_round.span, until_news=this_round.heard)
+    if starts.unfinished and this_round.left:
+        return rounds.going_on(starts.to_json(), lines)
+    return {**start_results.started(module, client.server, starts), **rounds.progress(lines)}
+
+
+def main() -> None:
+    argument_spec = {**arguments.connection(), **own_arguments.spec(), **rounds.argument()}
+    run(node_drain, argument_spec=argument_spec, supports_check_mode=True)
+
+
+if __name__ == "__main__":
+    main()
