@@ -19,7 +19,7 @@ class InterPodAffinityScore:
 
     def score(self, pod: Pod, state: ClusterState, nodes: IntArray) -> IntArray | None:
         """The wishes of the pod, and those of others about it; a required affinity of another counts 1."""
-        total = _own_wishes(pod, state) + _wishes_of_others(pod, state)
+        total = own_wishes(pod, state) + _wishes_of_others(pod, state)
         scores = total[nodes]
         least, most = int(scores.min()), int(scores.max())
         if least == most:
@@ -29,7 +29,7 @@ class InterPodAffinityScore:
         return result
 
 
-def _own_wishes(pod: Pod, state: ClusterState) -> IntArray:
+def own_wishes(pod: Pod, state: ClusterState) -> IntArray:
     total = np.zeros(len(state.nodes), dtype=np.int64)
     for sign, wishes in ((1, pod.occupant.affinity), (-1, pod.occupant.anti_affinity)):
         for wish in wishes.preferred:

@@ -1,0 +1,175 @@
+# Copyright: Contributors to the virtops.kubevirt project
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Find who gains by moving, one after the other: the mover with the largest gain first, then whoever has to follow it.
+
+A pod or VM follows when the move takes away what its own required rules ask for, as with required pod affinity. If one
+of them could not follow, or all together would gain nothing, nobody of the group moves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.arrays import np
+from ansible_collections.virtops.kubevirt.plugins.module_utils._planner import soft_rules
+from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.board import Board, Option, Stage
+from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.mover import Mover
+from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.search import Step
+from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.contract import FilterPlugin, PluginError
+from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.filters.inter_pod_affinity import (
+    InterPodAffinity,
+)
+from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.filters.node_affinity import NodeAffinity
+from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.framework import evaluate
+from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.scores.registry import Profile
+
+# The rules that bind a pod only when it is placed, and that others can break later by moving away or coming near.
+_PLACING: tuple[FilterPlugin, ...] = (NodeAffinity(), InterPodAffinity())
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A step with what it gains, in points of soft_rules.py, and a sentence on why it is made."""
+
+    step: Step
+    gain: int
+    why: str
+
+
+class Improvement:
+    """`movers` in a fixed order, all at their source on the board."""
+
+    def __init__(self, board: Board, movers: Sequence[Mover], profile: Profile) -> None:
+        self._board = board
+        self._movers = movers
+        self._profile = profile
+        self._moved: set[str] = set()
+
+    def find(self, limit: int) -> list[Change]:
+        """At most so many changes, legal in their order. Everybody moves once at most."""
+        changes: list[Change] = []
+        for mover in self._movers:
+            if self._displaced(mover):
+                changes += self._group(mover, "Its required rules do not hold where it is.", limit - len(changes))
+        found = True
+        while found:
+            found = False
+            for mover in self._by_gain():
+                group = self._group(
+                    mover, "Its preferred rules are met better there.", limit - len(changes), gainful=True
+                )
+                changes += group
+                found = found or bool(group)
+        return changes
+
+    def _by_gain(self) -> list[Mover]:
+        """Who would gain by moving now, the largest gain first."""
+        gains = []
+        for mover in self._movers:
+            best = self._best(mover) if mover.key not in self._moved else None
+            if best is not None and best[1] > 0:
+                gains.append((-best[1], mover.key, mover))
+        return [mover for _gain, _key, mover in sorted(gains, key=lambda entry: entry[:2])]
+
+    def _group(self, mover: Mover, why: str, limit: int, *, gainful: bool = False) -> list[Change]:
+        """A mover and its followers, moved; nobody if they are too many, cannot all move, or gain nothing."""
+        if mover.key in self._moved:
+            return []
+        changes = self._place(mover, why)
+        if changes is None:
+            return []
+        gain = sum(change.gain for change in changes)
+        if len(changes) > limit or (gainful and (changes[0].gain <= 0 or gain <= 0)):
+            self._take_back(changes)
+            return []
+        return changes
+
+    def _place(self, mover: Mover, why: str) -> list[Change] | None:
+        """Move somebody to the best place, and whoever has to follow. None, and all as before, if one cannot."""
+        best = self._best(mover)
+        if best is None:
+            return None
+        step, gain = best
+        neighbours = [other for other in self._neighbours(mover) if not self._displaced(other)]
+        self._board.put(mover, Stage.AFTER, step.node)
+        self._moved.add(mover.key)
+        changes = [Change(step, gain, why)]
+        for follower in neighbours:
+            if follower.key not in self._moved and self._displaced(follower):
+                more = self._place(follower, f"It has to follow {mover.key}.")
+                if more is None:
+                    self._take_back(changes)
+                    return None
+                changes += more
+        return changes
+
+    def _take_back(self, changes: Sequence[Change]) -> None:
+        for change in reversed(changes):
+            self._board.put(change.step.mover, Stage.BEFORE)
+            self._moved.discard(change.step.mover.key)
+
+    def _best(self, mover: Mover) -> tuple[Step, int] | None:
+        """Where a mover at its source goes to, and its gain there; None if it can go nowhere.
+
+        A VM goes where it gains most. A pod goes where the scheduler puts it: of nodes that are equally good for the
+        scheduler, the worst for the pod counts.
+        """
+        options = self._board.options(mover, self._profile)
+        if mover.chosen:
+            options = [option for option in options if not option.uneven]
+        else:
+            options = [option for option in options if option.score == options[0].score]
+        gains = self._gains(mover, options)
+        if not gains:
+            return None
+        gain = max(gains) if mover.chosen else min(gains)
+        option = options[gains.index(gain)]
+        return Step(mover, option, len(options), (option.node,)), gain
+
+    def _gains(self, mover: Mover, options: Sequence[Option]) -> list[int]:
+        """What a mover gains on each of the nodes. Nobody gains what cannot be reckoned."""
+        if mover.newcomer is None or not options:
+            return []
+        state = self._board.state
+        numbers = [state.nodes.index[name] for name in (*(option.node for option in options), mover.source)]
+        with self._absent(mover):
+            try:
+                points = soft_rules.points(mover.newcomer, state, np.array(numbers))
+            except PluginError:
+                return []
+        return [int(there) - int(points[-1]) for there in points[:-1]]
+
+    def _displaced(self, mover: Mover) -> bool:
+        """Whether somebody at its source could not be placed there any more, by the rules that bind only then."""
+        if mover.newcomer is None:
+            return False
+        with self._absent(mover):
+            try:
+                verdict = evaluate(mover.newcomer, self._board.state, _PLACING)
+            except PluginError:
+                return False
+        return not verdict.fits[self._board.state.nodes.index[mover.source]]
+
+    def _neighbours(self, mover: Mover) -> Iterator[Mover]:
+        """Those at their source that have to be near something, and share a domain with a mover."""
+        nodes = self._board.state.nodes
+        here = nodes.nodes[nodes.index[mover.source]].labels
+        for other in self._movers:
+            if other.key in self._moved or other is mover or other.newcomer is None:
+                continue
+            there = nodes.nodes[nodes.index[other.source]].labels
+            keys = [term.topology_key for term in other.newcomer.occupant.affinity.required]
+            if any(key in here and there.get(key) == here[key] for key in keys):
+                yield other
+
+    @contextmanager
+    def _absent(self, mover: Mover) -> Iterator[None]:
+        """As if a mover at its source were not there, within a `with` statement."""
+        self._board.put(mover, Stage.AFTER)
+        try:
+            yield
+        finally:
+            self._board.put(mover, Stage.BEFORE)

@@ -1,0 +1,116 @@
+# Copyright: Contributors to the virtops.kubevirt project
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Bring pods and VMs back to where their soft rules want them: lists of a cluster in, a plan out.
+
+    soft_rules.py       how well nodes meet a pod's soft rules
+    improvement.py      who moves, with those who have to follow
+    rebalance_plan.py   the plan itself
+
+The rest is the drain's: mover.py, board.py, machines.py, evictions.py, waves.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blockers.find import Surroundings, surroundings
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.workloads import Workloads
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.disruption_budget import Budgets
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.drained_pod import needs
+from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.board import Board
+from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.evictions import eviction, is_leaving
+from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.improvement import Change, Improvement
+from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.machines import migration
+from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.mover import Mover
+from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.rebalance_plan import (
+    MACHINE,
+    POD,
+    RebalancingMove,
+    RebalancingPlan,
+)
+from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.residents import residents
+from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.waves import Caps, pack
+from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.build import cluster_state
+from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.scores.registry import Profile
+from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.state import ClusterState
+
+Object = Mapping[str, Any]
+Lists = Mapping[str, Sequence[Object]]
+
+
+def plan_rebalance(lists: Lists, *, max_moves: int, profile: Profile = Profile.LOW_NODE_UTILIZATION) -> RebalancingPlan:
+    """Moves that are legal in their order, of which each betters its own rules or follows one that does.
+
+    Only what can be moved without downtime moves: VMs that can be live-migrated, and pods that their controller makes
+    anew, that keep no data of their own and whose disruption budgets allow it. Greedy and bounded: it need not be the
+    best plan. Raises `SelectorError`, `QuantityError`, `NumpyMissingError`.
+    """
+    cluster = surroundings(lists, Workloads(lists))
+    state = cluster_state(lists)
+    movers = sorted(_movers(lists, cluster, state), key=lambda mover: (mover.chosen, mover.key))
+    board = Board(state, frozenset())
+    changes = Improvement(board, movers, profile).find(max_moves)
+    board.reset(movers)
+    waves = pack(board, [change.step for change in changes], Caps.of(cluster.configuration.migrations))
+    by_key = {change.step.mover.key: change for change in changes}
+    moves = tuple(_move(by_key[step.mover.key], number) for number, wave in enumerate(waves, start=1) for step in wave)
+    return RebalancingPlan(moves, _message(moves, max_moves))
+
+
+def _movers(lists: Lists, cluster: Surroundings, state: ClusterState) -> Iterator[Mover]:
+    """All that can be moved without downtime and has rules that could ask for it."""
+    nodes = lists.get("nodes") or ()
+    shunned = {node["metadata"]["name"] for node in nodes if _is_shunned(node)}
+    found = residents(lists, cluster.workloads, frozenset(node["metadata"]["name"] for node in nodes))
+    budgets = Budgets(lists.get("pdbs") or ())
+    for machine in found.machines:
+        if _has_rules(machine.vmi) or machine.node in shunned:
+            way = migration(machine, cluster, state, None)
+            if isinstance(way, Mover):
+                yield way
+    for resident in found.pods:
+        pod = resident.pod
+        concerned = _has_rules(pod) or resident.node in shunned
+        spared = resident.stays or is_leaving(pod) or any(needs(pod)) or not _is_ready(pod)
+        if concerned and not spared and budgets.refusal(pod) is None:
+            yield eviction(resident, state)
+
+
+def _has_rules(item: Object) -> bool:
+    """Whether a pod or VMI asks for something that depends on the node."""
+    return bool(item["spec"].get("affinity") or item["spec"].get("topologySpreadConstraints"))
+
+
+def _is_shunned(node: Object) -> bool:
+    taints = (node.get("spec") or {}).get("taints") or ()
+    return any(taint["effect"] == "PreferNoSchedule" for taint in taints)
+
+
+def _is_ready(pod: Object) -> bool:
+    conditions = (pod.get("status") or {}).get("conditions") or ()
+    return any(entry["type"] == "Ready" and entry["status"] == "True" for entry in conditions)
+
+
+def _move(change: Change, wave: int) -> RebalancingMove:
+    mover = change.step.mover
+    namespace, _slash, name = mover.key.partition("/")
+    return RebalancingMove(
+        kind=MACHINE if mover.chosen else POD,
+        namespace=namespace,
+        name=name,
+        source_node=mover.source,
+        target_node=change.step.node or "",
+        wave=wave,
+        gain=change.gain,
+        why=change.why,
+    )
+
+
+def _message(moves: Sequence[RebalancingMove], max_moves: int) -> str:
+    if not moves:
+        return "Every pod and virtual machine that can be moved is where its rules want it."
+    more = ", which is as many as are allowed; there may be more to do" if len(moves) == max_moves else ""
+    machines = sum(move.kind == MACHINE for move in moves)
+    return f"{machines} virtual machines are live-migrated and {len(moves) - machines} pods evicted{more}."
