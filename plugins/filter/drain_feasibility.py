@@ -1,0 +1,349 @@
+# Copyright: Contributors to the virtops.kubevirt project
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+name: drain_feasibility
+short_description: Tell whether nodes can be drained, and how
+version_added: 0.1.0
+author:
+  - Contributors to the virtops.kubevirt project (@virtops-kubevirt)
+description:
+  - Plans how the nodes are emptied together. Each VM gets a target and a turn such that its live migration, pinned to
+    the target, is legal for kube-scheduler 1.36 at that moment, with the VM's own pod and those of the others where
+    they are then.
+  - Says of each VM that cannot be migrated why, in the words of kube-scheduler or of KubeVirt's own rules, and what its
+    policy makes of it.
+  - Says of ordinary pods which stay, which are evicted, and where kube-scheduler will put their replacements.
+  - Nothing is asked of the cluster and nothing is changed. The search for a plan is thorough but bounded, so a plan
+    that exists may rarely be missed in a cluster that is nearly full.
+  - It runs on the controller, which needs the Python package C(numpy), and C(jmespath) for policies with expressions.
+options:
+  _input:
+    description:
+      - What M(virtops.kubevirt.cluster_snapshot) returned, the path of its file, or lists of objects as
+        C(kubectl get -o json) gives their C(items).
+      - All lists of a snapshot may matter. At least C(nodes), C(pods) and C(vmis) are needed for a meaningful answer.
+      - Prefer the path. Ansible is slow with variables of thousands of objects.
+    type: raw
+    required: true
+  nodes:
+    description:
+      - Names of the nodes to drain together, or the name of one.
+      - They are taken as cordoned, whether they are or not.
+    type: list
+    elements: str
+    required: true
+  policies:
+    description:
+      - What is to happen to VMs that cannot be migrated. The first entry that matches a VM counts, and an entry
+        matches when all of its conditions do. VMs without a match make the drain infeasible, as with V(fail).
+    type: list
+    elements: dict
+    default: []
+    suboptions:
+      selector:
+        description: Labels that the VirtualMachineInstance must have.
+        type: dict
+      expression:
+        description: A JMESPath expression that must be true of the VirtualMachineInstance object.
+        type: str
+      policy:
+        description:
+          - With V(fail) the drain is infeasible.
+          - With V(restart) the VM is shut down and started on another node. The drain is infeasible if it fits none.
+          - With V(stop) the VM is shut down until its node is back. The owner of a replica starts another one at once,
+            which waits unless it fits elsewhere.
+        type: str
+        choices:
+          - fail
+          - restart
+          - stop
+        required: true
+  avoid:
+    description: Names of nodes that VMs go to only if they fit nowhere else, such as those to be drained next.
+    type: list
+    elements: str
+    default: []
+  targets:
+    description: Nodes for VMs that may go nowhere else, by V(namespace/name) of the VirtualMachineInstance.
+    type: dict
+    default: {}
+  profile:
+    description:
+      - How nodes that fit are ranked. V(LowNodeUtilization) is what kube-scheduler does by default,
+        V(HighNodeUtilization) fills nodes up, V(NoScoring) ranks none.
+    type: str
+    choices:
+      - LowNodeUtilization
+      - HighNodeUtilization
+      - NoScoring
+    default: LowNodeUtilization
+positional: _input, nodes
+seealso:
+  - module: virtops.kubevirt.cluster_snapshot
+  - plugin: virtops.kubevirt.drainable
+    plugin_type: test
+  - plugin: virtops.kubevirt.feasible_nodes
+    plugin_type: filter
+notes:
+  - Where the scheduler chooses, for evicted pods and restarted VMs, the answer foretells its choice. Of nodes with
+    equal scores it takes any, so RV(_value.pods[].choices) names them all.
+  - Migrations that are pinned get past topology spread constraints of their own VM, for which KubeVirt's own migrations
+    would wait. The plan prefers targets on which the constraints hold in the end, and says in RV(_value.moves[].why)
+    where there is none.
+"""
+
+EXAMPLES = r"""
+- name: Read the cluster
+  virtops.kubevirt.cluster_snapshot:
+    path: /tmp/cluster.json
+  register: cluster
+
+- name: Refuse to go on unless both nodes can be drained together
+  ansible.builtin.assert:
+    that: plan.feasible
+    fail_msg: "{{ plan.message }}"
+  vars:
+    plan: "{{ cluster | virtops.kubevirt.drain_feasibility(['worker-1', 'worker-2'], policies=policies) }}"
+    policies:
+      - selector:
+          app: database
+        policy: stop
+      - expression: "spec.domain.cpu.dedicatedCpuPlacement"
+        policy: restart
+
+- name: Say where each VM will go
+  ansible.builtin.debug:
+    msg: "{{ item.namespace }}/{{ item.name }} goes to {{ item.target_node }} ({{ item.why }})"
+  loop: "{{ plan.moves }}"
+  vars:
+    plan: "{{ cluster | virtops.kubevirt.drain_feasibility('worker-1', avoid=['worker-2']) }}"
+"""
+
+RETURN = r"""
+_value:
+  description: The plan.
+  type: dict
+  contains:
+    feasible:
+      description: Whether all VMs and pods leave, or follow their policy.
+      type: bool
+      returned: always
+    message:
+      description: The plan in a sentence or two.
+      type: str
+      returned: always
+      sample: "worker-1 can be drained in 2 waves: 3 VMs migrate, 1 pod is evicted."
+    nodes:
+      description: Names of the nodes that are drained.
+      type: list
+      elements: str
+      returned: always
+    moves:
+      description:
+        - Live migrations in the order of their waves.
+        - What is in a wave may start together, in any order, once everything in earlier waves has ended. Waves respect
+          KubeVirt's caps on parallel migrations.
+      type: list
+      elements: dict
+      returned: always
+      contains:
+        namespace:
+          description: Of the VirtualMachineInstance.
+          type: str
+          returned: always
+        name:
+          description: Of the VirtualMachineInstance.
+          type: str
+          returned: always
+        source_node:
+          description: The node it leaves.
+          type: str
+          returned: always
+        target_node:
+          description: The node it goes to.
+          type: str
+          returned: always
+        node_selector:
+          description: The C(addedNodeSelector) that pins its migration.
+          type: dict
+          returned: always
+          sample:
+            kubernetes.io/hostname: worker-3
+        wave:
+          description: Counts from 1, with VMs and pods together.
+          type: int
+          returned: always
+        score:
+          description: Of the target among the nodes that fit.
+          type: int
+          returned: always
+        why:
+          description: Why this node, a clause.
+          type: str
+          returned: always
+          sample: of 4 nodes that fit it is the best
+    stuck:
+      description: VMs that cannot be migrated once all moves are done.
+      type: list
+      elements: dict
+      returned: always
+      contains:
+        namespace:
+          description: Of the VirtualMachineInstance.
+          type: str
+          returned: always
+        name:
+          description: Of the VirtualMachineInstance.
+          type: str
+          returned: always
+        node:
+          description: The node it runs on.
+          type: str
+          returned: always
+        policy:
+          description: What the policies say, V(fail), V(restart) or V(stop).
+          type: str
+          returned: always
+        outcome:
+          description: What becomes of it, V(stays), V(restarts) or V(stops).
+          type: str
+          returned: always
+        wave:
+          description: When it is shut down. V(null) if it stays.
+          type: int
+          returned: always
+        target_node:
+          description: Where it will start again. V(null) if it will not.
+          type: str
+          returned: always
+        message:
+          description:
+            - What kube-scheduler would say to its migration, if that was not pinned to a node. For one that stops while
+              its owner starts another one, what it would say to that.
+            - Empty with RV(_value.stuck[].blockers), as there would be no pod to place.
+          type: str
+          returned: always
+          sample: "0/3 nodes are available: 1 node(s) were unschedulable, 2 Insufficient memory."
+        reasons:
+          description: The same for each node.
+          type: dict
+          returned: always
+        blockers:
+          description: What keeps KubeVirt from migrating it before kube-scheduler is asked.
+          type: list
+          elements: dict
+          returned: always
+          contains:
+            id:
+              description: Stable name of the kind of blocker.
+              type: str
+              returned: always
+            effect:
+              description: What KubeVirt does with such a migration, V(refused) or V(held).
+              type: str
+              returned: always
+            object:
+              description: What it is about.
+              type: str
+              returned: always
+            message:
+              description: A sentence.
+              type: str
+              returned: always
+            remedy:
+              description: What to do, a sentence.
+              type: str
+              returned: always
+            passing:
+              description: Whether it goes away by itself.
+              type: bool
+              returned: always
+        why:
+          description: What its policy makes of it, a sentence.
+          type: str
+          returned: always
+    pods:
+      description: The other pods of the nodes.
+      type: list
+      elements: dict
+      returned: always
+      contains:
+        namespace:
+          description: Of the pod.
+          type: str
+          returned: always
+        name:
+          description: Of the pod.
+          type: str
+          returned: always
+        node:
+          description: The node it runs on.
+          type: str
+          returned: always
+        outcome:
+          description:
+            - V(stays) if a drain leaves it alone.
+            - V(moves) if its replacement lands on another node, V(waits) if that fits none, V(ends) if there is none.
+            - V(refused) if it can never be evicted, V(returns) if its replacement would come back to a drained node.
+              With one of these the drain is infeasible.
+          type: str
+          returned: always
+        wave:
+          description: When it is evicted. V(null) if it is not.
+          type: int
+          returned: always
+        target_node:
+          description: Where its replacement will land, the first of RV(_value.pods[].choices). V(null) if nowhere.
+          type: str
+          returned: always
+        choices:
+          description: Nodes that are equally good for kube-scheduler.
+          type: list
+          elements: str
+          returned: always
+        message:
+          description: What kube-scheduler would say to a replacement that waits.
+          type: str
+          returned: always
+        needs:
+          description: What has to be allowed for its eviction, V(force) or V(delete_emptydir_data).
+          type: list
+          elements: str
+          returned: always
+        budgets:
+          description: Names of the PodDisruptionBudgets that do not allow its eviction now.
+          type: list
+          elements: str
+          returned: always
+        why:
+          description: What happens to it, a sentence or two.
+          type: str
+          returned: always
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from ansible_collections.virtops.kubevirt.plugins.plugin_utils._drain_plan import drain_plan
+
+
+def drain_feasibility(
+    source: object,
+    nodes: object,
+    *,
+    policies: object = (),
+    avoid: object = (),
+    targets: object = None,
+    profile: object = "LowNodeUtilization",
+) -> dict[str, Any]:
+    """The plan; see RETURN. Raises AnsibleFilterError."""
+    return drain_plan(source, nodes, policies, avoid, {} if targets is None else targets, profile).to_json()
+
+
+class FilterModule:
+    def filters(self) -> dict[str, Callable[..., dict[str, Any]]]:
+        return {"drain_feasibility": drain_feasibility}
