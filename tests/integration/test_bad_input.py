@@ -9,9 +9,6 @@ All are made in one run of ansible-playbook: each in a block of its own whose re
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -20,6 +17,7 @@ import pytest
 import yaml
 
 from integration.bad_input.scene import Scene, set_up
+from integration.playbooks import keep, run_tasks
 from testbed.handle import RunningTestbed
 
 FOLDER = Path(__file__).parent / "bad_input"
@@ -37,48 +35,13 @@ def scene(testbed: RunningTestbed, tmp_path_factory: pytest.TempPathFactory) -> 
 @pytest.fixture(scope="module")
 def errors(scene: Scene) -> Mapping[str, Any]:
     """What each case's task failed with, by name."""
-    play = {
-        "hosts": "localhost",
-        "gather_facts": False,
-        "vars": scene.variables,
-        "module_defaults": {"group/virtops.kubevirt.all": {"kubeconfig": str(scene.kubeconfig)}},
-        "tasks": [
-            {
-                "block": [case["task"]],
-                "rescue": [{"ansible.builtin.copy": {"dest": str(kept), "mode": "0600", "content": ERROR}}],
-            }
-            for case, kept in ((case, scene.scratch / f"{number}.json") for number, case in enumerate(CASES.values()))
-        ],
-    }
-    playbook = scene.scratch / "mistakes.yml"
-    playbook.write_text(yaml.safe_dump([play], sort_keys=False))
-    _run(playbook)
+    tasks = [
+        {"block": [case["task"]], "rescue": [keep("ansible_failed_result", scene.scratch / f"{number}.json")]}
+        for number, case in enumerate(CASES.values())
+    ]
+    run_tasks(scene.scratch / "mistakes.yml", scene.kubeconfig, tasks, scene.variables)
     kept = {name: scene.scratch / f"{number}.json" for number, name in enumerate(CASES)}
     return {name: json.loads(path.read_text()) for name, path in kept.items() if path.exists()}
-
-
-ERROR = "{{ ansible_failed_result | ansible.builtin.to_json }}"
-
-
-def _run(playbook: Path) -> None:
-    """The playbook ends well, as each error is rescued."""
-    settings = {
-        "ANSIBLE_HOME": str(playbook.parent / "home"),
-        "ANSIBLE_COLLECTIONS_PATH": os.environ["PYTHONPATH"],
-        "ANSIBLE_LOCALHOST_WARNING": "false",
-        "ANSIBLE_INVENTORY_UNPARSED_WARNING": "false",
-    }
-    environment = {key: value for key, value in os.environ.items() if not key.startswith(("ANSIBLE_", "K8S_"))}
-    program = Path(sys.executable).with_name("ansible-playbook")
-    done = subprocess.run(
-        [program, "-e", f"ansible_python_interpreter={sys.executable}", playbook],
-        env={**environment, **settings},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-2000:]
-    assert "Traceback" not in done.stdout + done.stderr
 
 
 @pytest.mark.parametrize("name", CASES)
