@@ -1,0 +1,114 @@
+# Copyright: Contributors to the virtops.kubevirt project
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Replica sets of VMIs, by the API: find, put to the server's test, write, delete."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from http import HTTPStatus
+from typing import Any
+
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.client import Client
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.failure import Failure
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.migrations import API_VERSION, find
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.nodes import FIELD_MANAGER
+
+Object = dict[str, Any]
+# From the spec that is there (empty without one) to the spec that is wanted.
+Change = Callable[[Mapping[str, Any]], Object]
+
+KIND = "VirtualMachineInstanceReplicaSet"
+_REPLICA_SETS = "virtualmachineinstancereplicasets"
+_VMIS = "virtualmachineinstances"
+_ATTEMPTS = 5
+_REFUSED = (HTTPStatus.BAD_REQUEST, HTTPStatus.UNPROCESSABLE_ENTITY)
+_CORRECT = "Correct the task; nothing was written."
+
+
+class ReplicaSet:
+    """One replica set, there or not. `stored`: the object as last read or written, None if there is none."""
+
+    def __init__(self, client: Client, namespace: str, name: str) -> None:
+        self.title = f"{namespace}/{name}"
+        self.stored: Object | None = None
+        self._client = client
+        self._namespace = namespace
+        self._name = name
+
+    def read(self) -> None:
+        """Raises Failure."""
+        self.stored = find(self._client, self._path(self._name), f"read replica set {self.title}")
+
+    def write(self, change: Change, *, dry_run: bool) -> Object:
+        """The object as the API server stores it, or in a dry run would. Raises Failure, and what `change` raises.
+
+        virt-controller writes the object too; a change that it has outrun is made again on what is there then.
+        """
+        for attempt in range(1, _ATTEMPTS + 1):
+            try:
+                written = self._write(change, dry_run=dry_run)
+            except Failure as error:
+                if error.status != HTTPStatus.CONFLICT or attempt == _ATTEMPTS:
+                    raise
+                self.read()
+            else:
+                self.stored = self.stored if dry_run else written
+                return written
+        raise AssertionError("the last attempt returns or raises")
+
+    def delete(self, *, dry_run: bool) -> None:
+        """Its VMIs are deleted after it by the cluster's garbage collector. One that is gone is no error."""
+        query = {"propagationPolicy": "Background", **_query(dry_run)}
+        try:
+            self._client.delete(self._path(self._name), f"delete replica set {self.title}", **query)
+        except Failure as error:
+            if error.status != HTTPStatus.NOT_FOUND:
+                raise
+
+    def try_vmi(self, template: Mapping[str, Any]) -> Object:
+        """The VMI that the API server would admit of a template today; none is created. Raises Failure."""
+        metadata = {key: part for key, part in (template.get("metadata") or {}).items() if key != "name"}
+        vmi: Object = {
+            "apiVersion": API_VERSION,
+            "kind": "VirtualMachineInstance",
+            "metadata": {**metadata, "namespace": self._namespace, "generateName": f"{self._name}-"},
+            "spec": template["spec"],
+        }
+        path = f"/apis/{API_VERSION}/namespaces/{self._namespace}/{_VMIS}"
+        tried: Object = self._client.post(path, f"try out a VMI of replica set {self.title}", vmi, **_query(True))
+        return tried
+
+    def _write(self, change: Change, *, dry_run: bool) -> Object:
+        attempted = f"write replica set {self.title}"
+        # An unknown field is a misspelt one: without this the server would drop it in silence.
+        query = {"fieldManager": FIELD_MANAGER, "fieldValidation": "Strict", **_query(dry_run)}
+        try:
+            written: Object
+            if self.stored is None:
+                written = self._client.post(self._path(), attempted, self._new(change({})), **query)
+            else:
+                changed = {**self.stored, "spec": change(self.stored["spec"])}
+                written = self._client.put(self._path(self._name), attempted, changed, **query)
+        except Failure as error:
+            if error.status in _REFUSED:
+                raise _refused(error) from error
+            raise
+        return written
+
+    def _new(self, spec: Object) -> Object:
+        metadata = {"namespace": self._namespace, "name": self._name}
+        return {"apiVersion": API_VERSION, "kind": KIND, "metadata": metadata, "spec": spec}
+
+    def _path(self, name: str = "") -> str:
+        path = f"/apis/{API_VERSION}/namespaces/{self._namespace}/{_REPLICA_SETS}"
+        return f"{path}/{name}" if name else path
+
+
+def _query(dry_run: bool) -> dict[str, str]:
+    return {"dryRun": "All"} if dry_run else {}
+
+
+def _refused(error: Failure) -> Failure:
+    """The server understood the task and says what is wrong with it."""
+    return Failure(error.attempted, error.where, error.message, _CORRECT, status=error.status, reason=error.reason)

@@ -1,0 +1,79 @@
+# Copyright: Contributors to the virtops.kubevirt project
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Look ahead before a replica set is written: what the API server would make of it, and where its VMIs would go."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.client import Client
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.failure import Failure
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.placement_lists import read_placement_lists
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.replica_sets import ReplicaSet
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.arrays import NumpyMissingError
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.quantity import QuantityError
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.selectors import SelectorError
+from ansible_collections.virtops.kubevirt.plugins.module_utils._module.replica_set_results import unplaceable
+from ansible_collections.virtops.kubevirt.plugins.module_utils._module.run import Module
+from ansible_collections.virtops.kubevirt.plugins.module_utils._workloads.forecast import unknown_topology, uses_storage
+from ansible_collections.virtops.kubevirt.plugins.module_utils._workloads.outlook import Outlook, with_places
+from ansible_collections.virtops.kubevirt.plugins.module_utils._workloads.own_pod import blocked_migrations
+from ansible_collections.virtops.kubevirt.plugins.module_utils._workloads.replica_set import Wish
+
+Object = Mapping[str, Any]
+
+_UNFORESEEABLE = (NumpyMissingError, QuantityError, SelectorError)
+
+
+def look_ahead(
+    module: Module, client: Client, replica_set: ReplicaSet, spec: Object, vmis: Sequence[Object], *, changed: bool
+) -> Outlook:
+    """The outlook on a spec. What cannot be found out is an error with unplaceable=fail, else a warning.
+
+    Raises Failure.
+    """
+    strict, wanted = module.params["unplaceable"] == "fail", module.params["unplaceable"] != "ignore"
+    view = Outlook(spec, vmis, None)
+    try:
+        fresh = replica_set.try_vmi(spec["template"])
+        view = Outlook(spec, vmis, fresh)
+        if wanted and (changed or view.missing):
+            lists = read_placement_lists(client, storage=uses_storage(spec["template"]["spec"]))
+            for sentence in unknown_topology(fresh["spec"], lists["nodes"]):
+                module.warn(sentence)
+            view = with_places(view, fresh, module.params["name"], lists)
+    except _UNFORESEEABLE as error:
+        if strict:
+            raise _unforeseeable(replica_set, client, error) from error
+        module.warn(f"Where replicas of {replica_set.title} would go is not known: {error}")
+    except Failure as error:
+        if strict or error.passing:
+            raise
+        module.warn(f"What is to come of replica set {replica_set.title} is not known. {error}")
+    return view
+
+
+def tell(module: Module, client: Client, wish: Wish, view: Outlook, result: dict[str, Any]) -> None:
+    """Warn of what a reader should know. Raises Incomplete instead if the task does not want it so."""
+    problems = list(view.problems())
+    if problems and module.params["unplaceable"] == "fail":
+        raise unplaceable(client.server, wish.title, problems, result)
+    for problem in problems:
+        module.warn(f"Replica set {wish.title}: {problem}.")
+    # Who chose it in words of placement knows.
+    raw = wish.placement is None or wish.placement["affinity"]
+    if raw and result["changed"]:
+        for sentence in blocked_migrations(view.spec["template"], wish.namespace):
+            module.warn(f"Replica set {wish.title}: {sentence}")
+
+
+def _unforeseeable(replica_set: ReplicaSet, client: Client, error: Exception) -> Failure:
+    return Failure(
+        f"foretell where replicas of {replica_set.title} go",
+        client.server,
+        str(error),
+        "Nothing was written; mend that, or set unplaceable=ignore.",
+        reason="Unforeseeable",
+    )

@@ -1,0 +1,73 @@
+# Copyright: Contributors to the virtops.kubevirt project
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""One form for all ways of saying the same in the spec of a replica set.
+
+virt-controller writes the object back when it sees it first, by way of KubeVirt's own types: amounts get their shortest
+form, numbers among them become text, and parts that these types always have appear. Follows the structs DomainSpec and
+VirtualMachineInstanceTemplateSpec in kubevirt.io/api/core/v1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model import quantity
+
+_AMOUNTS = frozenset({"guest", "maxGuest", "capacity"})
+_MAPS_OF_AMOUNTS = frozenset({"requests", "limits"})
+_ALWAYS = ("devices", "resources")
+
+
+def canonical(spec: Mapping[str, Any]) -> Any:
+    """The spec of a replica set, as it can be compared. Amounts become text that counts billionths."""
+    return _plain(complete(spec))
+
+
+def complete(spec: Mapping[str, Any]) -> dict[str, Any]:
+    """The spec of a replica set with the parts that KubeVirt's types always have, and without nulls."""
+    found: dict[str, Any] = without_nulls(spec)
+    template = found.get("template") or {}
+    if "domain" not in (template.get("spec") or {}):
+        return found
+    domain = {**{key: {} for key in _ALWAYS}, **template["spec"]["domain"]}
+    return {**found, "template": {**template, "spec": {**template["spec"], "domain": domain}}}
+
+
+def in_words_of(before: Any, after: Any) -> Any:
+    """`after` as `before` words it wherever they mean the same, so that a diff shows nothing else."""
+    if not isinstance(after, Mapping) or not isinstance(before, Mapping):
+        return after
+    return {
+        key: before[key]
+        if key in before and _part(key, part) == _part(key, before[key])
+        else in_words_of(before.get(key), part)
+        for key, part in after.items()
+    }
+
+
+def without_nulls(value: Any) -> Any:
+    """Null says nothing in the API, but YAML makes one of every key without a value."""
+    if isinstance(value, Mapping):
+        return {key: without_nulls(part) for key, part in value.items() if part is not None}
+    return [without_nulls(part) for part in value] if isinstance(value, list) else value
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _part(key, part) for key, part in value.items()}
+    return [_plain(part) for part in value] if isinstance(value, list) else value
+
+
+def _part(key: str, value: Any) -> Any:
+    if key in _MAPS_OF_AMOUNTS and isinstance(value, Mapping):
+        return {name: _amount(amount) for name, amount in value.items()}
+    return _amount(value) if key in _AMOUNTS and not isinstance(value, (Mapping, list)) else _plain(value)
+
+
+def _amount(value: Any) -> str:
+    try:
+        return f"{quantity.parse(value)}n"
+    except quantity.QuantityError:
+        return str(value)

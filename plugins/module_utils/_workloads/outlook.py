@@ -1,0 +1,93 @@
+# Copyright: Contributors to the virtops.kubevirt project
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What there is to say of a replica set before it is written: what is missing, outdated, and fits nowhere."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ansible_collections.virtops.kubevirt.plugins.module_utils._workloads.forecast import Lists, Place, copies, places
+from ansible_collections.virtops.kubevirt.plugins.module_utils._workloads.outdated import is_outdated
+from ansible_collections.virtops.kubevirt.plugins.module_utils._workloads.replica import (
+    Replica,
+    is_living,
+    replica,
+)
+
+Object = Mapping[str, Any]
+
+_TO_COME = Replica("", "", False, "")
+
+
+@dataclass(frozen=True, slots=True)
+class Outlook:
+    """`spec`: of the replica set as it is to be. `vmis`: those it controls.
+
+    `fresh`: a new VMI as the server admits it, None as long as it admits none. `expected`: where replicas without a
+    node would go, first the VMIs that are there, then the missing ones. `successors`: where new VMIs would go if all
+    outdated ones were replaced. Both are empty as long as nobody has looked.
+    """
+
+    spec: Object
+    vmis: Sequence[Object]
+    fresh: Object | None
+    expected: Sequence[Place] = ()
+    successors: Sequence[Place] = ()
+
+    @property
+    def living(self) -> list[Object]:
+        return [vmi for vmi in self.vmis if is_living(vmi)]
+
+    @property
+    def missing(self) -> int:
+        """How many replicas are still to be created."""
+        return max(0, int(self.spec["replicas"]) - len(self.living))
+
+    @property
+    def waiting(self) -> list[Object]:
+        """VMIs without a node. Those of a set that shrinks may well be the ones that go."""
+        shrinks = len(self.living) > self.spec["replicas"]
+        return [] if shrinks else [vmi for vmi in self.living if not replica(vmi).node]
+
+    @property
+    def outdated(self) -> list[Object] | None:
+        """VMIs that the template would make different now; None if that is not known."""
+        if self.fresh is None:
+            return None
+        return [vmi for vmi in self.living if is_outdated(vmi, self.fresh, self.spec["template"])]
+
+    def replicas(self) -> list[tuple[Replica, Place | None]]:
+        """All that there are and will be, with the place that those without a node can expect."""
+        expected = iter(self.expected)
+        asked = {vmi["metadata"]["name"] for vmi in self.waiting} | {_TO_COME.name}
+        known = [*map(replica, self.living), *[_TO_COME] * self.missing]
+        return [(one, next(expected, None) if one.name in asked else None) for one in known]
+
+    def problems(self) -> Iterator[str]:
+        """Clauses on replicas that fit nowhere."""
+        of_all = f"of {self.spec['replicas']} replicas"
+        yield from _clauses(self.expected, f"{of_all} cannot be placed now")
+        yield from _clauses(self.successors, f"{of_all} are outdated and could not be replaced now")
+
+
+def with_places(view: Outlook, fresh: Object, name: str, lists: Lists) -> Outlook:
+    """The outlook with the scheduler's word on what is to come. name: of the replica set.
+
+    Raises `SelectorError`, `QuantityError`, `NumpyMissingError`.
+    """
+    leaving = {vmi["metadata"]["uid"] for vmi in view.outdated or ()}
+    missing, replaced = view.missing, min(len(leaving), view.spec["replicas"])
+    new = copies(fresh, name, missing + replaced)
+    expected = places(lists, [*view.waiting, *new[:missing]])
+    successors = places(lists, new, without=leaving)[missing:] if replaced else []
+    return replace(view, expected=expected, successors=successors)
+
+
+def _clauses(found: Sequence[Place], trouble: str) -> Iterator[str]:
+    reasons = Counter(place.message for place in found if not place.node)
+    for reason, count in reasons.items():
+        yield f"{count} {trouble}: {reason.rstrip('.')}"
