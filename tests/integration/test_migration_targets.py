@@ -1,0 +1,179 @@
+# Copyright: Contributors to the virtops.kubevirt project
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Target pods of migrations: what the collection foretells, against what virt-controller makes, field for field."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import pytest
+
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.no_target_pod import NoTargetPod
+
+from integration.clusters import KUBEVIRT, MIGRATIONS, TIMEOUT, UNSCHEDULABLE_TIMEOUT, VMIS, loaded
+from integration.configured import ALL_AT_ONCE, configure, configured
+from integration.migration.comparing import Foresight, differences, read
+from integration.migration.guests import GUESTS, VM, Guest, objects
+from integration.migration.hosts import hosts
+from integration.migration.newborn import newborn_target_pods
+from testbed.api import Api, Object, plural, resource_path
+from testbed.handle import RunningTestbed
+from testbed.scenarios.generator.storage import storage_classes
+from testbed.scenarios.model import Scenario, Settled
+from testbed.waiting import wait_for
+
+NAMESPACE = "targets"
+FEWEST = 120
+PARALLEL = 4
+VIRT_HANDLER = "system:serviceaccount:kubevirt:kubevirt-handler"
+# Guests for which KubeVirt can make no target pod as soon as virt-handler reports this.
+STUCK = {
+    "alone": {"selinuxContext": ""},
+    "labelled": {"selinuxContext": "s0:c1"},
+}
+CONFIGURATION = {
+    "migrations": ALL_AT_ONCE,
+    "developerConfiguration": {"featureGates": ["HypervStrictCheck", "CPUManager"]},
+}
+# What an administrator may change while VMs run; it counts for the next pod of each.
+CHANGED = {
+    "migrations": ALL_AT_ONCE,
+    "developerConfiguration": {
+        "featureGates": ["CPUManager"],
+        "nodeSelectors": {"kubernetes.io/os": "linux", "vendor": "Intel"},
+    },
+}
+
+
+@dataclass
+class Lab:
+    api: Api
+
+    def vmis(self) -> dict[str, Object]:
+        """By the name of their guest."""
+        found = self.api.items(resource_path(KUBEVIRT, VMIS, NAMESPACE))
+        return {vmi["metadata"]["labels"]["app"]: vmi for vmi in found}
+
+    def migrations(self) -> list[Object]:
+        return self.api.items(resource_path(KUBEVIRT, MIGRATIONS, NAMESPACE))
+
+    def migrate(self, vmi: Object, added: Mapping[str, str]) -> Object:
+        name = vmi["metadata"]["name"]
+        return self.api.create(
+            resource_path(KUBEVIRT, MIGRATIONS, NAMESPACE),
+            {
+                "apiVersion": KUBEVIRT,
+                "kind": "VirtualMachineInstanceMigration",
+                "metadata": {
+                    "name": f"{name}-{uuid.uuid4().hex[:8]}",
+                    "namespace": NAMESPACE,
+                    # Some pods find no node, which is of no concern here: they are not to be waited for.
+                    "annotations": {UNSCHEDULABLE_TIMEOUT: "1"},
+                },
+                "spec": {"vmiName": name, "addedNodeSelector": dict(added)},
+            },
+        )
+
+    def report(self, guest: str, status: Object) -> None:
+        """Patch the status of a VMI, as virt-handler would."""
+        if status:
+            name = self.vmis()[guest]["metadata"]["name"]
+            with Api(self.api.kubeconfig, impersonate=VIRT_HANDLER) as api:
+                api.patch(resource_path(KUBEVIRT, VMIS, NAMESPACE, name), {"status": status})
+
+    def rest(self) -> None:
+        """Wait until no migration is under way."""
+
+        def resting() -> bool:
+            return all(one.get("status", {}).get("phase") in ("Succeeded", "Failed") for one in self.migrations())
+
+        wait_for("the end of all migrations", resting, TIMEOUT)
+
+
+@pytest.fixture(scope="module")
+def lab(testbed: RunningTestbed) -> Iterator[Lab]:
+    with configured(testbed.api, CONFIGURATION), loaded(testbed.api, scenario()):
+        yield Lab(testbed.api)
+
+
+def scenario() -> Scenario:
+    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}
+    made = (item for guest in GUESTS for item in objects(guest, NAMESPACE))
+    return Scenario("targets", (namespace, *hosts(), *storage_classes(), *made), Settled(pods=0, vmis=len(GUESTS)))
+
+
+def test_target_pods_are_as_foretold(lab: Lab) -> None:
+    compared, wrong = compare(lab, {guest.name: guest.first for guest in GUESTS})
+    lab.rest()
+    for guest in GUESTS:
+        change(lab, guest)
+    configure(lab.api, CHANGED)
+    compared_again, wrong_again = compare(lab, {guest.name: guest.second for guest in GUESTS})
+    assert wrong + wrong_again == []
+    assert compared + compared_again >= FEWEST
+    lab.rest()
+    assert moved_twice(lab) >= len(GUESTS) // 2, "the second pods of those that never moved prove less"
+
+
+def test_no_target_pod_where_none_is_foretold(lab: Lab) -> None:
+    for guest, status in STUCK.items():
+        lab.report(guest, status)
+    foresight, vmis = Foresight(read(lab.api)), lab.vmis()
+    for guest in STUCK:
+        assert isinstance(foresight.target_pod(vmis[guest], {}), NoTargetPod), guest
+    with newborn_target_pods(lab.api, NAMESPACE) as born:
+        stuck = [lab.migrate(vmis[guest], {}) for guest in STUCK]
+        other = lab.migrate(vmis["plain"], {})
+        wait_for("the target pod of a VM that is not stuck", lambda: other["metadata"]["uid"] in born, TIMEOUT)
+        # Long enough for virt-controller to have tried the others, too.
+        time.sleep(2)
+        assert [one["metadata"]["name"] for one in stuck if one["metadata"]["uid"] in born] == []
+    pending = [one["metadata"]["name"] for one in lab.migrations() if one["status"]["phase"] == "Pending"]
+    assert sorted(pending) == sorted(one["metadata"]["name"] for one in stuck)
+
+
+def compare(lab: Lab, wishes: Mapping[str, Mapping[str, str]]) -> tuple[int, list[str]]:
+    """Migrate the guests with these additions to their node selectors: how many pods were made, and what is wrong."""
+    foresight, vmis = Foresight(read(lab.api)), lab.vmis()
+    foretold = {guest: foresight.target_pod(vmis[guest], added) for guest, added in wishes.items()}
+
+    def begin(guest: str) -> str:
+        return str(lab.migrate(vmis[guest], wishes[guest])["metadata"]["uid"])
+
+    with newborn_target_pods(lab.api, NAMESPACE) as born:
+        with ThreadPoolExecutor(PARALLEL) as pool:
+            jobs = dict(zip(wishes, pool.map(begin, wishes), strict=True))
+        wait_for("all target pods", lambda: born.keys() >= set(jobs.values()), TIMEOUT)
+    wrong = []
+    for guest, said in foretold.items():
+        if isinstance(said, NoTargetPod):
+            wrong.append(f"{guest}: {said}")
+        else:
+            wrong += [f"{guest}{line}" for line in differences(said, born[jobs[guest]])]
+    return len(jobs), wrong
+
+
+def change(lab: Lab, guest: Guest) -> None:
+    """Change the VM, and wait until virt-controller has changed the running VMI."""
+    lab.report(guest.name, guest.status)
+    if not guest.change:
+        return
+    path = resource_path(KUBEVIRT, plural(VM), NAMESPACE, guest.name)
+    lab.api.patch(path, {"spec": {"template": {"spec": guest.change}}})
+
+    def arrived() -> bool:
+        spec = lab.vmis()[guest.name]["spec"]
+        return all(spec.get(field) == value for field, value in guest.change.items())
+
+    wait_for(f"the change of {guest.name}", arrived, TIMEOUT)
+
+
+def moved_twice(lab: Lab) -> int:
+    succeeded = Counter(one["spec"]["vmiName"] for one in lab.migrations() if one["status"]["phase"] == "Succeeded")
+    return sum(count > 1 for count in succeeded.values())
