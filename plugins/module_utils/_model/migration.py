@@ -22,6 +22,7 @@ RUN_LABEL = "virtops.kubevirt/run"
 class Migration:
     """`run`: of the task that created it, empty if something else did. `blocked`: why KubeVirt holds it back.
 
+    `priority`: as the API names it, empty for none; only KubeVirt itself may set one. `created`: RFC 3339 in UTC.
     `cancelled`: whether it has been deleted, and is there only until KubeVirt has undone it.
     """
 
@@ -31,6 +32,8 @@ class Migration:
     vmi: str
     run: str
     node_selector: Mapping[str, str]
+    priority: str
+    created: str
     phase: str
     phases: tuple[tuple[str, str], ...]
     blocked: str
@@ -51,6 +54,8 @@ def read_migration(item: Object) -> Migration:
         vmi=spec["vmiName"],
         run=(metadata.get("labels") or {}).get(RUN_LABEL, ""),
         node_selector=spec.get("addedNodeSelector") or {},
+        priority=spec.get("priority") or "",
+        created=metadata.get("creationTimestamp") or "",
         phase=status.get("phase") or "",
         phases=tuple((entry["phase"], entry["phaseTransitionTimestamp"]) for entry in reached),
         blocked="; ".join(_holds(status)),
