@@ -1,0 +1,104 @@
+# Copyright: Contributors to the virtops.kubevirt project
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What rules look at: the lists of a cluster, and what several of them need computed, each once and on demand."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.configuration import (
+    Configuration,
+    configuration,
+)
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.workloads import Workloads
+from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.eligible import eligible_nodes
+from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.trials import Attempt, Trial, attempt, stuck
+from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.uncordoned import uncordoned
+from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.workloads import Workload, workloads
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.pod import FINISHED
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.selectors import Labels
+from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.build import cluster_state
+from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.state import ClusterState
+
+Object = Mapping[str, Any]
+Lists = Mapping[str, Sequence[Object]]
+
+# Serves in every cluster.
+DEFAULT_SCHEDULER = "default-scheduler"
+
+
+class Cluster:
+    """`window`: how long the maintenance of a node may take, in seconds; None: nobody said.
+
+    `schedulers`: names of schedulers that serve, beside the default one and those that are seen at work.
+    Nodes count as uncordoned: what a cluster lacks while some of it is in maintenance is no fault of its rules.
+    """
+
+    def __init__(self, lists: Lists, *, window: int | None = None, schedulers: Iterable[str] = ()) -> None:
+        self.lists = {**lists, "nodes": [uncordoned(node) for node in lists.get("nodes") or ()]}
+        self.window = window
+        self._schedulers = frozenset(schedulers)
+        self._eligible: dict[str, frozenset[str]] = {}
+
+    @cached_property
+    def workloads(self) -> list[Workload]:
+        return workloads(self.lists)
+
+    @cached_property
+    def vms(self) -> list[Workload]:
+        return [workload for workload in self.workloads if workload.has_vms]
+
+    @cached_property
+    def index(self) -> Workloads:
+        return Workloads(self.lists)
+
+    @cached_property
+    def configuration(self) -> Configuration:
+        return configuration(self.lists)
+
+    @cached_property
+    def state(self) -> ClusterState:
+        return cluster_state(self.lists)
+
+    @cached_property
+    def node_labels(self) -> dict[str, Labels]:
+        return {node["metadata"]["name"]: node["metadata"].get("labels") or {} for node in self.lists["nodes"]}
+
+    @cached_property
+    def pods(self) -> list[Object]:
+        """Those that have not ended."""
+        pods = self.lists.get("pods") or ()
+        return [pod for pod in pods if (pod.get("status") or {}).get("phase") not in FINISHED]
+
+    @cached_property
+    def schedulers(self) -> frozenset[str]:
+        """Names of the schedulers that serve for certain: a pod of theirs has got a node."""
+        seen = (pod["spec"].get("schedulerName") for pod in self.pods if pod["spec"].get("nodeName"))
+        return self._schedulers | {DEFAULT_SCHEDULER} | {name for name in seen if name}
+
+    @cached_property
+    def stuck(self) -> list[Trial]:
+        """VMIs that can be live-migrated but have nowhere to go."""
+        return list(stuck((entry for workload in self.vms for entry in self.attempts(workload)), self.state))
+
+    def attempts(self, workload: Workload) -> list[Attempt]:
+        """The migrations of a workload's VMIs that could begin."""
+        tried = (attempt(workload, vmi, self.index, self.configuration) for vmi in workload.vmis)
+        return [entry for entry in tried if entry is not None]
+
+    def eligible(self, workload: Workload, *, selected: bool = True, tainted: bool = False) -> frozenset[str]:
+        """Names of the nodes that a workload's pods may run on by labels and taints; see `eligible.py`."""
+        spec, is_vm = workload.spec, workload.has_vms
+        parts = [spec.get(name) for name in ("nodeSelector", "tolerations", "architecture")]
+        wishes = (spec.get("affinity") or {}).get("nodeAffinity")
+        domain = spec.get("domain") or {}
+        cpu = [domain.get(name) for name in ("cpu", "machine", "features", "launchSecurity")] if is_vm else []
+        key = json.dumps([parts, wishes, cpu, is_vm, selected, tainted], sort_keys=True)
+        if key not in self._eligible:
+            nodes = eligible_nodes(spec, self.configuration if is_vm else None, self.state.nodes, selected, tainted)
+            self._eligible[key] = nodes
+        return self._eligible[key]

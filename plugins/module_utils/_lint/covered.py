@@ -1,0 +1,79 @@
+# Copyright: Contributors to the virtops.kubevirt project
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Disruption budgets together with the pods they count."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.workloads import VMI
+from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.cluster import Cluster
+from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.contract import Subject
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.selectors import LabelSelector, label_selector
+
+Object = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Covered:
+    """`machines`: pods that run VMs, `others`: those that a drain evicts and that run none."""
+
+    budget: Object
+    selector: LabelSelector
+    machines: tuple[Object, ...]
+    others: tuple[Object, ...]
+
+    @property
+    def subject(self) -> Subject:
+        metadata = self.budget["metadata"]
+        return Subject("policy/v1", "PodDisruptionBudget", metadata.get("namespace") or "default", metadata["name"])
+
+    @property
+    def least(self) -> int | str | None:
+        """minAvailable: a number, a percentage, or None."""
+        value: int | str | None = self.budget["spec"].get("minAvailable")
+        return value
+
+    @property
+    def most(self) -> int | str | None:
+        """maxUnavailable: a number, a percentage, or None."""
+        value: int | str | None = self.budget["spec"].get("maxUnavailable")
+        return value
+
+
+def budgets(cluster: Cluster) -> Iterator[Covered]:
+    """All budgets of the cluster. Raises `SelectorError`."""
+    pods: defaultdict[str, list[Object]] = defaultdict(list)
+    for pod in cluster.pods:
+        pods[pod["metadata"].get("namespace") or "default"].append(pod)
+    for budget in cluster.lists.get("pdbs") or ():
+        selector = label_selector((budget.get("spec") or {}).get("selector"))
+        namespace = budget["metadata"].get("namespace") or "default"
+        counted = [pod for pod in pods[namespace] if selector.matches(pod["metadata"].get("labels") or {})]
+        machines = tuple(pod for pod in counted if _owner(pod) == VMI)
+        others = tuple(pod for pod in counted if _owner(pod) not in (VMI, "DaemonSet"))
+        yield Covered(budget, selector, machines, others)
+
+
+def percentage(value: int | str | None) -> int | None:
+    """The number of a percentage; None for anything else."""
+    text = str(value)
+    return int(text[:-1]) if text.endswith("%") and text[:-1].isdigit() else None
+
+
+def scaled(value: int | str, whole: int) -> int:
+    """A number of pods; of a percentage the share of the whole, rounded up as Kubernetes does."""
+    share = percentage(value)
+    return int(value) if share is None else math.ceil(share * whole / 100)
+
+
+def _owner(pod: Object) -> str:
+    for owner in pod["metadata"].get("ownerReferences") or ():
+        if owner.get("controller"):
+            return str(owner.get("kind"))
+    return ""

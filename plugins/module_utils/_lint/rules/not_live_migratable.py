@@ -1,0 +1,58 @@
+# Copyright: Contributors to the virtops.kubevirt project
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""VMs that KubeVirt does not live-migrate for other reasons than disks and bridges."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.eviction_strategy import strategy
+from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.cluster import Cluster
+from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.contract import Problem, Rule, Severity
+from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.rules.bridge_binding import is_bridged
+from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.rules.read_write_once_disk import claims, unshared
+from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.words import unmovable_on_drain, who
+
+
+def _check(cluster: Cluster) -> Iterator[Problem]:
+    known, default = claims(cluster), cluster.configuration.default_network_interface
+    for workload in cluster.vms:
+        told = set()
+        if unshared(workload, known):
+            told.add("DisksNotLiveMigratable")
+        if is_bridged(workload, default):
+            told.add("InterfaceNotLiveMigratable")
+        reasons: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
+        for vmi in workload.vmis:
+            found = _reason(vmi)
+            if found and found[0] not in told:
+                reasons[found].append(f"{workload.subject.namespace}/{vmi['metadata']['name']}")
+        for (reason, message), running in sorted(reasons.items()):
+            effect = unmovable_on_drain(strategy({"spec": workload.spec}, cluster.configuration))
+            yield Problem(
+                workload.subject,
+                f"KubeVirt does not live-migrate {who(sorted(running))} ({reason}: {message.rstrip('.')}): {effect}.",
+                "Plan for its restart or stop, or change what KubeVirt names.",
+                field=f"/status/{reason}",
+                vmis=tuple(sorted(running)),
+            )
+
+
+def _reason(vmi: Mapping[str, Any]) -> tuple[str, str] | None:
+    for condition in (vmi.get("status") or {}).get("conditions") or ():
+        if condition["type"] == "LiveMigratable" and condition["status"] == "False":
+            return condition.get("reason") or "no reason given", condition.get("message") or "no message given"
+    return None
+
+
+RULE = Rule(
+    id="not-live-migratable",
+    severity=Severity.WARNING,
+    title="KubeVirt does not live-migrate a VM",
+    explanation="Devices of the host, hot-plugged disks and more keep a VM where it is. KubeVirt says so in the "
+    "condition C(LiveMigratable). Disks and bridges have rules of their own and are not repeated here.",
+    check=_check,
+)

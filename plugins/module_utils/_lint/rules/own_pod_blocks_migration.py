@@ -1,0 +1,57 @@
+# Copyright: Contributors to the virtops.kubevirt project
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Rules between pods that a VM's own pod breaks while it migrates."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.labels import CREATED_BY, HOSTNAME
+from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.cluster import Cluster
+from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.contract import Operation, Problem, Rule, Severity
+from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.placement import PodTerm, pod_terms
+from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.stuck import by_workload, running, stays_pending
+from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.trials import Cause
+from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.words import who
+from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.workloads import Workload
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.selectors import label_selector
+
+
+def _check(cluster: Cluster) -> Iterator[Problem]:
+    for trials in by_workload(trial for trial in cluster.stuck if trial.cause is Cause.OWN_POD):
+        workload, stuck = trials[0].attempt.workload, running(trials)
+        terms = [term for term in pod_terms(workload.spec, workload.prefix) if _counts_itself(term, workload)]
+        yield Problem(
+            workload.subject,
+            f"The pod that {who(stuck)} runs in counts against its own anti-affinity: {stays_pending(trials[0])}.",
+            f"Add mismatchLabelKeys [{CREATED_BY}] to the term, so that it looks at other VMs only.",
+            field=terms[0].pointer if len(terms) == 1 else "",
+            patch=tuple(_exception(term) for term in terms) if workload.editable else (),
+            vmis=stuck,
+        )
+
+
+def _counts_itself(term: PodTerm, workload: Workload) -> bool:
+    if not term.apart or not term.required or term.topology_key == HOSTNAME:
+        return False
+    spared = CREATED_BY in (term.raw.get("mismatchLabelKeys") or ())
+    return not spared and label_selector(term.raw.get("labelSelector")).matches(workload.labels)
+
+
+def _exception(term: PodTerm) -> Operation:
+    if term.raw.get("mismatchLabelKeys"):
+        return {"op": "add", "path": f"{term.pointer}/mismatchLabelKeys/-", "value": CREATED_BY}
+    return {"op": "add", "path": f"{term.pointer}/mismatchLabelKeys", "value": [CREATED_BY]}
+
+
+RULE = Rule(
+    id="own-pod-blocks-migration",
+    severity=Severity.ERROR,
+    title="A VM's own pod stands against its migration",
+    explanation="While a VM migrates it has two pods. With required anti-affinity over zones, and a VM in each zone, "
+    "the running pod keeps the new one even out of its own zone, and the other zones are taken. The patch makes the "
+    "term look past the VM's own pods, and it still keeps different VMs apart.",
+    check=_check,
+    mends=True,
+)

@@ -1,0 +1,48 @@
+# Copyright: Contributors to the virtops.kubevirt project
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Pods that several disruption budgets count."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+
+from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.cluster import Cluster
+from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.contract import Problem, Rule, Severity
+from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.covered import Covered, budgets
+from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.rules.pdb_never_allows import evicted_machines
+from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.words import count
+
+
+def _check(cluster: Cluster) -> Iterator[Problem]:
+    found: defaultdict[tuple[str, str], list[Covered]] = defaultdict(list)
+    for covered in budgets(cluster):
+        reached = (*covered.others, *(covered.machines if evicted_machines(covered, cluster) else ()))
+        for pod in reached:
+            found[pod["metadata"].get("namespace") or "default", pod["metadata"]["name"]].append(covered)
+    shared: defaultdict[tuple[str, ...], int] = defaultdict(int)
+    subjects = {}
+    for several in found.values():
+        if len(several) > 1:
+            group = sorted(several, key=lambda covered: covered.subject.name)
+            names = tuple(covered.subject.name for covered in group)
+            shared[names] += 1
+            subjects[names] = group[0].subject
+    for names, pods in sorted(shared.items()):
+        yield Problem(
+            subjects[names],
+            f"{count(pods, 'pod')} that it counts {'is' if pods == 1 else 'are'} counted by {', '.join(names[1:])} "
+            "too, and the API server evicts no pod of two budgets, so a drain never ends.",
+            "Let one budget count each pod: narrow the selectors, or remove a budget.",
+            field="/spec/selector",
+        )
+
+
+RULE = Rule(
+    id="pdbs-overlap",
+    severity=Severity.ERROR,
+    title="Two PodDisruptionBudgets count the same pod",
+    explanation="The eviction API does not support it and answers with an error each time, whatever the budgets allow.",
+    check=_check,
+)

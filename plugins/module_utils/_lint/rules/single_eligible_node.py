@@ -1,0 +1,64 @@
+# Copyright: Contributors to the virtops.kubevirt project
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""VMs for which their node is the only one, in the cluster or in the zone they have to stay in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.labels import HOSTNAME
+from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.cluster import Cluster
+from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.contract import Problem, Rule, Severity
+from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.lone_domain import lone_domain
+from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.placement import node_conditions
+from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.stuck import by_workload, running, stays_pending
+from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.trials import Cause, Trial
+from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.words import names, who
+from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.workloads import Workload
+
+
+def _check(cluster: Cluster) -> Iterator[Problem]:
+    trials = (trial for trial in cluster.stuck if trial.cause in (Cause.NEIGHBOURS, Cause.SELECTION))
+    for group in by_workload(trial for trial in trials if _concerns(trial, cluster)):
+        stuck = running(group)
+        yield Problem(
+            group[0].attempt.workload.subject,
+            f"{_where(group, cluster)} for {who(stuck)}: {stays_pending(group[0])}.",
+            "Let its rules admit a second node there: label one, tolerate its taint, or relax the rule.",
+            vmis=stuck,
+        )
+
+
+def _concerns(trial: Trial, cluster: Cluster) -> bool:
+    if _names_a_host(trial.attempt.workload):
+        return False  # a rule of its own
+    return trial.cause is Cause.SELECTION or lone_domain(trial, cluster) is not None
+
+
+def _where(group: list[Trial], cluster: Cluster) -> str:
+    domains = {found for trial in group if (found := lone_domain(trial, cluster))}
+    if not domains:
+        eligible = cluster.eligible(group[0].attempt.workload)
+        return f"Node selector, node affinity and taints leave no other node than {names(eligible)}"
+    keys = {key for key, _domain in domains}
+    zones = names(domain for _key, domain in domains)
+    return f"There is no second eligible node in {' or '.join(sorted(keys))} {zones}"
+
+
+def _names_a_host(workload: Workload) -> bool:
+    return any(
+        entry.required and entry.key in (HOSTNAME, "metadata.name")
+        for entry in node_conditions(workload.spec, workload.prefix)
+    )
+
+
+RULE = Rule(
+    id="single-eligible-node",
+    severity=Severity.ERROR,
+    title="A VM's rules admit no second node",
+    explanation="Node selector, node affinity and taints leave one node in the cluster, or one in the zone that the "
+    "VM cannot leave because the other zones are taken by VMs it keeps apart from. Maintenance of that node has to "
+    "stop it.",
+    check=_check,
+)
