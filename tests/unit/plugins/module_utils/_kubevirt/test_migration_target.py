@@ -1,0 +1,205 @@
+# Copyright: Contributors to the virtops.kubevirt project
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.configuration import Configuration, Migrations
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.migration_target import target_pod
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.no_target_pod import NoTargetPod
+
+from unit.plugins.module_utils._kubevirt.machines import launcher, node, vmi
+
+Object = dict[str, Any]
+VENDOR = "cpu-vendor.node.kubevirt.io/Intel"
+HOST = "kubernetes.io/hostname"
+NEW_MODEL = "cpu-model-migration.node.kubevirt.io/Icelake"
+HOST_MODEL = {"cpu": {"model": "host-model"}}
+DISK = {"name": "system", "containerDisk": {"image": "registry.example:5000/a/disk:3"}}
+
+
+def host(*more: str, vendor: bool = True) -> Object:
+    found = node()
+    found["metadata"]["labels"] |= dict.fromkeys([*([VENDOR] if vendor else []), *more], "true")
+    return found
+
+
+def ask(
+    machine: Object, source: Object | None = None, source_node: Object | None = None, *, added: Object | None = None
+) -> Any:
+    return target_pod(machine, source or launcher(machine), source_node or host(), Configuration(), added)
+
+
+def selector(found: Object | NoTargetPod) -> dict[str, str]:
+    assert not isinstance(found, NoTargetPod), found
+    chosen: dict[str, str] = found["spec"]["nodeSelector"]
+    return chosen
+
+
+class TestSelector:
+    def test_what_the_pod_was_pinned_to_is_forgotten(self) -> None:
+        machine = vmi(nodeSelector={"rack": "2"})
+        source = launcher(machine, nodeSelector={HOST: "n1", "rack": "1", VENDOR: "true"})
+        assert selector(ask(machine, source)) == {
+            "kubevirt.io/schedulable": "true",
+            "kubernetes.io/arch": "amd64",
+            "rack": "2",
+            VENDOR: "true",
+        }
+
+    def test_the_vmi_wins_over_what_the_migration_adds(self) -> None:
+        found = selector(ask(vmi(nodeSelector={"rack": "2"}), added={"rack": "1", "zone": "a"}))
+        assert (found["rack"], found["zone"]) == ("2", "a")
+
+    def test_an_added_vendor_replaces_that_of_the_source(self) -> None:
+        found = selector(ask(vmi(), added={"cpu-vendor.node.kubevirt.io/AMD": "true"}))
+        assert VENDOR not in found
+
+    def test_a_node_without_a_vendor_asks_for_none(self) -> None:
+        assert not [key for key in selector(ask(vmi(), source_node=host(vendor=False))) if "vendor" in key]
+
+
+class TestHostModel:
+    def test_the_first_migration_asks_for_what_the_node_is(self) -> None:
+        source_node = host(
+            "host-model-cpu.node.kubevirt.io/Icelake", "host-model-required-features.node.kubevirt.io/fsrm"
+        )
+        found = selector(ask(vmi(domain=HOST_MODEL), source_node=source_node))
+        assert found[NEW_MODEL] == found["cpu-feature.node.kubevirt.io/fsrm"] == "true"
+
+    def test_later_ones_ask_for_the_same_again(self) -> None:
+        machine = vmi(domain=HOST_MODEL)
+        source = launcher(machine, nodeSelector={NEW_MODEL: "true", "cpu-feature.node.kubevirt.io/fsrm": "true"})
+        found = selector(ask(machine, source, host("host-model-cpu.node.kubevirt.io/Skylake")))
+        assert NEW_MODEL in found
+        assert "cpu-model-migration.node.kubevirt.io/Skylake" not in found
+
+    def test_a_required_feature_passes_for_an_earlier_migration(self) -> None:
+        machine = vmi(domain={"cpu": {"model": "host-model", "features": [{"name": "aes"}]}})
+        source = launcher(machine, nodeSelector={"cpu-feature.node.kubevirt.io/aes": "true"})
+        found = selector(ask(machine, source, host("host-model-cpu.node.kubevirt.io/Icelake")))
+        assert NEW_MODEL not in found
+
+    def test_a_named_model_does_not_ask(self) -> None:
+        found = selector(
+            ask(vmi(domain={"cpu": {"model": "Haswell"}}), source_node=host("host-model-cpu.node.kubevirt.io/Icelake"))
+        )
+        assert NEW_MODEL not in found
+
+
+class TestNone:
+    """Why there is no target pod, and when there is one all the same."""
+
+    @pytest.mark.parametrize("domain", [{}, HOST_MODEL])
+    def test_the_node_is_gone(self, domain: Object) -> None:
+        machine = vmi(domain=domain)
+        found = target_pod(machine, launcher(machine), None, Configuration())
+        assert found == NoTargetPod("source-node-unknown", "its node n1 does not exist", "restart it")
+
+    def test_the_node_is_not_needed_where_a_vendor_is_named(self) -> None:
+        machine = vmi(nodeSelector={VENDOR: "true"})
+        assert selector(target_pod(machine, launcher(machine), None, Configuration()))
+
+    def test_the_vmi_runs_nowhere(self) -> None:
+        machine = vmi(status={"nodeName": None})
+        found = target_pod(machine, launcher(machine), None, Configuration())
+        assert found == NoTargetPod("source-node-unknown", "it runs on no node", "wait until it runs")
+
+    def test_the_node_does_not_tell_its_cpu(self) -> None:
+        found = ask(vmi(domain=HOST_MODEL))
+        assert found.id == "host-model-unknown"
+        assert "n1 has no label host-model-cpu.node.kubevirt.io/" in found.problem
+
+    @pytest.mark.parametrize("context", [None, "s0:c1"])
+    def test_the_selinux_context_is_missing_or_wrong(self, context: str | None) -> None:
+        machine = vmi(status={"selinuxContext": context})
+        assert ask(machine).id == "selinux-context-unknown"
+        careless = Configuration(migrations=Migrations(match_selinux_level=False))
+        assert selector(target_pod(machine, launcher(machine), host(), careless))
+
+    def test_a_whole_selinux_context(self) -> None:
+        assert selector(ask(vmi(status={"selinuxContext": "system_u:object_r:container_file_t:s0:c1,c2"})))
+
+    def test_an_image_without_a_digest(self) -> None:
+        machine = vmi(volumes=[DISK])
+        source = launcher(machine)
+        source["status"]["containerStatuses"] = [{"name": "volumesystem", "imageID": "docker://abc"}]
+        assert ask(machine, source).id == "image-digest-unknown"
+
+
+class TestRest:
+    def test_it_stays_off_its_own_node_and_keeps_its_other_wishes(self) -> None:
+        term = {"topologyKey": "zone", "labelSelector": {}, "mismatchLabelKeys": ["kubevirt.io/created-by"]}
+        wishes = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+        found = ask(vmi(affinity=wishes))["spec"]["affinity"]["podAntiAffinity"]
+        others, own = found["requiredDuringSchedulingIgnoredDuringExecution"]
+        assert others["labelSelector"]["matchExpressions"] == [
+            {"key": "kubevirt.io/created-by", "operator": "NotIn", "values": ["uid-db"]}
+        ]
+        assert own == {"topologyKey": HOST, "labelSelector": {"matchLabels": {"kubevirt.io/created-by": "uid-db"}}}
+
+    def test_labels_are_the_vmis_but_not_the_nodes(self) -> None:
+        machine = vmi()
+        source = launcher(machine)
+        source["metadata"]["labels"] |= {
+            "topology.kubernetes.io/zone": "a",
+            "injected": "yes",
+            "app": "before",
+            "kubevirt.io/migrationJobUID": "u1",
+        }
+        machine["metadata"]["labels"] |= {"kubevirt.io": "mine"}
+        assert ask(machine, source)["metadata"]["labels"] == {
+            "app": "db",
+            "injected": "yes",
+            "kubevirt.io": "virt-launcher",
+            "kubevirt.io/created-by": "uid-db",
+            "kubevirt.io/migrationJobUID": "",
+        }
+
+    def test_tolerations_are_the_vmis_and_those_of_admission(self) -> None:
+        given = {"key": "node.kubernetes.io/not-ready", "operator": "Exists", "tolerationSeconds": 300}
+        machine = vmi(tolerations=[{"key": "new"}])
+        found = ask(machine, launcher(machine, tolerations=[{"key": "old"}, given]))
+        assert found["spec"]["tolerations"] == [{"key": "new"}, given]
+
+    def test_spread_is_asked_for_with_the_pods_own_labels(self) -> None:
+        constraint = {"topologyKey": HOST, "labelSelector": {}, "matchLabelKeys": ["app"]}
+        machine = vmi(topologySpreadConstraints=[constraint])
+        stale = {**constraint, "labelSelector": {"matchLabels": {"app": "before"}}}
+        (found,) = ask(machine, launcher(machine, topologySpreadConstraints=[stale]))["spec"][
+            "topologySpreadConstraints"
+        ]
+        assert found["labelSelector"] == {"matchExpressions": [{"key": "app", "operator": "In", "values": ["db"]}]}
+
+    def test_it_is_a_pod_of_its_own_on_no_node(self) -> None:
+        machine = vmi()
+        source = launcher(machine, priority=7)
+        found = ask(machine, source)
+        assert "nodeName" not in found["spec"]
+        assert "uid" not in found["metadata"]
+        assert found["metadata"]["name"] != source["metadata"]["name"]
+        assert found["spec"]["priority"] == 7
+        assert found["spec"]["containers"] == source["spec"]["containers"]
+
+    def test_images_of_disks_are_the_very_same(self) -> None:
+        machine = vmi(volumes=[DISK])
+        containers = [{"name": "compute"}, {"name": "volumesystem", "image": "registry.example:5000/a/disk:3"}]
+        source = launcher(machine, containers=containers)
+        source["status"]["containerStatuses"] = [
+            {"name": "volumesystem", "imageID": "registry.example:5000/a/disk@sha256:0ab"},
+            {"name": "system", "imageID": "unrelated"},
+        ]
+        found = ask(machine, source)["spec"]["containers"]
+        assert found == [
+            {"name": "compute"},
+            {"name": "volumesystem", "image": "registry.example:5000/a/disk@sha256:0ab"},
+        ]
+
+    def test_images_that_are_not_told_stay(self) -> None:
+        machine = vmi(volumes=[DISK])
+        source = launcher(machine)
+        source["status"]["containerStatuses"] = [{"name": "volumesystem"}]
+        assert ask(machine, source)["spec"]["containers"] == source["spec"]["containers"]
