@@ -43,20 +43,19 @@ class Replicas:
 
         A server that is away for a moment is asked again.
         """
-        while True:
+        while not reached(self.vmis):
             left = deadline - time.monotonic()
+            if left <= 0:
+                return False
             try:
-                self.look(max(1.0, min(left, _QUIET_INTERVAL)))
+                self.look(min(left, _QUIET_INTERVAL))
                 self.trouble = None
             except Failure as error:
                 if not error.passing:
                     raise
                 self.trouble = error
-                time.sleep(max(0.0, min(left, _PAUSE_AFTER_TROUBLE)))
-            if self.trouble is None and reached(self.vmis):
-                return True
-            if left <= 0:
-                return False
+                time.sleep(min(left, _PAUSE_AFTER_TROUBLE))
+        return True
 
 
 def _controlled(vmi: Object, name: str) -> bool:

@@ -94,9 +94,10 @@ def _pod_affinity(entries: Sequence[Words], term: Callable[[Words], Object]) -> 
 
 
 def _apart(entry: Words, own: Own) -> Object:
-    """A preference blocks nothing; it only makes the VM's own neighbourhood look worse to it than it is."""
+    """Only a required rule can block the migration; a preference is left as it is said."""
     term = _term(entry, own)
-    if entry["ignore_own_pod"] and blocks_migration(term, own.labels, own.namespace):
+    required = entry["weight"] is None
+    if required and entry["ignore_own_pod"] and blocks_migration(term, own.labels, own.namespace):
         return ignoring_own_pod(term)
     return term
 
