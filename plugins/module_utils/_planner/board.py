@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import Enum
 
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.arrays import BoolArray, IntArray
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.arrays import BoolArray, IntArray, np
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.pod import Pod
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.mover import (
     HOSTNAME,
@@ -24,6 +24,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.mover im
     pinned,
     pinned_anywhere,
 )
+from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.options import Options
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.contract import PluginError
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.filters.registry import FILTERS
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.framework import Verdict, evaluate
@@ -41,16 +42,6 @@ class Stage(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Option:
-    """A node for a mover. `avoided`, `uneven`: it is one to avoid, or would break the VM's own spread constraints."""
-
-    node: str
-    score: int
-    avoided: bool = False
-    uneven: bool = False
-
-
-@dataclass(frozen=True, slots=True)
 class Refusal:
     """Why a mover has no node: the scheduler's message, and its reasons by node."""
 
@@ -62,7 +53,7 @@ class Board:
     def __init__(self, state: ClusterState, draining: frozenset[str], avoid: frozenset[str] = frozenset()) -> None:
         self.state = state
         self.draining = draining
-        self._avoid = avoid
+        self._avoid = state.nodes.named(avoid)
         self._changes: dict[str, list[Change]] = {}
         self._at: dict[str, tuple[Stage, str | None]] = {}
         self._pinnable = _pinnable(state) & ~state.nodes.named(draining)
@@ -84,13 +75,13 @@ class Board:
         for mover in movers:
             self.put(mover, Stage.BEFORE)
 
-    def options(self, mover: Mover, profile: Profile) -> list[Option]:
+    def options(self, mover: Mover, profile: Profile) -> Options:
         """Nodes that the newcomer, now nowhere, can go to, the best first; none if there is none.
 
         Where the scheduler chooses, the best is what it chooses, and the order among equals is that of the nodes.
         """
         if mover.newcomer is None:
-            return []
+            return Options.none()
         return self._choices(mover, mover.newcomer, profile) if mover.chosen else self._guesses(mover, profile)
 
     def legal(self, mover: Mover, node: str | None) -> bool:
@@ -115,7 +106,7 @@ class Board:
                 return Refusal(str(error), {})
         return Refusal(found.message, found.reasons())
 
-    def _choices(self, mover: Mover, newcomer: Pod, profile: Profile) -> list[Option]:
+    def _choices(self, mover: Mover, newcomer: Pod, profile: Profile) -> Options:
         nodes = self.state.nodes
         try:
             verdict = evaluate(newcomer, self.state, FILTERS)
@@ -124,45 +115,39 @@ class Board:
             fits = fits & self._pinnable
             if mover.only is not None:
                 fits = fits & nodes.named(mover.only)
-            feasible = fits.nonzero()[0]
+            feasible: IntArray = np.flatnonzero(fits)
             if needs_exact_look(newcomer):
-                feasible = feasible[[self.legal(mover, nodes.names[node]) for node in feasible]]
+                exact = [self.legal(mover, nodes.names[node]) for node in feasible]
+                feasible = feasible[np.array(exact, dtype=np.bool_)]
             scores = total_scores(newcomer, self.state, feasible, SCORERS[profile])
         except PluginError:
-            return []
+            return Options.none()
         even = verdict.fits if anywhere is newcomer else self._even(mover, newcomer)
-        found = (
-            (node in self._avoid, not even[number], -int(score), int(number), node)
-            for number, score in zip(feasible, scores, strict=True)
-            for node in (nodes.names[number],)
-        )
-        return [Option(node, -score, avoided, uneven) for avoided, uneven, score, _number, node in sorted(found)]
+        return Options(nodes.names, feasible, scores, avoided=self._avoid[feasible], uneven=~even[feasible])
 
     def _even(self, mover: Mover, newcomer: Pod) -> BoolArray:
         """Nodes on which the newcomer keeps its spread constraints once those that leave are gone."""
         with self._parting(mover, gone=True):
             return evaluate(newcomer, self.state, FILTERS).fits
 
-    def _guesses(self, mover: Mover, profile: Profile) -> list[Option]:
+    def _guesses(self, mover: Mover, profile: Profile) -> Options:
         """The scheduler tries at once, and again when those that leave are gone."""
         for gone in (False, True):
             with self._parting(mover, gone=gone):
                 options = self._ranked(mover, profile)
             if options:
                 return options
-        return []
+        return Options.none()
 
-    def _ranked(self, mover: Mover, profile: Profile) -> list[Option]:
+    def _ranked(self, mover: Mover, profile: Profile) -> Options:
         if mover.newcomer is None:
-            return []
+            return Options.none()
         try:
-            feasible: IntArray = evaluate(mover.newcomer, self.state, FILTERS).feasible
+            feasible = evaluate(mover.newcomer, self.state, FILTERS).feasible
             scores = total_scores(mover.newcomer, self.state, feasible, SCORERS[profile])
         except PluginError:
-            return []
-        names = self.state.nodes.names
-        found = sorted((-int(score), int(node)) for node, score in zip(feasible, scores, strict=True))
-        return [Option(names[node], -score) for score, node in found]
+            return Options.none()
+        return Options(self.state.nodes.names, feasible, scores)
 
     def _fits(self, pod: Pod, node: int) -> bool:
         try:

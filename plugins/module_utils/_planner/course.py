@@ -73,7 +73,6 @@ class Course:
         """A newcomer without a node waits, and takes the first one that becomes fit for it."""
         for wave in self.waves:
             for number, step in enumerate(wave):
-                options = self.board.options(step.mover, self._profile) if step.node is None else []
-                if options:
+                if step.node is None and (options := self.board.options(step.mover, self._profile)):
                     wave[number] = step_to_best(step.mover, options)
                     self.board.put(step.mover, Stage.AFTER, wave[number].node)

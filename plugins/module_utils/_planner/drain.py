@@ -49,10 +49,15 @@ _CORDON = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}
 
 
 @dataclass(frozen=True, slots=True)
-class _Scene:
-    """What the plan is about. By key of VMs: `ways` out, `policies`; of pods: `refusals` of their eviction."""
+class Scene:
+    """What a plan is about. By key of VMs: `ways` out, `policies`; of pods: `refusals` of their eviction.
+
+    Playing it changes its board, so that each plan needs a scene of its own.
+    """
 
     lists: Lists
+    nodes: tuple[str, ...]
+    targets: Mapping[str, str]
     cluster: Surroundings
     board: Board
     residents: Residents
@@ -76,21 +81,25 @@ def plan_drain(
     profile: how nodes that fit are ranked. Raises `Mistake`, LauncherError, WorkloadError, `SelectorError`,
     `QuantityError`, `NumpyMissingError`.
     """
-    _check(lists, nodes, avoid, targets or {})
-    scene = _scene(_cordoned(lists, frozenset(nodes)), nodes, policies, avoid, targets or {})
-    return _told(scene, _played(scene, profile), nodes, targets or {})
+    return plan(prepare(lists, nodes, policies, avoid, targets or {}), profile)
 
 
-def _scene(
+def prepare(
     lists: Lists, nodes: Sequence[str], policies: Sequence[Rule], avoid: Sequence[str], targets: Mapping[str, str]
-) -> _Scene:
+) -> Scene:
+    """What costs in proportion to the cluster; raises as `plan_drain` does."""
+    _check(lists, nodes, avoid, targets)
+    draining = frozenset(nodes)
+    lists = _cordoned(lists, draining)
     cluster = surroundings(lists, Workloads(lists))
-    board = Board(cluster_state(lists), frozenset(nodes), frozenset(avoid))
-    found = residents(lists, cluster.workloads, frozenset(nodes))
+    board = Board(cluster_state(lists), draining, frozenset(avoid))
+    found = residents(lists, cluster.workloads, draining)
     budgets = Budgets(lists.get("pdbs") or ())
     refusals = ((pod.key, budgets.refusal(pod.pod)) for pod in found.pods if not pod.stays)
-    return _Scene(
+    return Scene(
         lists,
+        tuple(dict.fromkeys(nodes)),
+        targets,
         cluster,
         board,
         found,
@@ -100,7 +109,19 @@ def _scene(
     )
 
 
-def _played(scene: _Scene, profile: Profile) -> Course:
+def plan(scene: Scene, profile: Profile = Profile.LOW_NODE_UTILIZATION) -> DrainPlan:
+    """What costs in proportion to what is on the drained nodes; raises as `plan_drain` does."""
+    course = _played(scene, profile)
+    steps = outcome.numbered(course.waves)
+    moves = outcome.moves(steps, scene.board, scene.targets)
+    stuck = outcome.stuck_machines(scene.residents.machines, scene.ways, scene.policies, steps, scene.board)
+    pods = outcome.pod_fates(scene.residents.pods, scene.refusals, steps, scene.board)
+    feasible = outcome.feasible(stuck, pods)
+    message = story.summary(scene.nodes, feasible, moves, stuck, pods)
+    return DrainPlan(scene.nodes, feasible, message, moves, stuck, pods)
+
+
+def _played(scene: Scene, profile: Profile) -> Course:
     board = scene.board
     course = Course(board, Caps.of(scene.cluster.configuration.migrations), profile)
     refused = {key for key, refusal in scene.refusals.items() if not refusal.passing}
@@ -112,15 +133,6 @@ def _played(scene: _Scene, profile: Profile) -> Course:
     must_land = frozenset(key for key, policy in scene.policies.items() if policy is Policy.RESTART)
     course.depart({mover.key: mover for mover in movers if mover is not None}, must_land)
     return course
-
-
-def _told(scene: _Scene, course: Course, nodes: Sequence[str], targets: Mapping[str, str]) -> DrainPlan:
-    steps = outcome.numbered(course.waves)
-    moves = outcome.moves(steps, scene.board, targets)
-    stuck = outcome.stuck_machines(scene.residents.machines, scene.ways, scene.policies, steps, scene.board)
-    pods = outcome.pod_fates(scene.residents.pods, scene.refusals, steps, scene.board)
-    feasible = outcome.feasible(stuck, pods)
-    return DrainPlan(tuple(nodes), feasible, story.summary(nodes, feasible, moves, stuck, pods), moves, stuck, pods)
 
 
 def _check(lists: Lists, nodes: Sequence[str], avoid: Sequence[str], targets: Mapping[str, str]) -> None:

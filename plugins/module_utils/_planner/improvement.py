@@ -15,8 +15,9 @@ from dataclasses import dataclass
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.arrays import np
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner import soft_rules
-from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.board import Board, Option, Stage
+from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.board import Board, Stage
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.mover import Mover
+from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.options import Option
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.search import Step
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.contract import FilterPlugin, PluginError
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.filters.inter_pod_affinity import (
@@ -117,7 +118,7 @@ class Improvement:
         A VM goes where it gains most. A pod goes where the scheduler puts it: of nodes that are equally good for the
         scheduler, the worst for the pod counts.
         """
-        options = self._board.options(mover, self._profile)
+        options: Sequence[Option] = self._board.options(mover, self._profile)
         if mover.chosen:
             options = [option for option in options if not option.uneven]
         else:

@@ -13,8 +13,9 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.board import Board, Option, Stage
+from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.board import Board, Stage
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.mover import Mover
+from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.options import Option, Options
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.scores.registry import Profile
 
 MOST_ATTEMPTS = 48
@@ -99,7 +100,7 @@ def go(
                 board.put(mover, Stage.AFTER)
                 steps.append(Step(mover, None))
                 continue
-            options = [option for option in board.options(mover, profile) if (mover.key, option.node) not in forbidden]
+            options = board.options(mover, profile).without({node for key, node in forbidden if key == mover.key})
             if not options:
                 stuck.append(mover)
                 continue
@@ -111,10 +112,9 @@ def go(
     return Attempt(tuple(steps), tuple(left))
 
 
-def step_to_best(mover: Mover, options: Sequence[Option], *, retried: bool = False) -> Step:
+def step_to_best(mover: Mover, options: Options, *, retried: bool = False) -> Step:
     """`options`: at least one, the best first."""
-    choices = tuple(option.node for option in options if option.score == options[0].score)
-    return Step(mover, options[0], len(options), choices, retried)
+    return Step(mover, options[0], len(options), options.as_good_as_the_best(), retried)
 
 
 def by_difficulty(board: Board, movers: Sequence[Mover], profile: Profile) -> tuple[Mover, ...]:

@@ -1,0 +1,146 @@
+# Copyright: Contributors to the virtops.kubevirt project
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Measure plans of drains on clusters of several sizes, each in a process of its own.
+
+    python -m benchmarks.draining [--nodes 100,1000,5000] [--json FILE]
+
+Each cluster has 20 pods a node, and one node with 20 VMs more, which is the one that is drained.
+Run it with `tests/` and the collection's tree on PYTHONPATH.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import multiprocessing
+import resource
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any, TypeVar
+
+from benchmarks.clusters import cluster, machine
+
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.snapshot_file import load
+from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.drain import plan, prepare
+
+Json = dict[str, Any]
+Result = TypeVar("Result")
+
+NODES = (100, 1000, 5000)
+CROWDED = "node-7"
+EXTRA_MACHINES = 20
+
+
+@dataclass(frozen=True)
+class Figures:
+    """One line of the table. Times are the processor's.
+
+    `reading`: the file. `preparing`: what costs in proportion to the cluster. `planning`: all the rest.
+    """
+
+    nodes: int
+    pods: int
+    vms_that_move: int
+    pods_that_move: int
+    waves: int
+    reading_seconds: float
+    preparing_seconds: float
+    planning_seconds: float
+    peak_mebibytes: float
+
+
+def crowded_cluster(nodes: int) -> dict[str, list[Json]]:
+    """The benchmarks' cluster with a VMI for each launcher pod, and one node with many VMs."""
+    lists = cluster(nodes)
+    for number in range(EXTRA_MACHINES):
+        pod = machine(f"extra-{number}", 10**6 + number)
+        pod["spec"]["nodeName"], pod["status"] = CROWDED, {"phase": "Running"}
+        lists["pods"].append(pod)
+    launchers = [pod for pod in lists["pods"] if "vm.kubevirt.io/name" in pod["metadata"]["labels"]]
+    for number, pod in enumerate(launchers):
+        pod["metadata"]["uid"] = f"pod-of-{number}"
+        name = pod["metadata"]["name"]
+        owner = {
+            "apiVersion": "kubevirt.io/v1",
+            "kind": "VirtualMachineInstance",
+            "name": name,
+            "uid": f"uid-{name}",
+            "controller": True,
+        }
+        pod["metadata"]["ownerReferences"] = [owner]
+    return {**lists, "vmis": [_vmi(pod) for pod in launchers]}
+
+
+def _vmi(pod: Json) -> Json:
+    """What the pod could have been rendered from."""
+    name, spec = pod["metadata"]["name"], pod["spec"]
+    own = {key: value for key, value in spec["nodeSelector"].items() if not key.startswith("kubevirt.io/")}
+    labels = {key: pod["metadata"]["labels"][key] for key in ("app", "group")}
+    return {
+        "metadata": {"namespace": "machines", "name": name, "uid": f"uid-{name}", "labels": labels},
+        "spec": {
+            "domain": {"cpu": {"cores": 10}, "memory": {"guest": "4Gi"}},
+            "nodeSelector": own,
+            "affinity": spec["affinity"],
+            "tolerations": spec["tolerations"],
+        },
+        "status": {"phase": "Running", "nodeName": spec["nodeName"], "selinuxContext": "none"},
+    }
+
+
+def measure(path: str) -> Figures:
+    """Load the cluster in a file, and plan the drain of the crowded node."""
+    lists, reading = _timed(lambda: load(path).lists)
+    scene, preparing = _timed(lambda: prepare(lists, [CROWDED], (), (), {}))
+    planned, planning = _timed(lambda: plan(scene))
+    if not planned.feasible:
+        raise RuntimeError(planned.message)
+    return Figures(
+        nodes=len(lists["nodes"]),
+        pods=len(lists["pods"]),
+        vms_that_move=len(planned.moves),
+        pods_that_move=sum(pod.wave is not None for pod in planned.pods),
+        waves=max(move.wave for move in planned.moves),
+        reading_seconds=reading,
+        preparing_seconds=preparing,
+        planning_seconds=planning,
+        peak_mebibytes=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+    )
+
+
+def _timed(work: Callable[[], Result]) -> tuple[Result, float]:
+    started = time.process_time()
+    result = work()
+    return result, time.process_time() - started
+
+
+def _measured(sizes: Sequence[int]) -> Iterator[Figures]:
+    """A fresh process for each size, so that its peak of memory is its own."""
+    spawning = multiprocessing.get_context("spawn")
+    with tempfile.TemporaryDirectory() as folder:
+        for nodes in sizes:
+            path = Path(folder) / f"{nodes}.json"
+            path.write_text(json.dumps(crowded_cluster(nodes)))
+            with spawning.Pool(1) as pool:
+                yield pool.apply(measure, (str(path),))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--nodes", default=",".join(map(str, NODES)), help="sizes of clusters, separated by commas")
+    parser.add_argument("--json", type=Path, help="also write the figures here")
+    arguments = parser.parse_args()
+    measured = list(_measured([int(size) for size in arguments.nodes.split(",")]))
+    for field in fields(Figures):
+        values = (f"{getattr(figures, field.name):,.4g}" for figures in measured)
+        print(f"{field.name.replace('_', ' '):20}", *(f"{text:>12}" for text in values))
+    if arguments.json:
+        arguments.json.write_text(json.dumps([asdict(figures) for figures in measured], indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    main()
