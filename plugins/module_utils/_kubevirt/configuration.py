@@ -22,6 +22,8 @@ Lists = Mapping[str, Sequence[Object]]
 ARCHITECTURE = "amd64"
 KVM = "kvm"
 LIVE_UPDATE = "LiveUpdate"
+# Of the KubeVirt object, and of VMIs that it counts for.
+EVEN_PARITY = "alpha.kubevirt.io/EmulatorThreadCompleteToEvenParity"
 _MACHINE_TYPES: Mapping[str, str] = {"amd64": "q35", "arm64": "virt", "s390x": "s390-ccw-virtio"}
 
 
@@ -60,7 +62,8 @@ class SupportContainer:
 class Configuration:
     """`memory_overcommit`: per cent of the pod's memory that the guest sees. `memory_overhead_ratio`: None for 1.
 
-    cpu_allocation_ratio: virtual CPUs for each CPU that is requested. permitted_devices: resource names; None permits
+    cpu_allocation_ratio: virtual CPUs for each CPU that is requested. emulator_even_parity: dedicated CPUs are even in
+    number. permitted_devices: resource names; None permits
     all. network_bindings: binding plugins by name. auto_cpu_limit_namespaces: a label selector, or None. max_*: what
     VMs can grow to while they run, if they do not say it themselves.
     """
@@ -78,6 +81,7 @@ class Configuration:
     memory_overcommit: int = 100
     memory_overhead_ratio: float | None = None
     minimum_tsc_frequency: int | None = None
+    emulator_even_parity: bool = False
     runtime_class: str = ""
     eviction_strategy: str = "None"
     default_network_interface: str = "bridge"
@@ -126,6 +130,7 @@ def configuration(lists: Lists) -> Configuration:
         memory_overcommit=_positive(developer.get("memoryOvercommit"), 100),
         memory_overhead_ratio=_ratio(given.get("additionalGuestMemoryOverheadRatio")),
         minimum_tsc_frequency=developer.get("minimumClusterTSCFrequency"),
+        emulator_even_parity="AlignCPUs" in gates and EVEN_PARITY in (kubevirt["metadata"].get("annotations") or {}),
         runtime_class=given.get("defaultRuntimeClass") or "",
         eviction_strategy=given.get("evictionStrategy") or "None",
         default_network_interface=network.get("defaultNetworkInterface") or "bridge",

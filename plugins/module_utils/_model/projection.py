@@ -12,7 +12,7 @@ fields, times that change without meaning) never reaches a snapshot.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 Projection = Callable[[Any], Any]
@@ -54,18 +54,27 @@ def typed(*types: str) -> Callable[[Any], bool]:
     return lambda item: item.get("type") in wanted
 
 
-def keys(*names: str, prefixes: tuple[str, ...] = (), but: tuple[str, ...] = ()) -> Projection:
-    """Of a map the given keys and those that begin with one of `prefixes`, without the keys in `but`."""
-    wanted, unwanted = frozenset(names), frozenset(but)
+def keys(
+    *names: str,
+    prefixes: tuple[str, ...] = (),
+    but: tuple[str, ...] = (),
+    parts: Mapping[str, Projection] | None = None,
+) -> Projection:
+    """Of a map the given keys and those that begin with one of `prefixes`, without the keys in `but`.
+
+    parts: keys of which only a projection of their content is kept.
+    """
+    wanted, unwanted, projected = frozenset(names), frozenset(but), parts or {}
 
     def project(value: Any) -> Any:
         if value is None:
             return None
-        return {
+        kept = {
             key: content
             for key, content in value.items()
             if key in wanted or (key.startswith(prefixes) and key not in unwanted)
         }
+        return kept | {key: part(value[key]) for key, part in projected.items() if key in value}
 
     return project
 

@@ -9,6 +9,9 @@ one only its presence is kept, of probes only their kind, as these add to the la
 
 from __future__ import annotations
 
+import json
+from typing import Any
+
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.projection import (
     each,
     explained_conditions,
@@ -19,8 +22,26 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._model.projection
     resource,
 )
 
+_HOOK = fields("image", pvc=fields("name"))
+
+
+def _hooks(text: Any) -> Any:
+    """A JSON list of sidecars, without their arguments and scripts. Other text is made empty: no list either."""
+    try:
+        found = json.loads(text)
+    except (ValueError, TypeError):
+        return ""
+    if not isinstance(found, list) or not all(isinstance(hook, dict) for hook in found):
+        return ""
+    return json.dumps([_HOOK(hook) for hook in found])
+
+
 _ANNOTATIONS = keys(
-    "descheduler.alpha.kubernetes.io/prefer-no-eviction", prefixes=("kubevirt.io/", "alpha.kubevirt.io/")
+    "descheduler.alpha.kubernetes.io/prefer-no-eviction",
+    # By it a service mesh adds containers to the pod.
+    "sidecar.istio.io/inject",
+    prefixes=("kubevirt.io/", "alpha.kubevirt.io/"),
+    parts={"hooks.kubevirt.io/hookSidecars": _hooks},
 )
 
 _PROBE = fields(exec=presence, guestAgentPing=presence, httpGet=presence, tcpSocket=presence)
@@ -46,8 +67,8 @@ _DOMAIN = fields(
 )
 
 _VMI_SPEC = fields(
-    "affinity architecture evictionStrategy networks nodeSelector priorityClassName resourceClaims schedulerName "
-    "startStrategy terminationGracePeriodSeconds tolerations topologySpreadConstraints",
+    "affinity architecture evictionStrategy hostname networks nodeSelector priorityClassName resourceClaims "
+    "schedulerName startStrategy terminationGracePeriodSeconds tolerations topologySpreadConstraints",
     domain=_DOMAIN,
     livenessProbe=_PROBE,
     readinessProbe=_PROBE,
@@ -82,7 +103,7 @@ VM = resource(
         dataVolumeTemplates=each(fields(metadata=fields("name"))),
         template=_TEMPLATE,
     ),
-    status=fields("created ready printableStatus runStrategy", conditions=explained_conditions),
+    status=fields("changedBlockTracking created ready printableStatus runStrategy", conditions=explained_conditions),
 )
 
 VMI_REPLICA_SET = resource(

@@ -33,8 +33,8 @@ def admitted(pod: Object, lists: Lists) -> dict[str, Any]:
     for name in ("containers", "initContainers"):
         spec[name] = [_sized(container, defaults) for container in spec.get(name) or ()]
     spec |= _priority(spec, lists)
-    spec |= _runtime_class(spec, lists)
     spec["tolerations"] = [*(spec.get("tolerations") or ()), *_waiting(spec.get("tolerations") or ())]
+    spec |= _runtime_class(spec, lists)
     if spec.get("affinity"):
         spec["affinity"] = merged_affinity(spec["affinity"], labels)
     if spec.get("topologySpreadConstraints"):

@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.configuration import Configuration
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.configuration import EVEN_PARITY, Configuration
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.launcher import devices, traits
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.launcher.automatic_limits import (
     memory_limit_ratio,
@@ -36,7 +36,6 @@ Object = Mapping[str, Any]
 Lists = Mapping[str, Sequence[Object]]
 
 _EPHEMERAL_STORAGE = 50 * 10**6 * NANO
-_EVEN_PARITY = "alpha.kubevirt.io/EmulatorThreadCompleteToEvenParity"
 
 
 def compute_resources(vmi: Object, configuration: Configuration, lists: Lists) -> dict[str, Any]:
@@ -113,7 +112,7 @@ class _Rules:
         domain = traits.domain(self._vmi)
         pool = traits.io_threads(self._vmi) if domain.get("ioThreadsPolicy") == "supplementalPool" else 0
         even = (quantity.units(self._own_limits.get(CPU, 0)) + pool) % 2 == 0
-        wanted = _EVEN_PARITY in (self._vmi["metadata"].get("annotations") or {})
+        wanted = EVEN_PARITY in (self._vmi["metadata"].get("annotations") or {})
         return (2 if even and wanted else 1) * NANO
 
     def overhead(self) -> None:

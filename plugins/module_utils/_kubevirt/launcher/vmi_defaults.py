@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.configuration import Configuration
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.configuration import EVEN_PARITY, Configuration
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.launcher.hyperv_defaults import (
     with_hyperv_defaults,
 )
@@ -39,7 +39,11 @@ def with_defaults(vmi: Object, configuration: Configuration) -> dict[str, Any]:
     domain = with_hyperv_defaults(domain)
     domain["cpu"] = {**domain["cpu"], "model": _model(domain, spec["architecture"], configuration)}
     spec["domain"] = domain
-    return {**vmi, "spec": _with_network(spec, configuration)}
+    changed = {**vmi, "spec": _with_network(spec, configuration)}
+    if domain["cpu"].get("isolateEmulatorThread") and configuration.emulator_even_parity:
+        metadata = vmi["metadata"]
+        changed["metadata"] = {**metadata, "annotations": {**(metadata.get("annotations") or {}), EVEN_PARITY: ""}}
+    return changed
 
 
 def _machine(domain: Object, architecture: str, configuration: Configuration) -> Part:

@@ -32,8 +32,8 @@ def volumes(vmi: Object, configuration: Configuration, hooks: Sequence[Hook], li
     if claim := state_claim(vmi, lists):
         found.append(_claim("vm-state", {"claimName": claim}))
     if configuration.enabled(IMAGE_VOLUME) and (disks := traits.container_disks(vmi)):
-        found += [_image(name, disk["image"]) for name, disk in disks]
-        found += [_image("launcher-volume", image)] if image else []
+        found += [_image(name, disk.get("image") or "") for name, disk in disks]
+        found.append(_image("launcher-volume", image))
     return [*found, *(_claim(hook.claim, {"claimName": hook.claim}) for hook in hooks if hook.claim)]
 
 

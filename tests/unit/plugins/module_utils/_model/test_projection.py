@@ -87,3 +87,24 @@ def test_the_object_itself_is_left_alone(case: Case) -> None:
     before = yaml.safe_dump(raw)
     BY_NAME[case["list"]].project(raw)
     assert yaml.safe_dump(raw) == before
+
+
+@pytest.mark.parametrize(
+    ("given", "kept"),
+    [
+        (
+            '[{"image": "i", "args": ["secret"], "pvc": {"name": "p", "volumePath": "/a"}}]',
+            '[{"image": "i", "pvc": {"name": "p"}}]',
+        ),
+        ("[]", "[]"),
+        ("secret", ""),
+        ('["secret"]', ""),
+        ("3", ""),
+    ],
+)
+def test_of_hooks_nothing_is_kept_that_may_be_secret(given: str, kept: str) -> None:
+    name = "hooks.kubevirt.io/hookSidecars"
+    project = BY_NAME["vmis"].project
+    once = project({"metadata": {"annotations": {name: given}}})
+    assert once["metadata"]["annotations"] == {name: kept}
+    assert project(once) == once
