@@ -289,12 +289,8 @@ from typing import Any
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster import maintenance
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.client import Client, connect
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.failure import Failure
-from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.prospects import read_prospects
-from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.snapshot import take
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.starts import Starts
-from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt import migration_rules
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.departures import Departures, Situation
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.prospect import Prospect
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.mistake import Mistake
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module import (
     arguments,
     drain_results,
@@ -302,43 +298,9 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._module import (
     start_results,
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module import drain_arguments as own_arguments
-from ansible_collections.virtops.kubevirt.plugins.module_utils._module.drain_task import DrainTask, Failures
+from ansible_collections.virtops.kubevirt.plugins.module_utils._module.drain_decision import Decision
+from ansible_collections.virtops.kubevirt.plugins.module_utils._module.drain_task import DrainTask
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module.run import Module, run
-from ansible_collections.virtops.kubevirt.plugins.module_utils._planner import leaving, policies
-from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.drain_plan import DrainPlan
-
-_PAGE_SIZE = 500
-
-
-class Decision:
-    """How each leaves: what drain_task.Decide is, with the options of the task."""
-
-    def __init__(self, module: Module, client: Client) -> None:
-        self._client = client
-        self._params = module.params
-        self._targets = own_arguments.targets(module.params)
-        self._rules = policies.compile_rules(module.params["policies"])
-
-    def __call__(self, situation: Situation, failures: Failures) -> tuple[Departures, list[Prospect]]:
-        failed = {title: reasons[-1] for title, reasons in failures.items()}
-        hopeless = frozenset(title for title, reasons in failures.items() if len(reasons) > self._params["retries"])
-        intent = leaving.Intent(self._targets, self._rules, failed, hopeless)
-        plan = self._plan(situation, intent) if leaving.unplanned(situation, intent) else None
-        found = leaving.departures(situation, intent, plan)
-        forbidden = list(leaving.forbidden(situation.pods, own_arguments.allowed(self._params)))
-        if not failures and (found.stuck or forbidden):
-            raise drain_results.blocked(self._client.server, situation.node, found, forbidden)
-        prospects = read_prospects(self._client, [planned.wish for planned in found.migrations])
-        migration_rules.check(prospects)
-        return found, prospects
-
-    def _plan(self, situation: Situation, intent: leaving.Intent) -> DrainPlan:
-        # numpy and the scheduler, which no other round is to pay for.
-        from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.drain import plan_drain  # noqa: PLC0415
-
-        document = take(self._client, _PAGE_SIZE)
-        lists = document.decoded(*document.lists).lists
-        return plan_drain(lists, [situation.node], policies=self._rules, targets=intent.targets_of(situation.vmis))
 
 
 def node_drain(module: Module) -> dict[str, Any]:
@@ -355,8 +317,7 @@ def node_drain(module: Module) -> dict[str, Any]:
 
 
 def _drain(module: Module, client: Client, this_round: rounds.Round) -> dict[str, Any]:
-    settings, decide = own_arguments.settings(module.params), Decision(module, client)
-    cordoned = False
+    settings, decide = own_arguments.settings(module.params), Decision(client, module.params)
     if this_round.state:
         task = DrainTask.resume(client, settings, decide, this_round.state)
     else:
@@ -365,12 +326,14 @@ def _drain(module: Module, client: Client, this_round: rounds.Round) -> dict[str
             maintenance.require(client, wanted)
         task = DrainTask.begin(client, settings, decide)
         if module.params["cordon"]:
-            cordoned = maintenance.begin(client, wanted, wait_seconds=0, pause=0).changed
-            task.history.changed = cordoned
+            task.history.changed = maintenance.begin(client, wanted, wait_seconds=0, pause=0).changed
     if module.check_mode:
         task.run.rehearse()
         return drain_results.result(module, task)
-    lines = task.work(this_round)
+    try:
+        lines = task.work(this_round)
+    except (Failure, Mistake) as error:
+        raise drain_results.broken_off(module, task, error) from error
     if not task.is_done and this_round.left:
         return rounds.going_on(task.to_json(), lines)
     return {**drain_results.result(module, task), **rounds.progress(lines)}

@@ -66,7 +66,8 @@ class Client:
 
     def act(self, path: str, attempted: str, body: dict[str, Any]) -> None:
         """Put a request to a subresource that does something and answers nothing."""
-        self._send("put", path, attempted, body=body)
+        # KubeVirt's refuse to be asked for JSON, with status 406.
+        self._send("put", path, attempted, body=body, header_params={"Accept": "*/*"})
 
     def watch(self, path: str, attempted: str, seconds: int, **query: str | int) -> Iterator[Any]:
         """The events of a list as they come, until the server ends the stream after so many seconds."""

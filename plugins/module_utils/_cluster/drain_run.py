@@ -21,16 +21,14 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.eviction
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.failure import Failure
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.interruptions import Interruptions
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.migration_run import MigrationRun
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.departures import Departures
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.departures import Departures, Leaver
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.eviction import NOT_EVICTED, Eviction
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.interruption import FAILED, Interruption
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.move import NOT_MIGRATED, Move
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.move import NOT_MIGRATED, WAITING
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.prospect import Prospect
 
 # Seconds between two looks at pods and VMs that end, and the longest wait for a change of migrations meanwhile.
 _PAUSE, _WATCH = 0.3, 1.0
-
-Leaver = Move | Eviction | Interruption
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +104,15 @@ class DrainRun:
 
     @property
     def has_failed(self) -> bool:
-        return any(item.outcome in (NOT_MIGRATED, NOT_EVICTED, FAILED) for item in self.leavers)
+        migrations_failed = any(move.outcome == NOT_MIGRATED for move in self.migrations.moves)
+        return migrations_failed or self.has_failed_for_good
+
+    @property
+    def has_failed_for_good(self) -> bool:
+        """Whether something has failed that no other plan mends; a migration may succeed to another node."""
+        return any(item.outcome == NOT_EVICTED for item in self.evictions.evictions) or any(
+            item.outcome == FAILED for item in self.interruptions.interruptions
+        )
 
     def follow(self, seconds: float, *, until_news: bool = False) -> list[str]:
         """Until all have left, or for so long, or until there is news; lines on the news. Raises Failure."""
@@ -132,7 +138,9 @@ class DrainRun:
         self.interruptions.look()
 
     def news(self) -> list[str]:
-        return [line for line in (item.news() for item in self.leavers) if line]
+        # A move that has not begun is no news.
+        begun = (item for item in self.leavers if item.outcome != WAITING or item.wave <= self.migrations.wave)
+        return [line for line in (item.news() for item in begun) if line]
 
     def _open_waves(self) -> None:
         last = max((item.wave for item in self.leavers), default=1)

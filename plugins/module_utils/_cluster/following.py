@@ -48,9 +48,14 @@ def follow(run: Run, seconds: float, *, until_news: bool) -> list[str]:
         except Failure as error:
             if not error.passing:
                 raise
-            if not run.away:
-                lines.append(f"{error} Trying again.")
-            run.trouble, run.away = error, True
-            time.sleep(min(left, _PAUSE_AFTER_TROUBLE))
+            lines += endure(run, error, left)
         lines += run.news()
+    return lines
+
+
+def endure(run: Run, error: Failure, seconds: float) -> list[str]:
+    """Wait a moment, for so long at most, after the server gave no answer; a line on it the first time."""
+    lines = [] if run.away else [f"{error} Trying again."]
+    run.trouble, run.away = error, True
+    time.sleep(min(seconds, _PAUSE_AFTER_TROUBLE))
     return lines

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.eviction import Eviction
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.interruption import Interruption
@@ -72,6 +72,29 @@ class Departures:
     evictions: tuple[Eviction, ...] = ()
     stuck: tuple[Stuck, ...] = ()
     waiting: Mapping[str, str] = field(default_factory=dict)
+
+
+class Leaver(Protocol):
+    """A VM or pod on its way. `wave`: before its turn it is not started."""
+
+    namespace: str
+    name: str
+    wave: int
+    outcome: str
+
+    @property
+    def title(self) -> str:
+        """namespace/name."""
+
+    @property
+    def unfinished(self) -> bool:
+        """Whether it has not come to its end."""
+
+    def status(self) -> str:
+        """Where it stands, in a few words."""
+
+    def news(self) -> str | None:
+        """A line on it if it stands elsewhere than when this was last asked."""
 
 
 def title(item: Object) -> str:

@@ -9,11 +9,12 @@ from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.drain_run import DrainRun, Leaver
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.drain_run import DrainRun
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.failure import Failure
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.departures import Departures
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.departures import Departures, Leaver
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.eviction import WOULD_EVICT, Eviction
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.interruption import WOULD, Interruption
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.mistake import Mistake
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.move import PLANNED
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module.run import Incomplete, Module
 
@@ -56,9 +57,23 @@ class History:
 
 def result(module: Module, task: DrainTask) -> Result:
     """Raises Incomplete unless the node is, or would be, empty."""
+    is_empty = task.is_over or module.check_mode
+    left = [] if is_empty else list(_left(task.run, task.leaving))
+    values = _values(module, task, left)
+    if not is_empty:
+        raise Incomplete(_failure(module, task, left), values)
+    return values
+
+
+def broken_off(module: Module, task: DrainTask, error: Failure | Mistake) -> Incomplete:
+    """The failure when something went wrong in the middle that trying again does not mend."""
+    left = list(_left(task.run, task.leaving))
+    return Incomplete(error, _values(module, task, left))
+
+
+def _values(module: Module, task: DrainTask, left: list[Result]) -> Result:
     history = task.history
     history.keep(task.run)
-    left = [] if task.is_over or module.check_mode else list(_left(task.run, task.leaving))
     values: Result = {
         "changed": history.changed,
         "moves": list(history.moves.values()),
@@ -69,8 +84,6 @@ def result(module: Module, task: DrainTask) -> Result:
     if module._diff:
         after = [entry["kind"] + " " + entry["namespace"] + "/" + entry["name"] for entry in left]
         values["diff"] = {"before": _lines(history.before), "after": _lines(after)}
-    if not task.is_over and not module.check_mode:
-        raise Incomplete(_failure(module, task, left), values)
     return values
 
 

@@ -10,16 +10,16 @@ what could not go where it was to go is looked at anew.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster import following
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.client import Client
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.drain_run import DrainRun, Settings
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.failure import Failure
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.situations import look
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.departures import Departures, Situation
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.eviction import NOT_EVICTED
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.interruption import FAILED
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.move import NOT_MIGRATED
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.prospect import Prospect
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module.drain_results import History
@@ -30,8 +30,12 @@ _PAUSE = 1.0
 
 # Why the migrations of VMs have failed so far, by their titles.
 Failures = Mapping[str, Sequence[str]]
-# What is on the node and what failed before -> how each leaves, and what the cluster says to each migration.
-Decide = Callable[[Situation, Failures], tuple[Departures, Sequence[Prospect]]]
+
+
+class Decide(Protocol):
+    """`failures`: None at the first attempt. How each leaves, and what the cluster says to each migration."""
+
+    def __call__(self, situation: Situation, failures: Failures | None) -> tuple[Departures, Sequence[Prospect]]: ...
 
 
 @dataclass
@@ -51,7 +55,7 @@ class DrainTask:
     def begin(cls, client: Client, settings: Settings, decide: Decide) -> DrainTask:
         """Decide on the first attempt; nothing is written. Raises Failure, Mistake."""
         situation = look(client, settings.node, again=False)
-        leaving, prospects = decide(situation, {})
+        leaving, prospects = decide(situation, None)
         run = DrainRun.begin(client, settings, leaving, prospects)
         return cls(client, settings, decide, run, leaving, History(situation.titles()), is_over=situation.is_empty)
 
@@ -74,8 +78,7 @@ class DrainTask:
     @property
     def has_failed(self) -> bool:
         """Whether something will not leave, however often it is tried, and everything else has come to its end."""
-        failed = any(item.outcome in (NOT_EVICTED, FAILED) for item in self.run.leavers)
-        return bool(self.leaving.stuck) or (failed and not self.run.unfinished)
+        return bool(self.leaving.stuck) or (self.run.has_failed_for_good and not self.run.unfinished)
 
     @property
     def is_done(self) -> bool:
@@ -86,11 +89,23 @@ class DrainTask:
         lines: list[str] = []
         while not self.is_done:
             lines += self.run.follow(this_round.span, until_news=this_round.heard)
-            if this_round.span <= 0 or (this_round.heard and lines) or self.run.unfinished:
+            if self.run.unfinished or (this_round.heard and lines):
                 break
             if not self.has_failed:
-                self._go_on(this_round)
+                lines += self._next_attempt(this_round)
+            if this_round.span <= 0:
+                break
         return [f"node {self.settings.node}: {line}" for line in lines]
+
+    def _next_attempt(self, this_round: Round) -> list[str]:
+        try:
+            self._go_on(this_round)
+        except Failure as error:
+            if not error.passing:
+                raise
+            return following.endure(self.run, error, this_round.span)
+        self.run.trouble, self.run.away = None, False
+        return []
 
     def _go_on(self, this_round: Round) -> None:
         """After an attempt: see what is left, and begin the next one with it. Raises Failure."""

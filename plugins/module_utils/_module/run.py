@@ -20,7 +20,7 @@ Work = Callable[[Module], Mapping[str, Any]]
 class Incomplete(Exception):
     """The work ended short of its aim after it had changed things: `result` says what was done and what is left."""
 
-    def __init__(self, failure: Failure, result: Mapping[str, Any]) -> None:
+    def __init__(self, failure: Failure | Mistake, result: Mapping[str, Any]) -> None:
         super().__init__(str(failure))
         self.failure = failure
         self.result = result

@@ -7,7 +7,7 @@ _model <- _scheduler, _kubevirt <- _planner <- _explain, _lint
 _model <- _plan <- _report                      (values that are read)
 _model <- _nodes                                (what is written on nodes)
 _scheduler, _kubevirt, _nodes <- _workloads     (what is written about VMs)
-_model <- _cluster; _workloads, _cluster <- _module     (the API, and what modules share)
+_model <- _cluster; _kubevirt, _planner, _workloads, _cluster <- _module     (the API, and what modules share)
 module_utils <- modules;  module_utils, plugin_utils <- filter, test, action, inventory, lookup
 """
 
@@ -33,7 +33,7 @@ MODULE_UTILS: dict[str, frozenset[str]] = {
     "_report": frozenset({"_model", "_plan"}),
     "_workloads": ENGINE | {"_nodes"},
     "_cluster": frozenset({"_model"}),
-    "_module": frozenset({"_model", "_cluster", "_workloads"}),
+    "_module": frozenset({"_model", "_cluster", "_workloads", "_kubevirt", "_planner"}),
 }
 
 # Folders of plugins, and the folders each may import. With a module Ansible sends module_utils alone.

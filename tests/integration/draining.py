@@ -1,0 +1,216 @@
+# Copyright: Contributors to the virtops.kubevirt project
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A few nodes of their own for tests of drains, with VMs and pods that begin on the node a test wants to empty."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from integration.clusters import KUBEVIRT, VMIS, cordoned, remove_deserted
+from testbed import processes
+from testbed.api import ApiError, Object, resource_path
+from testbed.handle import RunningTestbed
+from testbed.nodes import fake_node
+from testbed.waiting import wait_for
+
+POOL = {"pool": "yard"}
+TIMEOUT = 60.0
+_OWNERS = (
+    (KUBEVIRT, "virtualmachines"),
+    (KUBEVIRT, "virtualmachineinstancereplicasets"),
+    (KUBEVIRT, VMIS),
+    ("apps/v1", "deployments"),
+    ("v1", "pods"),
+)
+_HOST = "kubernetes.io/hostname"
+_BRIDGE: Object = {"domain": {"devices": {}}}
+_MASQUERADE: Object = {
+    "domain": {"devices": {"interfaces": [{"name": "default", "masquerade": {}}]}},
+    "networks": [{"name": "default", "pod": {}}],
+}
+
+
+@dataclass
+class Yard:
+    """Nodes that nothing else runs on, and a namespace for each test."""
+
+    testbed: RunningTestbed
+    nodes: tuple[str, ...]
+    namespace: str = ""
+    _timers: list[threading.Timer] = field(default_factory=list)
+
+    def set_up(self) -> None:
+        for name in self.nodes:
+            self.testbed.api.create("/api/v1/nodes", fake_node(name, labels=POOL))
+        wait_for("the nodes to report", lambda: all(map(self._reports, self.nodes)), TIMEOUT)
+
+    def tear_down(self) -> None:
+        remove_deserted(self.testbed.api, self.nodes)
+
+    @contextmanager
+    def emptied_afterwards(self) -> Iterator[None]:
+        """What is on a node when the next test begins would take part in it."""
+        self.namespace = self.testbed.namespace("yard")
+        yield
+        for timer in self._timers:
+            timer.join()
+        self._timers.clear()
+        self.testbed.inject("clear")
+        for api_version, resource in _OWNERS:  # the end of a namespace takes longer
+            self.testbed.api.delete(resource_path(api_version, resource, self.namespace))
+        self.testbed.drop_namespace(self.namespace)
+        wait_for("the end of all pods", lambda: not any(map(self.leftovers, self.nodes)), TIMEOUT)
+
+    def leftovers(self, node: str) -> list[str]:
+        """Names of the test's pods on a node that have not ended."""
+        found = self.testbed.api.items("/api/v1/pods", fieldSelector=f"spec.nodeName={node}")
+        return [
+            pod["metadata"]["name"]
+            for pod in found
+            if pod["metadata"]["namespace"].startswith("yard") and pod["status"]["phase"] == "Running"
+        ]
+
+    def start_vm(self, name: str, node: str, *, migratable: bool = True, run_strategy: str | None = None) -> Object:
+        """A VMI on a node: of a VM with a run strategy, or by itself. Ready."""
+        template = {"metadata": {"labels": {"app": name}}, "spec": _spec(node, migratable)}
+        if run_strategy:
+            spec = {"runStrategy": run_strategy, "template": template}
+            self._create("VirtualMachine", name, spec, KUBEVIRT, "virtualmachines")
+        else:
+            self._create("VirtualMachineInstance", name, template["spec"], KUBEVIRT, VMIS)
+        if run_strategy == "Manual":
+            self.testbed.api.patch(self._vm_path(name) + "/status", _start_request())
+        self._wait(f"{name} to run on {node}", lambda: self.exists(name) and self._is_ready(name))
+        assert self.node_of(name) == node
+        return self.vmi(name)
+
+    def start_replica(self, name: str, node: str) -> str:
+        """A replica set of one VMI that cannot be migrated; the VMI's name."""
+        labels = {"app": name}
+        template = {"metadata": {"labels": labels}, "spec": _spec(node, migratable=False)}
+        spec = {"replicas": 1, "selector": {"matchLabels": labels}, "template": template}
+        resource = "virtualmachineinstancereplicasets"
+        self._create("VirtualMachineInstanceReplicaSet", name, spec, KUBEVIRT, resource)
+        self._wait("the replica to run", lambda: any(self._is_ready(vmi) for vmi in self._vmis(name)))
+        (replica,) = self._vmis(name)
+        assert self.node_of(replica) == node
+        return replica
+
+    def deploy(self, name: str, node: str, budget: int = 0) -> str:
+        """A Deployment of one pod, with a budget of so many that must be there; the pod's name."""
+        labels = {"app": name}
+        pod = {"metadata": {"labels": labels}, "spec": _pod_spec(node)}
+        spec = {"replicas": 1, "selector": {"matchLabels": labels}, "template": pod}
+        self._create("Deployment", name, spec, "apps/v1", "deployments")
+        if budget:
+            limits = {"minAvailable": budget, "selector": {"matchLabels": labels}}
+            self._create("PodDisruptionBudget", name, limits, "policy/v1", "poddisruptionbudgets")
+            self._wait("the budget to count", lambda: self._budget(name)["status"].get("currentHealthy") == 1)
+        self._wait(f"the pod of {name} to run", lambda: bool(self._pods(name)))
+        return self._pods(name)[0]
+
+    def relax(self, name: str) -> None:
+        """Let a budget allow everything."""
+        path = resource_path("policy/v1", "poddisruptionbudgets", self.namespace, name)
+        self.testbed.api.patch(path, {"spec": {"minAvailable": 0}})
+
+    def pod(self, name: str, node: str, **spec: Any) -> None:
+        """A pod that nothing would replace."""
+        self._create("Pod", name, {**_pod_spec(node), **spec}, "v1", "pods")
+        path = resource_path("v1", "pods", self.namespace, name)
+        self._wait(f"pod {name} to run", lambda: self.testbed.api.get(path)["status"]["phase"] == "Running")
+
+    def silence_api(self, seconds: float) -> None:
+        """Let the API server answer nothing for a while, without dropping a connection."""
+        process = processes.running(self.testbed.home)["kube-apiserver"]
+        process.suspend()
+        timer = threading.Timer(seconds, process.resume)
+        timer.start()
+        self._timers.append(timer)
+
+    def cordon(self, node: str) -> AbstractContextManager[None]:
+        return cordoned(self.testbed.api, node)
+
+    def cordoned(self, node: str) -> bool:
+        return bool(self.testbed.api.get(resource_path("v1", "nodes", name=node))["spec"].get("unschedulable"))
+
+    def vm(self, name: str) -> Object:
+        return self.testbed.api.get(self._vm_path(name))
+
+    def vmi(self, name: str) -> Object:
+        return self.testbed.api.get(resource_path(KUBEVIRT, VMIS, self.namespace, name))
+
+    def node_of(self, name: str) -> str:
+        return str(self.vmi(name)["status"]["nodeName"])
+
+    def exists(self, name: str) -> bool:
+        try:
+            self.vmi(name)
+        except ApiError as error:
+            if error.status == 404:
+                return False
+            raise
+        return True
+
+    def _vm_path(self, name: str) -> str:
+        return resource_path(KUBEVIRT, "virtualmachines", self.namespace, name)
+
+    def _budget(self, name: str) -> Object:
+        return self.testbed.api.get(resource_path("policy/v1", "poddisruptionbudgets", self.namespace, name))
+
+    def _vmis(self, app: str) -> list[str]:
+        found = self.testbed.api.items(resource_path(KUBEVIRT, VMIS, self.namespace), labelSelector=f"app={app}")
+        return [vmi["metadata"]["name"] for vmi in found]
+
+    def _pods(self, app: str) -> list[str]:
+        """Running ones."""
+        found = self.testbed.api.items(resource_path("v1", "pods", self.namespace), labelSelector=f"app={app}")
+        return [pod["metadata"]["name"] for pod in found if pod["status"]["phase"] == "Running"]
+
+    def _is_ready(self, name: str) -> bool:
+        conditions = self.vmi(name)["status"].get("conditions") or ()
+        known = {condition["type"]: condition["status"] for condition in conditions}
+        return known.get("Ready") == "True" and "LiveMigratable" in known
+
+    def _reports(self, node: str) -> bool:
+        return "conditions" in self.testbed.api.get(resource_path("v1", "nodes", name=node))["status"]
+
+    def _create(self, kind: str, name: str, spec: Object, api_version: str, resource: str) -> None:
+        metadata = {"name": name, "namespace": self.namespace}
+        item = {"apiVersion": api_version, "kind": kind, "metadata": metadata, "spec": spec}
+        self.testbed.api.create(resource_path(api_version, resource, self.namespace), item)
+
+    def _wait(self, what: str, check: Callable[[], bool]) -> None:
+        wait_for(what, check, TIMEOUT, interval=0.1)
+
+
+def _spec(node: str, migratable: bool) -> Object:
+    """Of a VMI; without an interface of its own it gets a bridge, which cannot be migrated."""
+    network = _MASQUERADE if migratable else _BRIDGE
+    return {
+        **network,
+        "domain": {"memory": {"guest": "256Mi"}, **network["domain"]},
+        "terminationGracePeriodSeconds": 1,
+        "nodeSelector": POOL,
+        "affinity": _at_first_on(node),
+    }
+
+
+def _pod_spec(node: str) -> Object:
+    container = {"name": "main", "image": "any"}
+    return {"containers": [container], "nodeSelector": POOL, "affinity": _at_first_on(node)}
+
+
+def _at_first_on(node: str) -> Object:
+    """What a scheduler keeps to as long as the node may be had."""
+    term = {"matchExpressions": [{"key": _HOST, "operator": "In", "values": [node]}]}
+    return {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 100, "preference": term}]}}
+
+
+def _start_request() -> Object:
+    return {"status": {"stateChangeRequests": [{"action": "Start"}]}}

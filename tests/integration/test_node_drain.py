@@ -1,0 +1,225 @@
+# Copyright: Contributors to the virtops.kubevirt project
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Module node_drain against a real scheduler, eviction API and virt-controller: budgets, policies, and trouble."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ansible_collections.virtops.kubevirt.plugins.modules.node_drain import main
+from ansible_collections.virtops.kubevirt.plugins.modules.node_maintenance import main as node_maintenance
+
+from integration.draining import Yard
+from testbed.handle import RunningTestbed
+from unit.plugins.support.modules import ModuleRunner, Result, isolate
+
+NODES = ("yard-0", "yard-1", "yard-2")
+SOURCE = NODES[0]
+STOP, RESTART = [{"policy": "stop"}], [{"policy": "restart"}]
+
+
+@pytest.fixture(scope="module")
+def yard(testbed: RunningTestbed) -> Iterator[Yard]:
+    yard = Yard(testbed, NODES)
+    yard.set_up()
+    yield yard
+    yard.tear_down()
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> ModuleRunner:
+    isolate(monkeypatch, tmp_path)
+    return ModuleRunner(capsys)
+
+
+@pytest.fixture
+def drain(yard: Yard, run: ModuleRunner) -> Iterator[Any]:
+    connection: dict[str, Any] = {"kubeconfig": str(yard.testbed.kubeconfig), "name": SOURCE, "owner": "test"}
+    with yard.emptied_afterwards():
+        yield partial(run, main, **connection, cordon=True, wait_timeout=60, unschedulable_timeout=5)
+        run(node_maintenance, **connection, state="uncordoned")
+
+
+def outcomes(entries: list[Result]) -> dict[str, str]:
+    return {entry["name"]: entry["outcome"] for entry in entries}
+
+
+def test_vms_and_pods_leave_once(drain: Any, yard: Yard) -> None:
+    yard.start_vm("vm", SOURCE)
+    yard.deploy("web", SOURCE)
+    planned = drain(check=True, diff=True)
+    assert yard.node_of("vm") == SOURCE
+    result = drain(diff=True)
+    (move,) = result["moves"]
+    assert (move["outcome"], move["node"], move["node"]) == ("migrated", yard.node_of("vm"), move["target_node"])
+    assert move["target_node"] == planned["moves"][0]["target_node"] != SOURCE
+    assert result["diff"] == planned["diff"]
+    assert f"vm {yard.namespace}/vm" in result["diff"]["before"]
+    assert not result["diff"]["after"]
+    assert "evicted" in outcomes(result["evicted"]).values()
+    assert yard.leftovers(SOURCE) == []
+    again = drain()
+    assert (again["changed"], again["moves"], again["evicted"], again["interrupted"]) == (False, [], [], [])
+
+
+def test_vms_go_to_their_targets(drain: Any, yard: Yard) -> None:
+    yard.start_vm("vm", SOURCE)
+    targets = [{"namespace": yard.namespace, "name": "vm", "target_node": NODES[2]}]
+    assert drain(targets=targets)["moves"][0]["node"] == NODES[2] == yard.node_of("vm")
+
+
+def test_a_budget_that_yields_later_only_delays(drain: Any, yard: Yard) -> None:
+    pod = yard.deploy("web", SOURCE, budget=1)
+    refused = drain(wait_timeout=2)
+    assert "budget web needs 1 healthy pods and has 1 currently" in refused["msg"]
+    timer = threading.Timer(2, yard.relax, ["web"])
+    timer.start()
+    result = drain()
+    timer.join()
+    assert outcomes(result["evicted"])[pod] == "evicted"
+
+
+def test_a_budget_that_never_yields_holds_back_its_pod_alone(drain: Any, yard: Yard) -> None:
+    yard.start_vm("vm", SOURCE)
+    yard.start_vm("stays", SOURCE, migratable=False, run_strategy="Always")
+    pod = yard.deploy("web", SOURCE, budget=1)
+    result = drain(policies=STOP, wait_timeout=10)
+    assert result["error"]["reason"] == "DeadlineExceeded"
+    assert (yard.node_of("vm") in NODES[1:], outcomes(result["moves"])) == (True, {"vm": "migrated"})
+    left = {entry["name"]: entry["why"] for entry in result["left"]}
+    assert "budget web needs 1 healthy pods and has 1 currently" in left[pod]
+    assert f"pod {yard.namespace}/{pod}: held back" in result["msg"]
+
+
+def test_what_may_not_or_cannot_leave_keeps_everything(drain: Any, yard: Yard) -> None:
+    yard.start_vm("vm", SOURCE)
+    yard.start_vm("stays", SOURCE, migratable=False)
+    yard.pod("alone", SOURCE, volumes=[{"name": "scratch", "emptyDir": {}}])
+    result = drain()
+    assert (result["changed"], result["error"]["reason"]) == (False, "NotDrainable")
+    problems = "; ".join(result["error"]["problems"])
+    assert (
+        f"{yard.namespace}/stays: It cannot be migrated: the VMI cannot be live-migrated because its interface"
+        in problems
+    )
+    assert f"pod {yard.namespace}/alone: nothing would replace it; set force if it may go" in problems
+    assert "the data in its emptyDir volumes would be lost; set delete_emptydir_data if it may go" in problems
+    assert yard.node_of("vm") == SOURCE
+    assert not yard.cordoned(SOURCE)
+
+
+def test_what_is_allowed_to_go_goes(drain: Any, yard: Yard) -> None:
+    yard.pod("alone", SOURCE, volumes=[{"name": "scratch", "emptyDir": {}}])
+    result = drain(force=True, delete_emptydir_data=True, terminate_grace_period=0)
+    assert outcomes(result["evicted"])["alone"] == "evicted"
+
+
+@pytest.mark.parametrize("run_strategy", ["Always", "RerunOnFailure", "Manual", "Once"])
+def test_a_stopped_vm_comes_back_as_it_was(drain: Any, yard: Yard, run_strategy: str) -> None:
+    yard.start_vm("stays", SOURCE, migratable=False, run_strategy=run_strategy)
+    result = drain(policies=STOP)
+    assert outcomes(result["interrupted"]) == {"stays": "stopped"}, result["msg"]
+    assert not yard.exists("stays")
+    assert outcomes(drain(state="restored", check=True)["started"]) == {"stays": "would_start"}
+    (started,) = drain(state="restored")["started"]
+    assert (started["outcome"], started["node"]) == ("started", yard.node_of("stays"))
+    vm = yard.vm("stays")
+    metadata = vm["metadata"]
+    assert vm["spec"]["runStrategy"] == run_strategy
+    assert not any("stopped" in key for key in {**metadata.get("labels", {}), **metadata.get("annotations", {})})
+    assert drain(state="restored")["started"] == []
+
+
+@pytest.mark.parametrize("run_strategy", ["Always", "RerunOnFailure", "Once"])
+def test_a_restarted_vm_runs_elsewhere(drain: Any, yard: Yard, run_strategy: str) -> None:
+    uid = yard.start_vm("moves", SOURCE, migratable=False, run_strategy=run_strategy)["metadata"]["uid"]
+    (entry,) = drain(policies=RESTART)["interrupted"]
+    assert (entry["outcome"], entry["target_node"]) == ("restarted", yard.node_of("moves"))
+    assert yard.vmi("moves")["metadata"]["uid"] != uid
+    assert entry["target_node"] != SOURCE
+
+
+@pytest.mark.parametrize(("policies", "outcome"), [(STOP, "stopped"), (RESTART, "restarted")])
+def test_a_replica_set_replaces_its_vmi(drain: Any, yard: Yard, policies: Any, outcome: str) -> None:
+    name = yard.start_replica("set", SOURCE)
+    (entry,) = drain(policies=policies)["interrupted"]
+    assert (entry["name"], entry["outcome"], entry["owner"]) == (name, outcome, "set")
+    if outcome == "restarted":
+        assert entry["target_node"] == yard.node_of(entry["successor"]) != SOURCE
+
+
+def test_a_vmi_that_nobody_would_start_again_is_not_ended(drain: Any, yard: Yard) -> None:
+    yard.start_vm("stays", SOURCE, migratable=False)
+    result = drain(policies=STOP)
+    assert "nothing would start it again" in result["msg"]
+    assert yard.node_of("stays") == SOURCE
+
+
+def test_a_target_that_vanishes_is_replaced(drain: Any, yard: Yard) -> None:
+    yard.start_vm("vm", SOURCE)
+    targets = [{"namespace": yard.namespace, "name": "vm", "target_node": NODES[1]}]
+    with yard.cordon(NODES[1]):
+        (move,) = drain(targets=targets)["moves"]
+    assert (move["outcome"], move["node"], move["attempts"]) == ("migrated", NODES[2], 2)
+
+
+def test_a_vm_that_fails_everywhere_follows_its_policy(drain: Any, yard: Yard) -> None:
+    yard.start_vm("vm", SOURCE, run_strategy="Always")
+    yard.testbed.inject("migration-failure", "--vmi", f"{yard.namespace}/vm")
+    failed = drain(retries=1)
+    assert failed["error"]["reason"] == "DrainFailed"
+    assert (failed["moves"][0]["outcome"], failed["moves"][0]["attempts"]) == ("failed", 2)
+    assert failed["moves"][0]["failure_reason"] in failed["msg"]
+    result = drain(retries=0, policies=RESTART)
+    assert outcomes(result["interrupted"]) == {"vm": "restarted"}
+    assert yard.node_of("vm") != SOURCE
+
+
+def test_a_killed_run_is_gone_on_with(drain: Any, yard: Yard) -> None:
+    yard.start_vm("vm", SOURCE)
+    yard.testbed.inject("slow-migration", "--factor", "20", "--vmi", f"{yard.namespace}/vm")
+    first = in_flight(drain)
+    second = drain()
+    assert second["moves"][0]["migration"] == first["migrations"]["moves"][0]["migration"]
+    assert second["moves"][0]["outcome"] == "migrated"
+
+
+def in_flight(drain: Any) -> Any:
+    """The state of a drain whose migration has been created."""
+    state: Any = None
+    while not (state and state["run"]["migrations"]["moves"][0]["migration"]):
+        state = drain(_round={"elapsed": 0, "seconds": 5, "state": state})["_round"]
+    return state["run"]
+
+
+def test_a_server_that_is_away_is_waited_for(drain: Any, yard: Yard) -> None:
+    yard.start_vm("vm", SOURCE)
+    yard.testbed.inject("slow-migration", "--factor", "20", "--vmi", f"{yard.namespace}/vm")
+    result: Result = {"_round": None}
+    lines: list[str] = []
+    for number in range(50):
+        patience = 1 if number > 1 else 30
+        result = drain(request_timeout=patience, _round={"elapsed": 0, "seconds": 5, "state": result["_round"]})
+        lines += result.get("_progress", ())
+        if "_round" not in result:
+            break
+        if number == 1:
+            yard.silence_api(8)
+    assert result["moves"][0]["outcome"] == "migrated"
+    assert any("Trying again" in line for line in lines)
+
+
+def test_another_owners_node_is_left_alone(drain: Any, run: ModuleRunner, yard: Yard) -> None:
+    kubeconfig = str(yard.testbed.kubeconfig)
+    assert drain(cordon=False)["error"]["reason"] == "NotCordoned"
+    run(node_maintenance, kubeconfig=kubeconfig, name=SOURCE, owner="other")
+    for cordon in (True, False):
+        assert drain(cordon=cordon)["error"]["reason"] == "LeaseHeld"
+    run(node_maintenance, kubeconfig=kubeconfig, name=SOURCE, owner="other", state="uncordoned")
