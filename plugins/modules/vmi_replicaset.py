@@ -260,7 +260,7 @@ error:
       returned: when the task cannot be meant so
       type: list
       elements: str
-      sample: ["in placement.keep_apart[0] per is zoen; is it zone?"]
+      sample: ["in placement.keep_apart[0] per is zoen (is it zone?)"]
     object:
       description: On which server it was tried.
       returned: when something was tried

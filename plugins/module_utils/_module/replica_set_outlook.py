@@ -17,8 +17,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._model.quantity i
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.selectors import SelectorError
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module.replica_set_results import unplaceable
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module.run import Module
-from ansible_collections.virtops.kubevirt.plugins.module_utils._workloads.forecast import unknown_topology, uses_storage
-from ansible_collections.virtops.kubevirt.plugins.module_utils._workloads.outlook import Outlook, with_places
+from ansible_collections.virtops.kubevirt.plugins.module_utils._workloads.outlook import Outlook
 from ansible_collections.virtops.kubevirt.plugins.module_utils._workloads.own_pod import blocked_migrations
 from ansible_collections.virtops.kubevirt.plugins.module_utils._workloads.replica_set import Wish
 
@@ -40,10 +39,7 @@ def look_ahead(
         fresh = replica_set.try_vmi(spec["template"])
         view = Outlook(spec, vmis, fresh)
         if wanted and (changed or view.missing):
-            lists = read_placement_lists(client, storage=uses_storage(spec["template"]["spec"]))
-            for sentence in unknown_topology(fresh["spec"], lists["nodes"]):
-                module.warn(sentence)
-            view = with_places(view, fresh, module.params["name"], lists)
+            view = _foretold(module, client, view, fresh)
     except _UNFORESEEABLE as error:
         if strict:
             raise _unforeseeable(replica_set, client, error) from error
@@ -53,6 +49,17 @@ def look_ahead(
             raise
         module.warn(f"What is to come of replica set {replica_set.title} is not known. {error}")
     return view
+
+
+def _foretold(module: Module, client: Client, view: Outlook, fresh: Object) -> Outlook:
+    """Raises Failure and _UNFORESEEABLE."""
+    # NumPy and the engine take longer to import than all the rest, and most runs find everything as it should be.
+    from ansible_collections.virtops.kubevirt.plugins.module_utils._workloads import forecast  # noqa: PLC0415
+
+    lists = read_placement_lists(client, storage=forecast.uses_storage(fresh["spec"]))
+    for sentence in forecast.unknown_topology(fresh["spec"], lists["nodes"]):
+        module.warn(sentence)
+    return forecast.with_places(view, fresh, module.params["name"], lists)
 
 
 def tell(module: Module, client: Client, wish: Wish, view: Outlook, result: dict[str, Any]) -> None:

@@ -12,8 +12,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.failure 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.replicas import Replicas
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module.run import Incomplete, Module
 from ansible_collections.virtops.kubevirt.plugins.module_utils._workloads.canonical import complete, in_words_of
-from ansible_collections.virtops.kubevirt.plugins.module_utils._workloads.forecast import Place
-from ansible_collections.virtops.kubevirt.plugins.module_utils._workloads.outlook import Outlook
+from ansible_collections.virtops.kubevirt.plugins.module_utils._workloads.outlook import Outlook, Place
 from ansible_collections.virtops.kubevirt.plugins.module_utils._workloads.replica import Replica, replica
 from ansible_collections.virtops.kubevirt.plugins.module_utils._workloads.secrets import secrets, without_secrets
 

@@ -4,14 +4,15 @@
 """Where kube-scheduler would put VMIs that have no node yet, one after the other, in the cluster as it is now.
 
 Of several nodes that are equally good kube-scheduler takes any; here it is the first. In a tight cluster that choice
-can decide where the next one goes, so what is told is one course of events, not the only one.
+can decide where the next one goes, so what is told is one course of events, not the only one. This is the only file of
+the package that needs NumPy.
 """
 
 from __future__ import annotations
 
 import difflib
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Any
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.configuration import configuration
@@ -24,6 +25,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._model.pod import
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.build import cluster_state
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.state import ClusterState
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.verdict import explain
+from ansible_collections.virtops.kubevirt.plugins.module_utils._workloads.outlook import Outlook, Place
 from ansible_collections.virtops.kubevirt.plugins.module_utils._workloads.own_pod import REQUIRED
 
 Object = Mapping[str, Any]
@@ -32,12 +34,17 @@ Lists = Mapping[str, Sequence[Object]]
 _CLUSTER_VOLUMES = ("persistentVolumeClaim", "dataVolume", "ephemeral")
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
-    """`node`: empty if none fits; then `message` says why, in kube-scheduler's words."""
+def with_places(view: Outlook, fresh: Object, name: str, lists: Lists) -> Outlook:
+    """The outlook with the scheduler's word on what is to come. name: of the replica set.
 
-    node: str
-    message: str
+    Raises `SelectorError`, `QuantityError`, `NumpyMissingError`.
+    """
+    leaving = {vmi["metadata"]["uid"] for vmi in view.outdated or ()}
+    missing, replaced = view.missing, min(len(leaving), view.spec["replicas"])
+    new = copies(fresh, name, missing + replaced)
+    expected = places(lists, [*view.waiting, *new[:missing]])
+    successors = places(lists, new, without=leaving)[missing:] if replaced else []
+    return replace(view, expected=expected, successors=successors)
 
 
 def places(lists: Lists, vmis: Sequence[Object], *, without: Collection[str] = ()) -> list[Place]:

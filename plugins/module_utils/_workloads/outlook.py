@@ -7,10 +7,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
-from ansible_collections.virtops.kubevirt.plugins.module_utils._workloads.forecast import Lists, Place, copies, places
 from ansible_collections.virtops.kubevirt.plugins.module_utils._workloads.outdated import is_outdated
 from ansible_collections.virtops.kubevirt.plugins.module_utils._workloads.replica import (
     Replica,
@@ -21,6 +20,14 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._workloads.replic
 Object = Mapping[str, Any]
 
 _TO_COME = Replica("", "", False, "")
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a new VMI would go. `node`: empty if none fits; then `message` says why, in kube-scheduler's words."""
+
+    node: str
+    message: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,19 +79,6 @@ class Outlook:
         of_all = f"of {self.spec['replicas']} replicas"
         yield from _clauses(self.expected, f"{of_all} cannot be placed now")
         yield from _clauses(self.successors, f"{of_all} are outdated and could not be replaced now")
-
-
-def with_places(view: Outlook, fresh: Object, name: str, lists: Lists) -> Outlook:
-    """The outlook with the scheduler's word on what is to come. name: of the replica set.
-
-    Raises `SelectorError`, `QuantityError`, `NumpyMissingError`.
-    """
-    leaving = {vmi["metadata"]["uid"] for vmi in view.outdated or ()}
-    missing, replaced = view.missing, min(len(leaving), view.spec["replicas"])
-    new = copies(fresh, name, missing + replaced)
-    expected = places(lists, [*view.waiting, *new[:missing]])
-    successors = places(lists, new, without=leaving)[missing:] if replaced else []
-    return replace(view, expected=expected, successors=successors)
 
 
 def _clauses(found: Sequence[Place], trouble: str) -> Iterator[str]:

@@ -96,7 +96,7 @@ def _per(entry: Words) -> Iterator[str]:
     if per in _NO_TOPOLOGY:
         yield f"per is {per}, a label that no node carries; the key of a host is {_NO_TOPOLOGY[per]}, or say host"
     elif meant:
-        yield f"per is {per}; is it {meant[0]}?"
+        yield f"per is {per} (is it {meant[0]}?)"
     else:
         yield from key_problems(per)
 

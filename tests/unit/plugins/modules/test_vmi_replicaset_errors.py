@@ -63,7 +63,7 @@ def refuse(task: Run, api: ReplicasApi) -> Run:
         ({**CREATE, "replicas": -1}, "replicas is -1; give 0 or more. Correct the task; nothing was written."),
         (
             {**CREATE, "placement": {"keep_apart": [{"per": "zoen"}]}},
-            "placement.keep_apart[0] per is zoen; is it zone?",
+            "placement.keep_apart[0] per is zoen (is it zone?)",
         ),
         (
             {**CREATE, "placement": {"keep_apart": [{"per": "zone", "weight": 0}], "spread": [{"per": "-"}]}},

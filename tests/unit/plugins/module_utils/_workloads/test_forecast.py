@@ -11,8 +11,8 @@ from typing import Any
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.configuration import Configuration
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.launcher.pod import launcher_pod
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.launcher.vmi import vmi_of
-from ansible_collections.virtops.kubevirt.plugins.module_utils._workloads.forecast import Place, copies, places
-from ansible_collections.virtops.kubevirt.plugins.module_utils._workloads.outlook import Outlook, with_places
+from ansible_collections.virtops.kubevirt.plugins.module_utils._workloads.forecast import copies, places, with_places
+from ansible_collections.virtops.kubevirt.plugins.module_utils._workloads.outlook import Outlook, Place
 
 from testbed.nodes import fake_node
 from unit.plugins.module_utils._workloads.wording import Json, template

@@ -15,7 +15,7 @@ from unit.plugins.module_utils._workloads.wording import Json, worded
 @pytest.mark.parametrize(
     ("options", "problem"),
     [
-        ({"keep_apart": [{"per": "zoen"}]}, "in placement.keep_apart[0] per is zoen; is it zone?"),
+        ({"keep_apart": [{"per": "zoen"}]}, "in placement.keep_apart[0] per is zoen (is it zone?)"),
         (
             {"spread": [{"per": "topology.kubernetes.io/hostname"}]},
             "in placement.spread[0] per is topology.kubernetes.io/hostname, a label that no node carries; the key of a "
