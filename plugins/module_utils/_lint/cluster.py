@@ -14,7 +14,9 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.configu
     Configuration,
     configuration,
 )
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.migration_policy import Terms, terms
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.workloads import Workloads
+from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.contract import Subject
 from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.eligible import eligible_nodes
 from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.trials import Attempt, Trial, attempt, stuck
 from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.uncordoned import uncordoned
@@ -43,6 +45,7 @@ class Cluster:
         self.window = window
         self._schedulers = frozenset(schedulers)
         self._eligible: dict[str, frozenset[str]] = {}
+        self._attempts: dict[Subject, list[Attempt]] = {}
 
     @cached_property
     def workloads(self) -> list[Workload]:
@@ -80,6 +83,16 @@ class Cluster:
         seen = (pod["spec"].get("schedulerName") for pod in self.pods if pod["spec"].get("nodeName"))
         return self._schedulers | {DEFAULT_SCHEDULER} | {name for name in seen if name}
 
+    def terms(self, vmi: Object) -> Terms:
+        """On which a VMI is migrated: KubeVirt's configuration under the MigrationPolicy that applies."""
+        labels = self.namespace_labels.get(vmi["metadata"].get("namespace") or "default", {})
+        return terms(vmi, labels, self.lists.get("migrationpolicies") or (), self.configuration.migrations)
+
+    @cached_property
+    def namespace_labels(self) -> dict[str, Labels]:
+        namespaces = self.lists.get("namespaces") or ()
+        return {entry["metadata"]["name"]: entry["metadata"].get("labels") or {} for entry in namespaces}
+
     @cached_property
     def stuck(self) -> list[Trial]:
         """VMIs that can be live-migrated but have nowhere to go."""
@@ -87,8 +100,11 @@ class Cluster:
 
     def attempts(self, workload: Workload) -> list[Attempt]:
         """The migrations of a workload's VMIs that could begin."""
-        tried = (attempt(workload, vmi, self.index, self.configuration) for vmi in workload.vmis)
-        return [entry for entry in tried if entry is not None]
+        known = self._attempts.get(workload.subject)
+        if known is None:
+            tried = (attempt(workload, vmi, self.index, self.configuration) for vmi in workload.vmis)
+            known = self._attempts[workload.subject] = [entry for entry in tried if entry is not None]
+        return known
 
     def eligible(self, workload: Workload, *, selected: bool = True, tainted: bool = False) -> frozenset[str]:
         """Names of the nodes that a workload's pods may run on by labels and taints; see `eligible.py`."""

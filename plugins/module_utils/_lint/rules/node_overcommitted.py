@@ -7,41 +7,61 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 
-from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.labels import CREATED_BY, SCHEDULABLE
 from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.cluster import Cluster
 from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.contract import Problem, Rule, Severity, Subject
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.occupant import Occupant
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.resources import CPU, MEMORY
 
 _UNITS = {CPU: (1000, "cores"), MEMORY: (2**30, "GiB")}
 
 
+@dataclass
+class _Load:
+    """What the VMs of a node request, in milliCPU and bytes, and the nodes that at least one of them could go to."""
+
+    requests: dict[str, int] = field(default_factory=lambda: dict.fromkeys(_UNITS, 0))
+    eligible: set[str] = field(default_factory=set)
+    vmis: list[str] = field(default_factory=list)
+
+
 def _check(cluster: Cluster) -> Iterator[Problem]:
     state = cluster.state
-    machines: defaultdict[str, list[Occupant]] = defaultdict(list)
-    for placement in state.placements():
-        if CREATED_BY in placement.occupant.labels:
-            machines[placement.node].append(placement.occupant)
-    hosts = [name for name, labels in cluster.node_labels.items() if labels.get(SCHEDULABLE) == "true"]
-    for resource in (MEMORY, CPU):
-        allocatable, requested = state.nodes.allocatable(resource), state.resources.requested(resource)
-        free = {name: max(0, int((allocatable - requested)[state.nodes.index[name]])) for name in hosts}
-        for name in sorted(machines):
-            needed = sum(occupant.requests.get(resource, 0) for occupant in machines[name])
-            left = sum(free.values()) - free.get(name, 0)
-            if needed > left:
-                yield _problem(name, resource, needed, left)
+    for name, load in sorted(_loads(cluster).items()):
+        others = state.nodes.named(load.eligible - {name})
+        for resource in (MEMORY, CPU):
+            free = (state.nodes.allocatable(resource) - state.resources.requested(resource))[others]
+            left = int(free[free > 0].sum())
+            if load.requests[resource] > left:
+                yield _problem(name, resource, load, left)
 
 
-def _problem(name: str, resource: str, needed: int, left: int) -> Problem:
+def _loads(cluster: Cluster) -> dict[str, _Load]:
+    """By node. VMs that could not leave it in any case have findings of their own."""
+    stuck = {trial.attempt.title for trial in cluster.stuck}
+    loads: defaultdict[str, _Load] = defaultdict(_Load)
+    for workload in cluster.vms:
+        for attempt in cluster.attempts(workload):
+            if attempt.title in stuck:
+                continue
+            load = loads[attempt.node]
+            load.eligible |= cluster.eligible(workload)
+            load.vmis.append(attempt.title)
+            for resource in _UNITS:
+                load.requests[resource] += attempt.target.requests.get(resource, 0)
+    return loads
+
+
+def _problem(name: str, resource: str, load: _Load, left: int) -> Problem:
     size, unit = _UNITS[resource]
-    figures = f"request {needed / size:.1f} {unit}, and all other nodes together have {left / size:.1f} free"
+    needed = load.requests[resource]
     return Problem(
         Subject("v1", "Node", "", name),
-        f"Its VMs {figures}: the node cannot be emptied without stopping some.",
+        f"Its VMs request {needed / size:.1f} {unit} and the other nodes that they may run on have {left / size:.1f} "
+        "free, so it cannot be emptied without stopping some.",
         f"Add {(needed - left) / size:.1f} {unit} elsewhere, or plan which VMs to stop.",
         field=f"/status/allocatable/{resource}",
+        vmis=tuple(sorted(load.vmis)),
     )
 
 
@@ -49,9 +69,9 @@ RULE = Rule(
     id="node-overcommitted",
     severity=Severity.ERROR,
     title="The other nodes cannot take a node's VMs",
-    explanation="What the VMs of the node request of memory or CPU is more than all other nodes that KubeVirt uses "
-    "have left. A cluster that is to be maintained without stopping VMs needs room for one node more than is full. "
-    "Nodes with less than that are not certain to be emptied, as rooms may be too small or not admitted: that is for "
-    "a plan to tell.",
+    explanation="What the VMs of a node request of memory or CPU is more than all other nodes that any of them may "
+    "run on have left. A cluster that is to be maintained without stopping VMs needs the room of one node. Without "
+    "such a finding a node is not certain to be emptied, as room may be in too small pieces: that is for a plan to "
+    "tell.",
     check=_check,
 )

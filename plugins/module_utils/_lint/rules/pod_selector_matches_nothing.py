@@ -64,10 +64,7 @@ class _Population:
     """Pods that there are, and those that templates would make."""
 
     def __init__(self, cluster: Cluster) -> None:
-        self._namespaces: dict[str, Labels] = {
-            raw["metadata"]["name"]: raw["metadata"].get("labels") or {}
-            for raw in cluster.lists.get("namespaces") or ()
-        }
+        self._namespaces = cluster.namespace_labels
         # Templates first: a term mostly means pods of its own kind.
         self._pods: list[tuple[str, Labels]] = [
             (workload.subject.namespace, {**_KUBEVIRT, **workload.labels} if workload.has_vms else workload.labels)

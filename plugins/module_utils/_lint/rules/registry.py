@@ -11,7 +11,9 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.rules impor
     bridge_binding,
     cpu_on_single_host,
     deprecated_labels,
+    drain_exceeds_window,
     host_name_in_selector,
+    migration_times_out,
     no_eviction_strategy,
     no_room_elsewhere,
     node_overcommitted,
@@ -45,6 +47,9 @@ RULES: tuple[Rule, ...] = (
     node_overcommitted.RULE,
     spread_stops_drain.RULE,
     several_rules_together.RULE,
+    # Whether it is there in time.
+    migration_times_out.RULE,
+    drain_exceeds_window.RULE,
     # Whether it can go at all.
     no_eviction_strategy.RULE,
     bridge_binding.RULE,
