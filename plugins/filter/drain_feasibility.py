@@ -222,8 +222,8 @@ _value:
           returned: always
         message:
           description:
-            - What kube-scheduler would say to its migration, if that was not pinned to a node. For one that stops while
-              its owner starts another one, what it would say to that.
+            - What kube-scheduler would say to its migration, which is not pinned to a node unless O(targets) names one.
+              For one that stops while its owner starts another one, what it would say to that.
             - Empty with RV(_value.stuck[].blockers), as there would be no pod to place.
           type: str
           returned: always

@@ -90,15 +90,16 @@ class Board:
             return node is None
         number = self.state.nodes.index[node]
         if mover.chosen:
-            hostname = self.state.nodes.nodes[number].labels[HOSTNAME]
-            return self._fits(pinned(mover.newcomer, hostname), number)
+            return self._fits(pinned(mover.newcomer, self._hostname(node)), number)
         return any(option.node == node for option in self._guesses(mover, Profile.NO_SCORING))
 
     def refusal(self, mover: Mover) -> Refusal:
-        """What the scheduler says of the newcomer, now nowhere, if it is not pinned to any node."""
+        """What the scheduler says of the newcomer, now nowhere, pinned if there is only one node it may go to."""
         newcomer = mover.newcomer
         if newcomer is None:
             return Refusal("", {})
+        if mover.only is not None:
+            newcomer = pinned(newcomer, self._hostname(mover.only))
         with self._parting(mover, gone=not mover.chosen):
             try:
                 found = evaluate(newcomer, self.state, FILTERS)
@@ -114,7 +115,7 @@ class Board:
             fits = verdict.fits if anywhere is newcomer else evaluate(anywhere, self.state, FILTERS).fits
             fits = fits & self._pinnable
             if mover.only is not None:
-                fits = fits & nodes.named(mover.only)
+                fits = fits & nodes.named([mover.only])
             feasible: IntArray = np.flatnonzero(fits)
             if needs_exact_look(newcomer):
                 exact = [self.legal(mover, nodes.names[node]) for node in feasible]
@@ -148,6 +149,10 @@ class Board:
         except PluginError:
             return Options.none()
         return Options(self.state.nodes.names, feasible, scores)
+
+    def _hostname(self, node: str) -> str:
+        """The value of the label, by which pods are pinned."""
+        return self.state.nodes.nodes[self.state.nodes.index[node]].labels.get(HOSTNAME, "")
 
     def _fits(self, pod: Pod, node: int) -> bool:
         try:

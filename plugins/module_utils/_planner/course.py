@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.board import Board, Stage
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.mover import Mover
@@ -27,7 +28,8 @@ class Course:
     def move(self, movers: Sequence[Mover]) -> None:
         """Find places for all of them, as far as there are."""
         attempt = search(self.board, movers, self._profile)
-        self.waves += pack(self.board, attempt.steps, self._caps)
+        steps = [replace(step, follows=not self.board.legal(step.mover, step.node)) for step in attempt.steps]
+        self.waves += pack(self.board, steps, self._caps)
         self.stuck = list(attempt.stuck)
 
     def depart(self, departures: Mapping[str, Mover], must_land: frozenset[str]) -> None:
@@ -66,7 +68,7 @@ class Course:
     def _try_again(self, stuck: Sequence[Mover]) -> None:
         attempt = go(self.board, stuck, self._profile)
         self.board.reset([step.mover for step in attempt.steps])
-        self.waves += pack(self.board, attempt.steps, self._caps)
+        self.waves += pack(self.board, [replace(step, follows=True) for step in attempt.steps], self._caps)
         self.stuck = list(attempt.stuck)
 
     def _land_latecomers(self) -> None:

@@ -69,9 +69,10 @@ class PlannedMove:
 class StuckMachine:
     """A VM that cannot be migrated once all moves of the plan are done.
 
-    `reasons`: for each node, kube-scheduler's; `message`: its message for the target pod of an unpinned migration.
-    Both are empty where `blockers` say that there would be no such pod. `wave`, `target_node`: of a restart or a
-    stop; None where nothing happens, or nothing starts elsewhere. `why`: what its policy makes of it, a sentence.
+    `reasons`: for each node, kube-scheduler's; `message`: its message for the target pod of its migration, which is
+    pinned only if a target was asked for. Both are empty where `blockers` say that there would be no such pod. `wave`,
+    `target_node`: of a restart or a stop; None where nothing happens, or nothing starts elsewhere. `why`: what its
+    policy makes of it, a sentence.
     """
 
     namespace: str

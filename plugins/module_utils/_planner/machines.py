@@ -35,7 +35,7 @@ def migration(
         leaving=leaving(machine, state),
         newcomer=pod({**subject.target_pod, "metadata": {**subject.target_pod["metadata"], "name": name}}),
         chosen=True,
-        only=None if target is None else frozenset({target}),
+        only=target,
     )
 
 

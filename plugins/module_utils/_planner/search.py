@@ -25,14 +25,14 @@ MOST_ATTEMPTS = 48
 class Step:
     """A mover goes to a node, or leaves for none. `rivals`: how many nodes it could have gone to, this one included.
 
-    `choices`: those that are equally good for the scheduler. `retried`: it found no node at first.
+    `choices`: those that are equally good for the scheduler. `follows`: the node is legal only once others have left.
     """
 
     mover: Mover
     option: Option | None
     rivals: int = 0
     choices: tuple[str, ...] = ()
-    retried: bool = False
+    follows: bool = False
 
     @property
     def node(self) -> str | None:
@@ -92,7 +92,6 @@ def go(
     """Move one after the other; who finds no node tries again when others have moved. The board is left at the end."""
     steps: list[Step] = []
     left = list(order)
-    retried = False
     while left:
         stuck = []
         for mover in left:
@@ -105,16 +104,16 @@ def go(
                 stuck.append(mover)
                 continue
             board.put(mover, Stage.AFTER, options[0].node)
-            steps.append(step_to_best(mover, options, retried=retried))
+            steps.append(step_to_best(mover, options))
         if len(stuck) == len(left):
             break
-        left, retried = stuck, True
+        left = stuck
     return Attempt(tuple(steps), tuple(left))
 
 
-def step_to_best(mover: Mover, options: Options, *, retried: bool = False) -> Step:
+def step_to_best(mover: Mover, options: Options) -> Step:
     """`options`: at least one, the best first."""
-    return Step(mover, options[0], len(options), options.as_good_as_the_best(), retried)
+    return Step(mover, options[0], len(options), options.as_good_as_the_best())
 
 
 def by_difficulty(board: Board, movers: Sequence[Mover], profile: Profile) -> tuple[Mover, ...]:

@@ -35,7 +35,7 @@ def why_there(step: Step, *, given: bool) -> str:
         text += ", all of them nodes to avoid"
     if option is not None and option.uneven:
         text += ", and only a pinned migration gets past the VM's own topology spread constraint"
-    return f"{text}, and none did before others had left" if step.retried else text
+    return f"{text}, once others have left" if step.follows else text
 
 
 def why_staying(policy: Policy, blockers: Sequence[Blocker]) -> str:
@@ -102,7 +102,7 @@ def _count(stuck: Sequence[StuckMachine], outcome: Outcome) -> int:
 
 def _obstacles(stuck: Sequence[StuckMachine], pods: Sequence[PodFate]) -> list[str]:
     texts = [
-        f"VM {machine.namespace}/{machine.name} cannot leave ({_as_clause(machine.blockers) or machine.message})"
+        f"VM {machine.namespace}/{machine.name} cannot leave ({_cause(machine)})"
         for machine in stuck
         if machine.outcome is Outcome.STAYS
     ]
@@ -113,6 +113,10 @@ def _obstacles(stuck: Sequence[StuckMachine], pods: Sequence[PodFate]) -> list[s
     ]
     hidden = len(texts) - _MOST_NAMED
     return texts[:_MOST_NAMED] + ([f"and {hidden} more"] if hidden > 0 else [])
+
+
+def _cause(machine: StuckMachine) -> str:
+    return _as_clause(machine.blockers) or machine.message.rstrip(".")
 
 
 def _as_clause(blockers: Sequence[Blocker]) -> str:

@@ -1,0 +1,71 @@
+# Copyright: Contributors to the virtops.kubevirt project
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ansible.errors import AnsibleFilterError
+from ansible_collections.virtops.kubevirt.plugins.filter.drain_feasibility import DOCUMENTATION, FilterModule
+from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.drain_plan import Policy
+from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.scores.registry import Profile
+
+from unit.plugins.module_utils._planner.scene import Lists, Scene, node
+
+plan = FilterModule().filters()["drain_feasibility"]
+
+
+def lists() -> Lists:
+    scene = Scene(node("a"), node("b"), node("c"))
+    scene.vm("vm", "a")
+    return scene.lists
+
+
+def test_one_node_by_name_and_several_in_a_list() -> None:
+    assert plan(lists(), "a") == plan(lists(), ["a"])
+    assert plan(lists(), (name for name in "ab"))["nodes"] == ["a", "b"]
+
+
+def test_the_path_of_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "cluster.json"
+    path.write_text(json.dumps(lists()))
+    assert plan(str(path), "a")["feasible"]
+
+
+def test_options_reach_the_plan() -> None:
+    assert plan(lists(), "a", avoid=["b"])["moves"][0]["target_node"] == "c"
+    assert plan(lists(), "a", targets={"shop/vm": "c"})["moves"][0]["target_node"] == "c"
+    assert plan(lists(), "a", profile="NoScoring")["moves"][0]["score"] == 1
+    alone = {**lists(), "nodes": [node("a")]}
+    assert plan(alone, "a", policies=[{"policy": "stop"}])["stuck"][0]["outcome"] == "stops"
+
+
+BROKEN: list[tuple[Any, Any, dict[str, Any], str]] = [
+    (lists(), 7, {}, "`nodes` is a list of names of nodes, got 7."),
+    (lists(), [7], {}, "`nodes` is a list of names of nodes, got [7]."),
+    (lists(), ["a"], {"avoid": "b"}, "`avoid` is a list of names of nodes, got 'b'."),
+    (lists(), ["a"], {"targets": ["b"]}, "`targets` maps VMIs to nodes"),
+    (lists(), ["a"], {"targets": {"shop/vm": 1}}, "`targets` maps VMIs to nodes"),
+    (lists(), ["a"], {"profile": "Best"}, "There is no profile 'Best'. Give one of LowNodeUtilization, "),
+    (lists(), ["a"], {"policies": [{"policy": "skip"}]}, "policies[0] has the policy 'skip'"),
+    (lists(), ["z"], {}, "Cannot plan the drain: there is no node z. "),
+    ({"node": []}, ["a"], {}, "Do you mean 'nodes'"),
+    ("/nowhere/cluster.json", ["a"], {}, "Cannot read the snapshot"),
+]
+
+
+@pytest.mark.parametrize(("source", "nodes", "options", "text"), BROKEN)
+def test_errors_are_one_sentence(source: Any, nodes: Any, options: dict[str, Any], text: str) -> None:
+    with pytest.raises(AnsibleFilterError) as raised:
+        plan(source, nodes, **options)
+    assert text in str(raised.value)
+    assert raised.value.__cause__ is None
+
+
+def test_all_choices_are_documented() -> None:
+    choices = [entry.value for kind in (Profile, Policy) for entry in kind]
+    assert all(f"- {choice}\n" in DOCUMENTATION for choice in choices)
