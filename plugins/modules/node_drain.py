@@ -33,7 +33,7 @@ options:
     description:
       - V(drained) empties the node.
       - V(restored) starts the virtual machines again that were stopped for this node and owner, when the node is back.
-        VMIs of replica sets that were stopped need no help.
+        Replica sets start theirs by themselves, and are waited for.
     type: str
     choices: [drained, restored]
     default: drained
@@ -76,8 +76,8 @@ options:
           - V(fail) leaves the VM alone and does not drain the node.
           - V(restart) ends the VM, for its VirtualMachine or replica set to start it elsewhere, and sees that it runs.
           - V(stop) ends the VM until the node is back. A VirtualMachine is stopped, and marked by the annotation
-            C(virtops.kubevirt/stopped-for) to be started by O(state=restored). Of a replica set the VMI is deleted,
-            the one in its place waits for a node.
+            C(virtops.kubevirt/stopped-for) to be started by O(state=restored). Of a replica set the VMI is deleted;
+            the one in its place waits for a node, and the replica set is marked as well.
         type: str
         choices: [fail, restart, stop]
         required: true
@@ -208,12 +208,14 @@ moves:
 evicted:
   description:
     - The pods that were to be evicted. RV(evicted[].outcome) is V(evicted), V(would_evict), V(failed), V(evicting) or
-      V(waiting); RV(evicted[].refusal) is what the server said to the last attempt.
+      V(waiting). RV(evicted[].refusal) is what the server said to the last attempt. RV(evicted[].expected_node) is
+      where its replacement should run, if the whole cluster was read.
   returned: O(state=drained), unless the task cannot be meant so
   type: list
   elements: dict
   sample:
-    - {"namespace": "shop", "name": "cache-7c9", "outcome": "evicted", "seconds": 3, "refusal": ""}
+    - {"namespace": "shop", "name": "cache-7c9", "outcome": "evicted", "expected_node": "worker-3", "refusal": "",
+       "seconds": 3}
 interrupted:
   description:
     - The VMs that were to be restarted or stopped. RV(interrupted[].why) says why they were not migrated.
@@ -233,12 +235,13 @@ left:
     - {"kind": "pod", "namespace": "shop", "name": "api-0", "why": "held back, the disruption budget api needs 1
        healthy pods and has 1 currently"}
 started:
-  description: The VMs that were started again, and where they run.
+  description: The VMs that were started again and where they run, and the replica sets that have their VMIs back.
   returned: O(state=restored)
   type: list
   elements: dict
   sample:
-    - {"namespace": "shop", "name": "db-1", "outcome": "started", "node": "worker-2", "seconds": 9}
+    - {"kind": "VirtualMachine", "namespace": "shop", "name": "db-1", "outcome": "started", "node": "worker-2",
+       "message": "", "seconds": 9}
 error:
   description: What went wrong, for programs. The same is in RV(ignore:msg) for people.
   returned: failure
@@ -341,7 +344,7 @@ def _drain(module: Module, client: Client, this_round: rounds.Round) -> dict[str
 
 def _restore(module: Module, client: Client, this_round: rounds.Round) -> dict[str, Any]:
     if this_round.state:
-        starts = Starts.resume(client, this_round.state)
+        starts = Starts.resume(client, module.params["name"], this_round.state)
     else:
         starts = Starts.begin(client, module.params["name"], module.params["owner"])
     if module.check_mode:

@@ -155,6 +155,18 @@ def test_a_replica_set_replaces_its_vmi(drain: Any, yard: Yard, policies: Any, o
         assert entry["target_node"] == yard.node_of(entry["successor"]) != SOURCE
 
 
+def test_a_replica_set_is_waited_for_when_its_node_is_back(drain: Any, run: ModuleRunner, yard: Yard) -> None:
+    yard.start_replica("set", SOURCE)
+    with yard.cordon(NODES[1]), yard.cordon(NODES[2]):
+        assert outcomes(drain(policies=STOP)["interrupted"]).popitem()[1] == "stopped"
+        early = drain(state="restored", wait_timeout=2)
+        assert "set: starting, 0 of 1 replicas are ready" in early["msg"]
+        run(node_maintenance, kubeconfig=str(yard.testbed.kubeconfig), name=SOURCE, owner="test", state="uncordoned")
+        (started,) = drain(state="restored")["started"]
+    assert (started["kind"], started["outcome"]) == ("VirtualMachineInstanceReplicaSet", "started")
+    assert drain(state="restored")["started"] == []
+
+
 def test_a_vmi_that_nobody_would_start_again_is_not_ended(drain: Any, yard: Yard) -> None:
     yard.start_vm("stays", SOURCE, migratable=False)
     result = drain(policies=STOP)

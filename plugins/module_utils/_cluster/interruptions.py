@@ -17,6 +17,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.migratio
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.interruption import (
     ENDING,
     FAILED,
+    REPLICA_SET,
     RESTARTED,
     STOP,
     STOPPED,
@@ -73,7 +74,7 @@ class Interruptions:
             if item.owner_kind == VM:
                 self._end_vm(item, dry_run)
             else:
-                machines.delete_vmi(self._client, item.namespace, item.name, item.uid, dry_run=dry_run)
+                self._end_replica(item, dry_run)
         except Failure as error:
             if error.passing or error.status in (401, 403):
                 raise
@@ -82,19 +83,25 @@ class Interruptions:
             item.outcome = item.outcome if dry_run else ENDING
 
     def _end_vm(self, item: Interruption, dry_run: bool) -> None:
-        vm = machines.find_vm(self._client, item.namespace, item.owner)
+        vm = machines.find_owner(self._client, VM, item.namespace, item.owner)
         if vm is None:
             item.end(FAILED, time.time(), reason=f"there is no VM {item.owner} any more that would start it again")
             return
         by_request = run_strategy(vm) in machines.BY_REQUEST
         if item.action == STOP:
             if not dry_run:
-                machines.mark_stopped(self._client, vm, item.node, self._owner)
+                machines.mark_stopped(self._client, vm, VM, item.node, self._owner)
             machines.request(self._client, "stop", item.namespace, item.owner, dry_run=dry_run)
         elif by_request:
             machines.request(self._client, "restart", item.namespace, item.owner, dry_run=dry_run)
         else:
             machines.delete_vmi(self._client, item.namespace, item.name, item.uid, dry_run=dry_run)
+
+    def _end_replica(self, item: Interruption, dry_run: bool) -> None:
+        replica_set = machines.find_owner(self._client, REPLICA_SET, item.namespace, item.owner)
+        if item.action == STOP and replica_set and not dry_run:
+            machines.mark_stopped(self._client, replica_set, REPLICA_SET, item.node, self._owner)
+        machines.delete_vmi(self._client, item.namespace, item.name, item.uid, dry_run=dry_run)
 
     def _look_for_end(self, item: Interruption) -> None:
         vmi = find_vmi(self._client, item.namespace, item.name)

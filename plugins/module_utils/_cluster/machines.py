@@ -9,6 +9,7 @@ one that runs `Always` or `Once` gets a new VMI by itself (syncRunStrategy in pk
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import datetime, timezone
 from http import HTTPStatus
 from typing import Any
@@ -16,11 +17,12 @@ from typing import Any
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.client import Client
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.failure import Failure
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.migrations import API_VERSION, find, find_vmi
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.interruption import (
-    STOPPED_ANNOTATION,
-    STOPPED_LABEL,
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.interruption import REPLICA_SET, VM, run_strategy
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.stopped_mark import (
+    LABEL,
     StoppedMark,
-    run_strategy,
+    find_marks,
+    marked,
 )
 
 Object = dict[str, Any]
@@ -28,25 +30,28 @@ Object = dict[str, Any]
 _SUBRESOURCES = "/apis/subresources.kubevirt.io/v1"
 # Strategies by which a VM is started and stopped by request; its strategy stays what it is.
 BY_REQUEST = frozenset({"Manual", "RerunOnFailure"})
+RESOURCES = {VM: "virtualmachines", REPLICA_SET: "virtualmachineinstancereplicasets"}
+# Controllers write these objects as well; to lose that often in a row is no coincidence any more.
+_ATTEMPTS = 5
 
 
-def vm_path(namespace: str, name: str) -> str:
-    return f"/apis/{API_VERSION}/namespaces/{namespace}/virtualmachines/{name}"
+def find_owner(client: Client, kind: str, namespace: str, name: str) -> Object | None:
+    """A VM or replica set, or None if there is none. Raises Failure."""
+    return find(client, _path(kind, namespace, name), f"read {kind} {namespace}/{name}")
 
 
-def vmi_path(namespace: str, name: str) -> str:
-    return f"/apis/{API_VERSION}/namespaces/{namespace}/virtualmachineinstances/{name}"
-
-
-def find_vm(client: Client, namespace: str, name: str) -> Object | None:
-    return find(client, vm_path(namespace, name), f"read VM {namespace}/{name}")
+def stopped(client: Client, kind: str) -> list[Object]:
+    """Those that carry a mark, in all namespaces. Raises Failure."""
+    path = f"/apis/{API_VERSION}/{RESOURCES[kind]}"
+    items: list[Object] = client.get(path, f"list stopped {RESOURCES[kind]}", labelSelector=f"{LABEL}=true")["items"]
+    return items
 
 
 def delete_vmi(client: Client, namespace: str, name: str, uid: str, *, dry_run: bool = False) -> None:
     """End this very VMI; one that is gone is no error. Raises Failure."""
+    path = f"/apis/{API_VERSION}/namespaces/{namespace}/virtualmachineinstances/{name}"
     try:
-        attempted = f"delete VMI {namespace}/{name}"
-        client.delete_only(vmi_path(namespace, name), attempted, {"uid": uid}, dry_run=dry_run)
+        client.delete_only(path, f"delete VMI {namespace}/{name}", {"uid": uid}, dry_run=dry_run)
     except Failure as error:
         if error.status not in (HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT):
             raise
@@ -58,38 +63,61 @@ def request(client: Client, verb: str, namespace: str, name: str, *, dry_run: bo
     client.act(path, f"{verb} VM {namespace}/{name}", {"dryRun": ["All"]} if dry_run else {})
 
 
-def mark_stopped(client: Client, vm: Object, node: str, owner: str) -> None:
-    """Note on a VM that it is stopped for a node, so that it can be started when that returns. Raises Failure."""
+def mark_stopped(client: Client, item: Object, kind: str, node: str, owner: str) -> None:
+    """Note on a VM or replica set what is stopped for a node. Raises Failure."""
     since = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
-    mark = StoppedMark(node, owner, run_strategy(vm), since)
-    _patch(client, vm, {STOPPED_LABEL: "true"}, {STOPPED_ANNOTATION: mark.to_text()}, {})
+
+    def change(current: Object) -> Object:
+        mark = StoppedMark(owner, run_strategy(current) if kind == VM else "", since)
+        return {"metadata": marked({**find_marks(current), node: mark})}
+
+    _write(client, item, kind, change, dry_run=False)
 
 
-def start_again(client: Client, vm: Object, mark: StoppedMark, *, dry_run: bool) -> None:
-    """Let a stopped VM run as before, and take the note off it. Raises Failure.
+def take_mark_off(client: Client, item: Object, kind: str, node: str, *, dry_run: bool) -> None:
+    """A VM gets the run strategy back that it was stopped with, at once with losing the mark. Raises Failure."""
 
-    The strategy and the note are written at once: whoever has changed the VM in between is not overruled.
-    """
+    def change(current: Object) -> Object:
+        marks = find_marks(current)
+        mark = marks.pop(node, None)
+        spec = _as_before(current, mark.run_strategy) if mark and kind == VM else {}
+        return {"metadata": marked(marks), **({"spec": spec} if spec else {})}
+
+    _write(client, item, kind, change, dry_run=dry_run)
+
+
+def start(client: Client, vm: Object, node: str, *, dry_run: bool) -> None:
+    """Let a VM that was stopped for the node run as before. Raises Failure."""
     namespace, name = vm["metadata"]["namespace"], vm["metadata"]["name"]
-    now = run_strategy(vm)
-    spec: Object = {}
-    if now == "Halted" and mark.run_strategy not in BY_REQUEST:
-        spec = {"runStrategy": mark.run_strategy} if "runStrategy" in vm["spec"] else {"running": True}
-    elif now in BY_REQUEST and find_vmi(client, namespace, name) is None:
+    if run_strategy(vm) in BY_REQUEST and find_vmi(client, namespace, name) is None:
         request(client, "start", namespace, name, dry_run=dry_run)
-    _patch(client, vm, {STOPPED_LABEL: None}, {STOPPED_ANNOTATION: None}, spec, dry_run=dry_run)
+    take_mark_off(client, vm, VM, node, dry_run=dry_run)
 
 
-def _patch(
-    client: Client,
-    vm: Object,
-    labels: dict[str, str | None],
-    annotations: dict[str, str | None],
-    spec: Object,
-    *,
-    dry_run: bool = False,
-) -> None:
-    namespace, name = vm["metadata"]["namespace"], vm["metadata"]["name"]
-    body: Object = {"metadata": {"labels": labels, "annotations": annotations}, **({"spec": spec} if spec else {})}
+def _as_before(vm: Object, strategy: str) -> Object:
+    """The fields to write. A VM that somebody has given another strategy since keeps that."""
+    if run_strategy(vm) != "Halted" or strategy in BY_REQUEST:
+        return {}
+    return {"runStrategy": strategy} if "runStrategy" in vm["spec"] else {"running": True}
+
+
+def _write(client: Client, item: Object, kind: str, change: Callable[[Object], Object], *, dry_run: bool) -> None:
+    """Patch what was read, and read again if somebody else was quicker."""
+    namespace, name = item["metadata"]["namespace"], item["metadata"]["name"]
+    path, attempted = _path(kind, namespace, name), f"mark {kind} {namespace}/{name}"
     query = {"dryRun": "All"} if dry_run else {}
-    client.patch(vm_path(namespace, name), f"mark VM {namespace}/{name}", body, **query)
+    for attempt in range(1, _ATTEMPTS + 1):
+        body = change(item)
+        body["metadata"]["resourceVersion"] = item["metadata"]["resourceVersion"]
+        try:
+            client.patch(path, attempted, body, **query)
+        except Failure as error:
+            if error.status != HTTPStatus.CONFLICT or attempt == _ATTEMPTS:
+                raise
+            item = client.get(path, attempted)
+        else:
+            return
+
+
+def _path(kind: str, namespace: str, name: str) -> str:
+    return f"/apis/{API_VERSION}/namespaces/{namespace}/{RESOURCES[kind]}/{name}"

@@ -1,7 +1,7 @@
 # Copyright: Contributors to the virtops.kubevirt project
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Start the VMs again that were stopped for a node, and see that they run."""
+"""Start the VMs again that were stopped for a node, and see that they run; replica sets are only waited for."""
 
 from __future__ import annotations
 
@@ -15,12 +15,8 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster import f
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.client import Client
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.failure import Failure
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.migration_reasons import unscheduled_reason
-from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.migrations import API_VERSION, find_vmi
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.interruption import (
-    STOPPED_LABEL,
-    StoppedMark,
-    find_stopped_mark,
-)
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.migrations import find_vmi
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.interruption import REPLICA_SET, VM
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.start import (
     NOT_STARTED,
     STARTED,
@@ -29,32 +25,36 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._model.start impo
     WOULD_START,
     Start,
 )
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.stopped_mark import find_marks
 
 _PAUSE = 0.5
 _LAUNCHERS_OF = "kubevirt.io/created-by"
 
 
 class Starts:
-    """VMs that carry the mark of a node and an owner."""
+    """VMs and replica sets that carry the mark of a node and an owner."""
 
-    def __init__(self, client: Client, starts: Iterable[Start]) -> None:
+    def __init__(self, client: Client, node: str, starts: Iterable[Start]) -> None:
         self.starts = list(starts)
         self.trouble: Failure | None = None
         self.away = False
         self._client = client
+        self._node = node
 
     @classmethod
     def begin(cls, client: Client, node: str, owner: str) -> Starts:
         """Raises Failure."""
-        path = f"/apis/{API_VERSION}/virtualmachines"
-        page = client.get(path, "list VMs that were stopped", labelSelector=f"{STOPPED_LABEL}=true")
-        found = [(vm["metadata"], find_stopped_mark(vm)) for vm in page["items"]]
-        ours = [metadata for metadata, mark in found if mark and (mark.node, mark.owner) == (node, owner)]
-        return cls(client, (Start(metadata["namespace"], metadata["name"]) for metadata in ours))
+        starts = []
+        for kind in machines.RESOURCES:
+            for item in machines.stopped(client, kind):
+                mark = find_marks(item).get(node)
+                if mark and mark.owner == owner:
+                    starts.append(Start(kind, item["metadata"]["namespace"], item["metadata"]["name"]))
+        return cls(client, node, starts)
 
     @classmethod
-    def resume(cls, client: Client, state: Mapping[str, Any]) -> Starts:
-        run = cls(client, (Start(**item) for item in state["starts"]))
+    def resume(cls, client: Client, node: str, state: Mapping[str, Any]) -> Starts:
+        run = cls(client, node, (Start(**item) for item in state["starts"]))
         run.away = state["away"]
         return run
 
@@ -81,8 +81,10 @@ class Starts:
         for item in self.unfinished:
             if item.outcome == WAITING:
                 self._start(item)
+            elif item.kind == VM:
+                self._look_for_vm(item)
             else:
-                self._look(item)
+                self._look_for_replicas(item)
         if self.unfinished:
             time.sleep(min(seconds, _PAUSE))
 
@@ -92,14 +94,12 @@ class Starts:
     def _start(self, item: Start, *, dry_run: bool = False) -> None:
         """A refusal is this VM's alone. The mark may be gone by now if an answer was lost."""
         item.begun_at = item.begun_at or time.time()
-        vm = machines.find_vm(self._client, item.namespace, item.name)
-        if vm is None:
-            item.end(NOT_STARTED, time.time(), message="the VM is gone")
+        found = self._find(item)
+        if found is None:
             return
-        mark: StoppedMark | None = find_stopped_mark(vm)
         try:
-            if mark:
-                machines.start_again(self._client, vm, mark, dry_run=dry_run)
+            if item.kind == VM and self._node in find_marks(found):
+                machines.start(self._client, found, self._node, dry_run=dry_run)
         except Failure as error:
             if error.passing or error.status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
                 raise
@@ -107,11 +107,30 @@ class Starts:
         else:
             item.outcome = item.outcome if dry_run else STARTING
 
-    def _look(self, item: Start) -> None:
+    def _look_for_vm(self, item: Start) -> None:
         vmi = find_vmi(self._client, item.namespace, item.name)
         status = (vmi or {}).get("status") or {}
         if status.get("phase") == "Running":
             item.end(STARTED, time.time(), node=str(status.get("nodeName") or ""))
         elif vmi:
             launchers = f"{_LAUNCHERS_OF}={vmi['metadata']['uid']}"
-            item.message = unscheduled_reason(self._client, item.namespace, launchers)
+            why = unscheduled_reason(self._client, item.namespace, launchers)
+            item.message = f"no node fits: {why}" if why else ""
+
+    def _look_for_replicas(self, item: Start) -> None:
+        """The mark goes when all are there, so that a run that was killed is not forgotten."""
+        found = self._find(item)
+        if found is None:
+            return
+        others = len(find_marks(found).keys() - {self._node})
+        wanted, ready = found["spec"].get("replicas", 1) - others, found.get("status", {}).get("readyReplicas", 0)
+        item.message = "" if ready >= wanted else f"{ready} of {wanted} replicas are ready"
+        if ready >= wanted:
+            machines.take_mark_off(self._client, found, REPLICA_SET, self._node, dry_run=False)
+            item.end(STARTED, time.time())
+
+    def _find(self, item: Start) -> dict[str, Any] | None:
+        found = machines.find_owner(self._client, item.kind, item.namespace, item.name)
+        if found is None:
+            item.end(NOT_STARTED, time.time(), message=f"the {item.kind} is gone")
+        return found

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -72,6 +73,13 @@ class Departures:
     evictions: tuple[Eviction, ...] = ()
     stuck: tuple[Stuck, ...] = ()
     waiting: Mapping[str, str] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        """How many leave in which way."""
+        actions = Counter(item.action for item in self.interruptions)
+        numbers = {"migration": len(self.migrations), "eviction": len(self.evictions), **actions}
+        parts = [f"{number} {noun}{'s' if number > 1 else ''}" for noun, number in numbers.items() if number]
+        return ", ".join(parts) or "nothing"
 
 
 class Leaver(Protocol):

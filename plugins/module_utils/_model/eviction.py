@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 # Outcomes, of which the first two are not final.
@@ -18,13 +18,15 @@ _UNFINISHED = frozenset({WAITING, EVICTING})
 class Eviction:
     """Everything in it is JSON, so that it survives from one round of a run to the next.
 
-    refusal: why the server refused the last attempt. asked_at, ended_at: seconds since the epoch, 0 if not yet.
+    expected_node: where its replacement will run, if that was foretold. refusal: why the server refused the last
+    attempt. begun_at, asked_at, ended_at: seconds since the epoch, 0 if not yet.
     """
 
     namespace: str
     name: str
     uid: str
     wave: int = 1
+    expected_node: str = ""
     outcome: str = WAITING
     refusal: str = ""
     begun_at: float = 0.0
@@ -73,6 +75,5 @@ class Eviction:
 
     def result(self) -> dict[str, Any]:
         """What a module returns of it."""
-        names = ("namespace", "name", "outcome")
-        told = asdict(self)
-        return {**{name: told[name] for name in names}, "seconds": self.seconds, "refusal": self.refusal}
+        names = ("namespace", "name", "outcome", "expected_node", "refusal")
+        return {**{name: getattr(self, name) for name in names}, "seconds": self.seconds}

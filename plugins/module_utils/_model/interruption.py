@@ -8,9 +8,8 @@ Who brings a VMI back decides how it is ended; follows syncRunStrategy in pkg/vi
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 
 Object = Mapping[str, Any]
@@ -22,32 +21,6 @@ WAITING, ENDING = "waiting", "ending"
 RESTARTED, STOPPED, FAILED = "restarted", "stopped", "failed"
 WOULD = {RESTART: "would_restart", STOP: "would_stop"}
 _UNFINISHED = frozenset({WAITING, ENDING})
-
-# On a VM that a drain stopped: the label to find it by, and what is to be put back when its node returns.
-STOPPED_LABEL = "virtops.kubevirt/stopped"
-STOPPED_ANNOTATION = "virtops.kubevirt/stopped-for"
-
-
-@dataclass(frozen=True, slots=True)
-class StoppedMark:
-    """The annotation's content, JSON. `run_strategy`: the VM's when it ran. `since`: RFC 3339."""
-
-    node: str
-    owner: str
-    run_strategy: str
-    since: str
-
-    def to_text(self) -> str:
-        return json.dumps(asdict(self), sort_keys=True)
-
-
-def find_stopped_mark(vm: Object) -> StoppedMark | None:
-    """None as well for an annotation that was tampered with."""
-    text = (vm["metadata"].get("annotations") or {}).get(STOPPED_ANNOTATION)
-    try:
-        return StoppedMark(**json.loads(text or ""))
-    except (ValueError, TypeError):
-        return None
 
 
 def run_strategy(vm: Object) -> str:
@@ -62,7 +35,7 @@ class Interruption:
 
     action: restart or stop. owner_kind, owner, owner_uid: who brings the VMI back. node: which is drained.
     why: it is not migrated. known: VMIs of the owner that were there before, of which none is the successor.
-    target_node: where the VM runs again. begun_at, ended_at: seconds since the epoch, 0 if not yet.
+    target_node: where the VM runs again, or is expected to. begun_at, ended_at: seconds since the epoch, 0 if not yet.
     reason: why it failed. message: why the successor has no node, in the scheduler's words.
     """
 
@@ -127,5 +100,4 @@ class Interruption:
     def result(self) -> dict[str, Any]:
         """What a module returns of it."""
         names = ("namespace", "name", "action", "outcome", "why", "owner_kind", "owner", "successor", "target_node")
-        told = asdict(self)
-        return {**{name: told[name] for name in names}, "seconds": self.seconds, "failure_reason": self.reason}
+        return {**{name: getattr(self, name) for name in names}, "seconds": self.seconds, "failure_reason": self.reason}

@@ -1,7 +1,10 @@
 # Copyright: Contributors to the virtops.kubevirt project
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A VM that was stopped for a node and is started again: what a run remembers of it, and how it is told."""
+"""A VM that was stopped for a node and is started again, or a replica set that gets its VMIs back by itself.
+
+What a run remembers of it, and how it is told.
+"""
 
 from __future__ import annotations
 
@@ -17,10 +20,11 @@ STARTED, WOULD_START, NOT_STARTED = "started", "would_start", "failed"
 class Start:
     """Everything in it is JSON, so that it survives from one round of a run to the next.
 
-    node: where it runs. message: why it has no node, in the scheduler's words, or why it failed.
+    kind: of the API. node: where a VM runs. message: why it has no node, in the scheduler's words, or why it failed.
     begun_at, ended_at: seconds since the epoch, 0 if not yet.
     """
 
+    kind: str
     namespace: str
     name: str
     outcome: str = WAITING
@@ -48,9 +52,8 @@ class Start:
     def status(self) -> str:
         """Where it stands, in a few words."""
         if self.outcome == STARTED:
-            return f"started on {self.node} in {self.seconds} s"
-        if self.outcome == STARTING and self.message:
-            return f"starting, no node fits: {self.message}"
+            place = f" on {self.node}" if self.node else ""
+            return f"started{place} in {self.seconds} s"
         return f"{self.outcome.replace('_', ' ')}{', ' if self.message else ''}{self.message}"
 
     def news(self) -> str | None:
@@ -63,5 +66,5 @@ class Start:
 
     def result(self) -> dict[str, Any]:
         """What a module returns of it."""
-        names = ("namespace", "name", "outcome", "node", "message")
+        names = ("kind", "namespace", "name", "outcome", "node", "message")
         return {**{name: getattr(self, name) for name in names}, "seconds": self.seconds}

@@ -50,6 +50,8 @@ class DrainTask:
     history: History
     failures: dict[str, list[str]] = field(default_factory=dict)
     is_over: bool = False
+    # Told with the first news.
+    opening: list[str] = field(default_factory=list)
 
     @classmethod
     def begin(cls, client: Client, settings: Settings, decide: Decide) -> DrainTask:
@@ -57,7 +59,9 @@ class DrainTask:
         situation = look(client, settings.node, again=False)
         leaving, prospects = decide(situation, None)
         run = DrainRun.begin(client, settings, leaving, prospects)
-        return cls(client, settings, decide, run, leaving, History(situation.titles()), is_over=situation.is_empty)
+        opening = [] if situation.is_empty else [f"{leaving} to do"]
+        history = History(situation.titles())
+        return cls(client, settings, decide, run, leaving, history, is_over=situation.is_empty, opening=opening)
 
     @classmethod
     def resume(cls, client: Client, settings: Settings, decide: Decide, state: Mapping[str, Any]) -> DrainTask:
@@ -87,6 +91,7 @@ class DrainTask:
     def work(self, this_round: Round) -> list[str]:
         """Until the node is empty, something has failed for good, or the round is over; lines on it. Raises Failure."""
         lines: list[str] = []
+        opening, self.opening = self.opening, []
         while not self.is_done:
             lines += self.run.follow(this_round.span, until_news=this_round.heard)
             if self.run.unfinished or (this_round.heard and lines):
@@ -95,38 +100,39 @@ class DrainTask:
                 lines += self._next_attempt(this_round)
             if this_round.span <= 0:
                 break
-        return [f"node {self.settings.node}: {line}" for line in lines]
+        return [f"node {self.settings.node}: {line}" for line in (*opening, *lines)]
 
     def _next_attempt(self, this_round: Round) -> list[str]:
         try:
-            self._go_on(this_round)
+            lines = self._go_on(this_round)
         except Failure as error:
             if not error.passing:
                 raise
             return following.endure(self.run, error, this_round.span)
         self.run.trouble, self.run.away = None, False
-        return []
+        return lines
 
-    def _go_on(self, this_round: Round) -> None:
-        """After an attempt: see what is left, and begin the next one with it. Raises Failure."""
+    def _go_on(self, this_round: Round) -> list[str]:
+        """After an attempt: see what is left, and begin the next one with it; a line on it. Raises Failure."""
         situation = look(self.client, self.settings.node, again=True)
         self.is_over = situation.is_empty
         if self.is_over:
-            return
+            return []
         failures = {**self.failures, **self._failures()}
         leaving, prospects = self.decide(situation, failures)
         self.leaving = leaving
         if leaving.stuck:
-            return
+            return []
         if not (leaving.migrations or leaving.interruptions or leaving.evictions):
             time.sleep(min(this_round.span, _PAUSE))
-            return
+            return []
         run = DrainRun.begin(self.client, self.settings, leaving, prospects)
         for move in run.migrations.moves:
             known = failures.get(move.title) or [""]
             move.attempts, move.failure_reason = max(move.attempts, len(failures.get(move.title) or ())), known[-1]
         self.history.keep(self.run)
         self.run, self.failures = run, failures
+        return [f"still {leaving} to do"]
 
     def _failures(self) -> dict[str, list[str]]:
         """With those of the attempt that is over."""

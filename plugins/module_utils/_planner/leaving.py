@@ -161,7 +161,9 @@ def _interrupt_or_not(
         return
     # Whatever harms is done last, when all that can leave unharmed has left.
     wave = (found.wave if found else None) or _last_wave(plan) + 1
-    interruptions.append(_interruption(vmi, node, _ACTIONS[policy], wave, why))
+    item = _interruption(vmi, node, _ACTIONS[policy], wave, why)
+    item.target_node = (found.target_node if found else None) or ""
+    interruptions.append(item)
 
 
 def _why_cannot(vmi: Object, message: str) -> str:
@@ -200,10 +202,12 @@ def _interruption(vmi: Object, node: str, action: str, wave: int, why: str) -> I
 
 
 def _evictions(pods: Iterable[Object], plan: DrainPlan | None) -> Iterator[Eviction]:
-    waves = {f"{pod.namespace}/{pod.name}": pod.wave for pod in plan.pods} if plan else {}
+    fates = {f"{fate.namespace}/{fate.name}": fate for fate in plan.pods} if plan else {}
     for pod in pods:
-        metadata = pod["metadata"]
-        eviction = Eviction(metadata["namespace"], metadata["name"], metadata["uid"], waves.get(title(pod)) or 1)
+        metadata, fate = pod["metadata"], fates.get(title(pod))
+        eviction = Eviction(metadata["namespace"], metadata["name"], metadata["uid"])
+        if fate:
+            eviction.wave, eviction.expected_node = fate.wave or 1, fate.target_node or ""
         if metadata.get("deletionTimestamp"):  # somebody else has seen to it
             eviction.outcome = EVICTING
         yield eviction
