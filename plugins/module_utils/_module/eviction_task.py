@@ -1,0 +1,84 @@
+# Copyright: Contributors to the virtops.kubevirt project
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What pod_eviction takes from its task, and gives back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.eviction_run import EvictionRun
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.failure import Failure
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.eviction import EVICTED, NOT_EVICTED, WOULD_EVICT
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.mistake import Mistake
+from ansible_collections.virtops.kubevirt.plugins.module_utils._module.run import Incomplete, Module
+
+Values = dict[str, Any]
+
+_REMEDY = "Remove the cause and run the task again; pods that are gone stay gone."
+
+
+def spec() -> Values:
+    pod = {"namespace": {"type": "str", "required": True}, "name": {"type": "str", "required": True}}
+    return {
+        "pods": {"type": "list", "elements": "dict", "required": True, "options": pod},
+        "terminate_grace_period": {"type": "int"},
+        "wait_timeout": {"type": "int", "default": 600},
+    }
+
+
+def wanted(params: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Namespaces and names, in the order of the task. Raises Mistake."""
+    pods = [(entry["namespace"].strip(), entry["name"].strip()) for entry in params["pods"]]
+    if problems := list(_problems(params, pods)):
+        raise Mistake("evict the pods", problems, "Correct the task; nothing was evicted.")
+    return pods
+
+
+def result(module: Module, server: str, run: EvictionRun) -> Values:
+    """Raises Incomplete unless all are gone and replaced, or would be."""
+    evictions = run.evictions.evictions
+    values: Values = {
+        "changed": any(item.outcome in (EVICTED, WOULD_EVICT) for item in evictions),
+        "evicted": [item.result() for item in evictions],
+        "gone": run.gone,
+        "replacements": [{"controller": item.title, "kind": item.kind, "pods": item.pods} for item in run.replacements],
+    }
+    if module._diff:
+        values["diff"] = {"before": "".join(f"pod {item.title}\n" for item in evictions), "after": ""}
+    failed = [item for item in evictions if item.outcome == NOT_EVICTED]
+    late = [] if module.check_mode else run.unfinished
+    if failed or late:
+        problems = [f"pod {item.title}: {item.refusal}" for item in failed]
+        problems += [f"pod {item.title}: {item.status()}" for item in run.evictions.unfinished]
+        problems += [item.status() for item in run.replacements if not item.done and not run.evictions.unfinished]
+        raise Incomplete(_failure(module, server, problems, late=bool(late)), values)
+    return values
+
+
+def _failure(module: Module, server: str, problems: Sequence[str], *, late: bool) -> Failure:
+    prefix = f"after {module.params['wait_timeout']} s " if late else ""
+    return Failure(
+        f"evict {len(module.params['pods'])} pods",
+        server,
+        prefix + "; ".join(problems),
+        _REMEDY,
+        reason="DeadlineExceeded" if late else "EvictionFailed",
+        details={"problems": list(problems)},
+    )
+
+
+def _problems(params: Mapping[str, Any], pods: Sequence[tuple[str, str]]) -> Iterator[str]:
+    if not pods:
+        yield "pods is empty"
+    for namespace, name in pods:
+        if not namespace or not name:
+            yield f"a pod needs a namespace and a name, got {namespace!r} and {name!r}"
+    for namespace, name in sorted({pod for pod in pods if pods.count(pod) > 1}):
+        yield f"pod {namespace}/{name} is named more than once"
+    if params["wait_timeout"] < 1:
+        yield f"wait_timeout is {params['wait_timeout']}, but at least 1 second is needed"
+    grace_period = params["terminate_grace_period"]
+    if grace_period is not None and grace_period < 0:
+        yield f"terminate_grace_period is {grace_period}, but 0 is the least"

@@ -1,0 +1,212 @@
+# Copyright: Contributors to the virtops.kubevirt project
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: pod_eviction
+short_description: Evict pods with respect for their disruption budgets
+version_added: 0.1.0
+author:
+  - Contributors to the virtops.kubevirt project (@virtops)
+description:
+  - Evicts pods by the eviction API, all at once, and again and again where a PodDisruptionBudget forbids it for now.
+    Then waits until their controllers have as many pods ready again as before.
+  - Pods of virtual machines are refused. For these there is M(virtops.kubevirt.vmi_migration).
+options:
+  pods:
+    description: The pods. One that is not there counts as evicted.
+    type: list
+    elements: dict
+    required: true
+    suboptions:
+      namespace:
+        description: Namespace of the pod.
+        type: str
+        required: true
+      name:
+        description: Its name.
+        type: str
+        required: true
+  terminate_grace_period:
+    description: Seconds that the pods get to end, in place of their own.
+    type: int
+  wait_timeout:
+    description:
+      - Seconds the whole task may take. After it the task fails and tells what is left and why.
+    type: int
+    default: 600
+extends_documentation_fragment:
+  - kubernetes.core.k8s_auth_options
+  - virtops.kubevirt._connection
+  - virtops.kubevirt._rounds
+  - virtops.kubevirt._attributes
+  - virtops.kubevirt._attributes.action_group
+attributes:
+  check_mode:
+    support: full
+    details:
+      - Each eviction is put to the server, disruption budgets included, without being done.
+  diff_mode:
+    support: full
+    details:
+      - Lists the pods that are evicted.
+  idempotent:
+    support: full
+    details:
+      - A pod's name is its own, so a second run finds it gone. Pods of a StatefulSet keep their names, and a second run
+        evicts the new ones.
+notes:
+  - The permissions to list pods in their namespaces and to create C(pods/eviction) are needed, and nothing else.
+  - The task cannot be run with C(async).
+seealso:
+  - module: virtops.kubevirt.node_drain
+  - module: virtops.kubevirt.rebalance_plan
+"""
+
+EXAMPLES = r"""
+- name: Let a cache come up where it would rather be
+  virtops.kubevirt.pod_eviction:
+    pods:
+      - namespace: customapp
+        name: varnish-cache-df6b77976-4b9js
+  register: moved
+
+- name: Show where it is now
+  ansible.builtin.debug:
+    msg: "{{ moved.replacements[0].pods[0].node }}"
+"""
+
+RETURN = r"""
+evicted:
+  description: The pods that were there.
+  returned: success
+  type: list
+  elements: dict
+  contains:
+    namespace:
+      description: Namespace of the pod.
+      returned: success
+      type: str
+      sample: customapp
+    name:
+      description: Its name.
+      returned: success
+      type: str
+      sample: varnish-cache-df6b77976-4b9js
+    outcome:
+      description: V(evicted), V(would_evict) in check mode, V(failed), or in the end V(waiting) or V(evicting).
+      returned: success
+      type: str
+      sample: evicted
+    seconds:
+      description: From the first attempt to the end of the pod.
+      returned: success
+      type: int
+      sample: 2
+    refusal:
+      description: Why the server refused the last attempt, or empty.
+      returned: success
+      type: str
+      sample: Cannot evict pod as it would violate the pod's disruption budget.
+gone:
+  description: The pods that were not there, C(namespace/name).
+  returned: success
+  type: list
+  elements: str
+  sample: []
+replacements:
+  description: What came in their place, by controller.
+  returned: success
+  type: list
+  elements: dict
+  contains:
+    controller:
+      description: The controller, C(namespace/name).
+      returned: success
+      type: str
+      sample: customapp/varnish-cache-df6b77976
+    kind:
+      description: Its kind.
+      returned: success
+      type: str
+      sample: ReplicaSet
+    pods:
+      description: Names and nodes of the pods that it has made since.
+      returned: success
+      type: list
+      elements: dict
+      sample: [{"name": "varnish-cache-df6b77976-lbmxl", "node": "kni-worker"}]
+error:
+  description: What went wrong, for programs. The same is in RV(ignore:msg) for people.
+  returned: failure
+  type: dict
+  contains:
+    attempted:
+      description: What was tried.
+      returned: failure
+      type: str
+      sample: evict 1 pods
+    object:
+      description: On which server it was tried.
+      returned: when something was tried
+      type: str
+      sample: https://api.example.org:6443
+    reason:
+      description: One word for the cause. V(DeadlineExceeded) if O(wait_timeout) was over before.
+      returned: when something was tried
+      type: str
+      sample: DeadlineExceeded
+    problems:
+      description: What is wrong with the task, or with which pod.
+      returned: failure
+      type: list
+      elements: str
+      sample: ["pod shop/web-1: held back, Cannot evict pod as it would violate the pod's disruption budget."]
+    remedy:
+      description: What to do about it.
+      returned: failure
+      type: str
+      sample: Remove the cause and run the task again; pods that are gone stay gone.
+"""
+
+from typing import Any
+
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.client import connect
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.eviction_run import EvictionRun
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.failure import Failure
+from ansible_collections.virtops.kubevirt.plugins.module_utils._module import arguments, eviction_task, rounds
+from ansible_collections.virtops.kubevirt.plugins.module_utils._module.run import Module, run
+
+
+def pod_eviction(module: Module) -> dict[str, Any]:
+    pods, this_round = eviction_task.wanted(module.params), rounds.Round.of(module.params)
+    grace_period = module.params["terminate_grace_period"]
+    try:
+        client = connect(module, module.params["request_timeout"])
+        if this_round.state:
+            going = EvictionRun.resume(client, this_round.state, grace_period)
+        else:
+            going = EvictionRun.begin(client, pods, grace_period)
+        if module.check_mode:
+            going.evictions.rehearse()
+            return eviction_task.result(module, client.server, going)
+        lines = going.follow(this_round.span, until_news=this_round.heard)
+        if going.unfinished and this_round.left:
+            return rounds.going_on(going.to_json(), lines)
+        return {**eviction_task.result(module, client.server, going), **rounds.progress(lines)}
+    except Failure as error:
+        # A server that is away for a moment is asked again.
+        if this_round.state and error.passing and this_round.left:
+            return rounds.postponed(this_round.state, error)
+        raise
+
+
+def main() -> None:
+    argument_spec = {**arguments.connection(), **eviction_task.spec(), **rounds.argument()}
+    run(pod_eviction, argument_spec=argument_spec, supports_check_mode=True)
+
+
+if __name__ == "__main__":
+    main()
