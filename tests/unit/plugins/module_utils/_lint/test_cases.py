@@ -10,9 +10,8 @@ import pytest
 from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.rules.registry import RULES
 
 from integration.lint.case import Case
-from integration.lint.cases import CASES, expected, found, objects
+from integration.lint.cases import CASES, expected, found, objects, shared
 from testbed.api import Object
-from testbed.scenarios.generator.storage import storage_classes
 from unit.plugins.module_utils._lint.json_patch import patched
 from unit.plugins.module_utils._lint.world import world
 
@@ -20,7 +19,7 @@ PATCHED = [case for case in CASES if case.patched]
 
 
 def alone(case: Case) -> list[Object]:
-    return [*storage_classes(), *case.objects()]
+    return [*shared(), *case.objects()]
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
