@@ -6,7 +6,7 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 name: feasible_nodes
-short_description: Tell where a pod could run, and why not elsewhere
+short_description: Tell where a pod or a VM could run, and why not elsewhere
 version_added: 0.1.0
 author:
   - Contributors to the virtops.kubevirt project (@virtops-kubevirt)
@@ -14,6 +14,8 @@ description:
   - Answers what kube-scheduler 1.36 would answer if the pod were to be placed in the cluster of a snapshot, in its own
     words and without asking the cluster.
   - All nodes are looked at. Running pods are not preempted for it.
+  - A VM is asked about as its next pod. If it runs, that is the target pod of a live migration, with the VM's own pod
+    still where it is, else the pod that it would be started with.
   - It runs on the controller, which needs the Python package C(numpy).
 options:
   _input:
@@ -23,6 +25,7 @@ options:
       - Lists that matter are C(nodes), C(pods), C(namespaces), C(pvcs), C(pvs), C(storageclasses), C(csinodes),
         C(csidrivers), C(csistoragecapacities) and C(volumeattachments). For scores also C(services),
         C(replicationcontrollers), C(replicasets) and C(statefulsets).
+      - For VMs also those that P(virtops.kubevirt.launcher_pod#filter) names.
       - Prefer the path. Ansible is slow with variables of thousands of objects.
     type: raw
     required: true
@@ -32,7 +35,9 @@ options:
         C(matchLabelKeys) of pod affinity merged into the selectors.
       - A pod that runs already is asked about as if it came anew. Remove C(spec.nodeName) first, as with it the pod
         fits no other node.
-    type: dict
+      - Or a C(VirtualMachine), C(VirtualMachineInstance) or C(VirtualMachineInstanceReplicaSet), or the
+        V(namespace/name) of one in the snapshot. Of a replica set its next replica is asked about.
+    type: raw
     required: true
   scores:
     description: Whether to add the score of each node that fits.
@@ -51,8 +56,13 @@ options:
 positional: _input, pod
 seealso:
   - module: virtops.kubevirt.cluster_snapshot
+  - plugin: virtops.kubevirt.launcher_pod
+    plugin_type: filter
+  - plugin: virtops.kubevirt.drain_feasibility
+    plugin_type: filter
 notes:
   - Claims on devices (C(spec.resourceClaims)) are not evaluated. The answer then names them in RV(_value.unevaluated).
+  - Whether KubeVirt would migrate the VM at all is another question. See P(virtops.kubevirt.live_migratable#test).
 """
 
 EXAMPLES = r"""
@@ -67,6 +77,12 @@ EXAMPLES = r"""
   vars:
     answer: "{{ cluster | virtops.kubevirt.feasible_nodes(pod) }}"
     pod: "{{ lookup('ansible.builtin.file', 'pod.yml') | from_yaml }}"
+
+- name: Say where the VM could be migrated to
+  ansible.builtin.debug:
+    msg: "{{ answer.fit | join(', ') or answer.error | default(answer.message) }}"
+  vars:
+    answer: "{{ cluster | virtops.kubevirt.feasible_nodes('shop/database') }}"
 
 - name: Say which of the nodes kube-scheduler would take
   ansible.builtin.debug:
@@ -104,7 +120,9 @@ _value:
       elements: str
       returned: when the pod has scheduling gates
     unevaluated:
-      description: What the pod asks for and kube-scheduler looks at, but this answer leaves out.
+      description:
+        - What the pod asks for and kube-scheduler looks at, but this answer leaves out.
+        - Also what of a VM's next pod cannot be foreseen.
       type: list
       elements: str
       returned: when there is something
@@ -116,9 +134,11 @@ _value:
         worker-2: 312
         worker-3: 308
     error:
-      description: What kube-scheduler itself stumbles over. It then places the pod nowhere, whichever nodes fit.
+      description:
+        - What kube-scheduler itself stumbles over. It then places the pod nowhere, whichever nodes fit.
+        - Or why KubeVirt would make no pod for the VM. Then neither fit nor unfit nodes are named.
       type: str
-      returned: when the pod cannot be judged or scored
+      returned: when the pod cannot be judged or scored, or is not made
 """
 
 from collections.abc import Callable, Mapping
@@ -127,30 +147,67 @@ from typing import Any
 from ansible.errors import AnsibleFilterError
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.failure import Failure
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.snapshot_file import load
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.launcher.pod import LauncherError
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.launcher.vmi import WorkloadError
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.next_pod import (
+    NoMigrationError,
+    UnknownWorkloadError,
+    next_pod,
+)
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.arrays import NumpyMissingError
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.quantity import QuantityError
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.selectors import SelectorError
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot import SnapshotError
+from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.build import Lists
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.scores.registry import Profile
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.verdict import verdict
 
-_EXPECTED = (Failure, NumpyMissingError, QuantityError, SelectorError, SnapshotError)
+_EXPECTED = (
+    Failure,
+    NumpyMissingError,
+    QuantityError,
+    SelectorError,
+    SnapshotError,
+    UnknownWorkloadError,
+    WorkloadError,
+)
+# Of a spec: what a VMI has, and what VMs and replica sets have; pods have neither.
+_VM_PARTS = frozenset({"domain", "template"})
 
 
 def feasible_nodes(
     source: object, pod: object, *, scores: bool = False, profile: str = Profile.LOW_NODE_UTILIZATION.value
 ) -> dict[str, Any]:
-    """The verdict on a pod; see RETURN. Raises AnsibleFilterError."""
-    if not isinstance(pod, Mapping) or not isinstance(pod.get("spec"), Mapping) or "metadata" not in pod:
-        raise AnsibleFilterError("A v1.Pod with metadata and spec is expected. Give the whole object.")
+    """The verdict; see RETURN. Raises AnsibleFilterError."""
+    if not isinstance(pod, str) and not _is_object(pod):
+        raise AnsibleFilterError(
+            "A v1.Pod with metadata and spec is expected, a VM, or the namespace/name of one. Give the whole object."
+        )
     if profile not in {known.value for known in Profile}:
         known = ", ".join(known.value for known in Profile)
         raise AnsibleFilterError(f"There is no profile {profile!r}. Give one of {known}.")
     try:
-        return verdict(load(source).lists, pod, scores, profile)
+        return _answer(load(source).lists, pod, scores, profile)
     except _EXPECTED as error:
         # Ansible prints a cause after the message, and here that would be the same sentence again.
         raise AnsibleFilterError(str(error)) from None
+
+
+def _answer(lists: Lists, asked: Any, scores: bool, profile: str) -> dict[str, Any]:
+    if isinstance(asked, Mapping) and not _VM_PARTS.intersection(asked["spec"]):
+        return verdict(lists, asked, scores, profile)
+    try:
+        foretold = next_pod(asked, lists)
+    except (LauncherError, NoMigrationError) as error:
+        return {"fit": [], "unfit": {}, "message": "", "error": str(error)}
+    answer = verdict(lists, foretold.pod, scores, profile)
+    if foretold.open:
+        answer["unevaluated"] = [*answer.get("unevaluated", ()), *foretold.open]
+    return answer
+
+
+def _is_object(given: object) -> bool:
+    return isinstance(given, Mapping) and isinstance(given.get("spec"), Mapping) and "metadata" in given
 
 
 class FilterModule:

@@ -11,11 +11,19 @@ import pytest
 
 from ansible.errors import AnsibleFilterError
 from ansible_collections.virtops.kubevirt.plugins.filter.feasible_nodes import DOCUMENTATION, FilterModule
+from ansible_collections.virtops.kubevirt.plugins.filter.launcher_pod import launcher_pod
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.scores.registry import Profile
 
+from unit.plugins.module_utils._kubevirt.machines import launcher, vmi
 from unit.plugins.module_utils._scheduler.builders import node, pod, spread
 
 LISTS = {"nodes": [node("a"), node("b", cordoned=True)]}
+VM_LABELS: dict[str, Any] = {
+    "kubernetes.io/arch": "amd64",
+    "kubevirt.io/schedulable": "true",
+    "machine-type.node.kubevirt.io/q35": "true",
+}
+DEVICES = ("devices.kubevirt.io/kvm", "devices.kubevirt.io/tun", "devices.kubevirt.io/vhost-net", "ephemeral-storage")
 UNFIT = {"b": ["node(s) were unschedulable"]}
 ask = FilterModule().filters()["feasible_nodes"]
 
@@ -30,13 +38,48 @@ def test_the_path_of_a_file(tmp_path: Path) -> None:
     assert ask(str(path), pod(), scores=True, profile="NoScoring")["scores"] == {"a": 1}
 
 
+RUNNING = vmi(status={"nodeName": "a"})
+WITH_VM = {
+    "nodes": [node("a", **VM_LABELS), node("b", **VM_LABELS)],
+    "vmis": [RUNNING],
+    "pods": [launcher(RUNNING, node="a")],
+}
+
+
+def test_a_vm_that_runs_is_asked_about_as_its_migration() -> None:
+    answer = ask(WITH_VM, "shop/db")
+    assert answer["fit"] == ["b"]
+    assert answer["unfit"] == {"a": ["node(s) didn't match pod anti-affinity rules"]}
+
+
+def test_a_vm_that_does_not_run_is_asked_about_as_its_first_pod() -> None:
+    new = {"metadata": {"name": "new"}, "spec": {"domain": {"memory": {"guest": "1Gi"}}}}
+    answer = ask(WITH_VM, new, scores=True)
+    reasons = ", ".join(f"2 Insufficient {name}" for name in DEVICES)
+    assert answer["message"] == f"0/2 nodes are available: {reasons}."
+    assert answer == ask(WITH_VM, launcher_pod(WITH_VM, new), scores=True)
+
+
+def test_what_cannot_be_foreseen_of_a_vm() -> None:
+    new = {"metadata": {"name": "new"}, "spec": {"domain": {}, "priorityClassName": "high"}}
+    assert ask(WITH_VM, new)["unevaluated"] == ["PriorityClass high, which is not known"]
+
+
+def test_a_vm_for_which_there_is_no_pod() -> None:
+    answer = ask({**WITH_VM, "pods": []}, "shop/db")
+    assert (answer["fit"], answer["unfit"]) == ([], {})
+    assert "has no pod on a to migrate from" in answer["error"]
+
+
 def test_answers_are_plain_data() -> None:
     answer = ask(LISTS, pod(schedulingGates=[{"name": "g"}], resourceClaims=[{"name": "c"}]), scores=True)
     assert json.loads(json.dumps(answer)) == answer
 
 
 BROKEN: list[tuple[Any, Any, dict[str, Any], str]] = [
-    (LISTS, "default/new", {}, "A v1.Pod with metadata and spec is expected"),
+    (LISTS, 3, {}, "A v1.Pod with metadata and spec is expected, a VM, or the namespace/name of one"),
+    (LISTS, "default/new", {}, "There is no VirtualMachine, VirtualMachineInstance or replica set 'default/new'"),
+    (LISTS, {"metadata": {}, "spec": {"template": {}}}, {}, "is expected. Give the whole object"),
     (LISTS, {"metadata": {}}, {}, "A v1.Pod with metadata and spec is expected"),
     (LISTS, pod(), {"profile": "Best"}, "There is no profile 'Best'. Give one of LowNodeUtilization, "),
     ({"node": []}, pod(), {}, "Do you mean 'nodes'"),

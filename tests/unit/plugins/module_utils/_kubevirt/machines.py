@@ -30,7 +30,13 @@ def vmi(name: str = "db", *, annotations: Any = None, status: Object | None = No
 
 def launcher(owner: Object, name: str = "", *, node: str = NODE, phase: str = "Running", **spec: Any) -> Object:
     of = owner["metadata"]
-    reference = {"kind": "VirtualMachineInstance", "name": of["name"], "uid": of["uid"], "controller": True}
+    reference = {
+        "apiVersion": "kubevirt.io/v1",
+        "kind": "VirtualMachineInstance",
+        "name": of["name"],
+        "uid": of["uid"],
+        "controller": True,
+    }
     resources = {"requests": {"cpu": "100m", "memory": "1Gi"}}
     return {
         "metadata": {

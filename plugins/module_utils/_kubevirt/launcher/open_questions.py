@@ -1,0 +1,108 @@
+# Copyright: Contributors to the virtops.kubevirt project
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a foretold launcher pod leaves open, as the lists do not tell: never silently."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.configuration import Configuration
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.launcher import traits
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.launcher.volumes import (
+    plugged_volumes,
+    state_claim,
+)
+
+Object = Mapping[str, Any]
+Lists = Mapping[str, Sequence[Object]]
+
+# By these annotations of a namespace, admission plugins that are off by default, or OpenShift's own, change pods.
+_NAMESPACE_ANNOTATIONS = (
+    "openshift.io/node-selector",
+    "scheduler.alpha.kubernetes.io/defaultTolerations",
+    "scheduler.alpha.kubernetes.io/node-selector",
+)
+
+
+def open_questions(item: Object, vmi: Object, configuration: Configuration, lists: Lists) -> list[str]:
+    """One phrase for each, with its object first. `item`: what the VMI was made of by `vmi_of`, or the VMI itself."""
+    return [
+        *_of_owner(item),
+        *_of_networks(vmi),
+        *_of_volumes(vmi, lists),
+        *_of_classes(vmi, configuration, lists),
+        *_of_namespace(vmi, lists),
+    ]
+
+
+def open_questions_of_migration(vmi: Object, lists: Lists) -> list[str]:
+    """The same for the pod of a migration, which is known better: most of it is as in the running pod."""
+    found = list(_plugged(vmi))
+    name = state_claim(vmi, lists)
+    if name and not _is_shared(name, vmi["metadata"]["namespace"], lists):
+        found.append(
+            f"PersistentVolumeClaim for the state of the VM, which KubeVirt makes anew, as {name} is not shared"
+        )
+    return found
+
+
+def _is_shared(name: str, namespace: str, lists: Lists) -> bool:
+    """Whether pods on several nodes may use the claim at once."""
+    for claim in lists.get("pvcs") or ():
+        if (claim["metadata"]["name"], claim["metadata"]["namespace"]) == (name, namespace):
+            return "ReadWriteMany" in ((claim.get("status") or {}).get("accessModes") or ())
+    return False
+
+
+def _of_owner(item: Object) -> Iterator[str]:
+    for name, sets in (("instancetype", "CPUs, memory and devices"), ("preference", "machine and devices")):
+        reference = item["spec"].get(name)
+        if reference:
+            chosen = reference.get("name") or reference.get("inferFromVolume") or ""
+            yield f"{name} {chosen} of the VM, which sets {sets} when the VM starts"
+
+
+def _of_networks(vmi: Object) -> Iterator[str]:
+    for network in vmi["spec"].get("networks") or ():
+        attached = (network.get("multus") or {}).get("networkName")
+        if attached:
+            yield f"NetworkAttachmentDefinition {attached}, which may add a device to the pod's requests"
+    mesh = (vmi["metadata"].get("annotations") or {}).get("sidecar.istio.io/inject")
+    if mesh == "true":
+        yield "containers that a service mesh adds to the pod"
+
+
+def _of_volumes(vmi: Object, lists: Lists) -> Iterator[str]:
+    if traits.needs_state(vmi) and not state_claim(vmi, lists):
+        yield "PersistentVolumeClaim for the state of the VM, which KubeVirt makes when the VM first starts"
+    yield from _plugged(vmi)
+    shared = {entry["name"] for entry in traits.devices(vmi).get("filesystems") or ()}
+    for volume in traits.volumes(vmi):
+        if volume["name"] in shared and traits.has(volume, "containerPath"):
+            yield f"container for volume {volume['name']}, which virt-api adds if the path is there"
+
+
+def _plugged(vmi: Object) -> Iterator[str]:
+    for name in sorted(plugged_volumes(vmi)):
+        yield f"volume {name}, which is plugged in by a pod of its own"
+
+
+def _of_classes(vmi: Object, configuration: Configuration, lists: Lists) -> Iterator[str]:
+    for kind, name, key in (
+        ("PriorityClass", vmi["spec"].get("priorityClassName"), "priorityclasses"),
+        ("RuntimeClass", configuration.runtime_class, "runtimeclasses"),
+    ):
+        if name and all(known["metadata"]["name"] != name for known in lists.get(key) or ()):
+            yield f"{kind} {name}, which is not known"
+
+
+def _of_namespace(vmi: Object, lists: Lists) -> Iterator[str]:
+    name = vmi["metadata"]["namespace"]
+    for namespace in lists.get("namespaces") or ():
+        if namespace["metadata"]["name"] == name:
+            annotations = namespace["metadata"].get("annotations") or {}
+            for key in _NAMESPACE_ANNOTATIONS:
+                if annotations.get(key):
+                    yield f"annotation {key} of the namespace, by which admission may change the pod"

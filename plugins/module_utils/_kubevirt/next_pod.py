@@ -1,0 +1,124 @@
+# Copyright: Contributors to the virtops.kubevirt project
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The next pod of a VM: that of its migration if it runs, else the one it would be started with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.configuration import configuration
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.launcher.open_questions import (
+    open_questions,
+    open_questions_of_migration,
+)
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.launcher.pod import launcher_pod
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.launcher.vmi import kind_of, vmi_of
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.migration_target import target_pod
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.no_target_pod import NoTargetPod
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.workloads import (
+    VM,
+    VMI,
+    VMI_REPLICA_SET,
+    Workloads,
+    title,
+)
+
+Object = Mapping[str, Any]
+Lists = Mapping[str, Sequence[Object]]
+
+_ON_A_NODE = frozenset({"Scheduled", "Running"})
+_ENDED = frozenset({"Succeeded", "Failed"})
+
+
+class UnknownWorkloadError(ValueError):
+    """What is asked about is not there: one sentence that says what is missing, and what to do."""
+
+
+class NoMigrationError(ValueError):
+    """There is no pod of a migration: one sentence that says for which VMI, why, and what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class NextPod:
+    """`title`: namespace/name of the VMI. `pod`: a v1.Pod as it would be stored, without a node.
+
+    `open`: phrases for what of it could not be foreseen.
+    """
+
+    title: str
+    pod: Object
+    open: tuple[str, ...] = ()
+
+
+def next_pod(asked: Object | str, lists: Lists) -> NextPod:
+    """`asked`: a VM, a VMI, a replica set (of which the next replica counts), or the namespace/name of one.
+
+    Raises UnknownWorkloadError, NoMigrationError, WorkloadError, LauncherError, `QuantityError`, `SelectorError`.
+    """
+    workloads = Workloads(lists)
+    item = _item(asked, workloads)
+    vmi = _vmi(item, workloads)
+    if vmi is not None and (vmi.get("status") or {}).get("phase") in _ON_A_NODE:
+        return _migrated(vmi, workloads, lists, {})
+    return _started(item, lists)
+
+
+def pod_of_migration(asked: Object | str, lists: Lists, added_node_selector: Mapping[str, str]) -> NextPod:
+    """The same for the migration of what runs already, with the node selector that the migration adds."""
+    workloads = Workloads(lists)
+    item = _item(asked, workloads)
+    vmi = _vmi(item, workloads)
+    if vmi is None:
+        raise NoMigrationError(
+            f"{kind_of(item)} {title(item)} has no VirtualMachineInstance that could be migrated. Start it, or ask for "
+            "the pod it would be started with."
+        )
+    return _migrated(vmi, workloads, lists, added_node_selector)
+
+
+def pod_of_start(asked: Object | str, lists: Lists) -> NextPod:
+    """The same for a start, as if nothing ran yet."""
+    return _started(_item(asked, Workloads(lists)), lists)
+
+
+def _item(asked: Object | str, workloads: Workloads) -> Object:
+    if not isinstance(asked, str):
+        return asked
+    found = workloads.find(asked)
+    if found is None:
+        raise UnknownWorkloadError(
+            f"There is no VirtualMachine, VirtualMachineInstance or replica set {asked!r}. Give namespace/name as in "
+            "default/database, and check that the snapshot has it."
+        )
+    ended = (found.get("status") or {}).get("phase") in _ENDED
+    return (workloads.vm(asked) or found) if ended else found
+
+
+def _vmi(item: Object, workloads: Workloads) -> Object | None:
+    kind = kind_of(item)
+    if kind == VMI_REPLICA_SET:
+        return None
+    return workloads.vmi(title(item)) if kind == VM else item
+
+
+def _started(item: Object, lists: Lists) -> NextPod:
+    settings = configuration(lists)
+    vmi = vmi_of(item, settings)
+    return NextPod(title(vmi), launcher_pod(vmi, settings, lists), tuple(open_questions(item, vmi, settings, lists)))
+
+
+def _migrated(vmi: Object, workloads: Workloads, lists: Lists, added: Mapping[str, str]) -> NextPod:
+    source_pod, node = workloads.source_pod(vmi), (vmi.get("status") or {}).get("nodeName") or ""
+    if source_pod is None:
+        raise NoMigrationError(
+            f"{VMI} {title(vmi)} has no pod{f' on {node}' if node else ''} to migrate from. Give a snapshot with its "
+            "pods, or wait until the VM runs."
+        )
+    pod = target_pod(vmi, source_pod, workloads.node(node), configuration(lists), added)
+    if isinstance(pod, NoTargetPod):
+        remedy = f"{pod.remedy[:1].upper()}{pod.remedy[1:]}"
+        raise NoMigrationError(f"KubeVirt makes no pod for a migration of {title(vmi)}: {pod.problem}. {remedy}.")
+    return NextPod(title(vmi), pod, tuple(open_questions_of_migration(vmi, lists)))

@@ -1,0 +1,72 @@
+# Copyright: Contributors to the virtops.kubevirt project
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.configuration import Configuration
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.launcher.open_questions import (
+    open_questions,
+    open_questions_of_migration,
+)
+
+from unit.plugins.module_utils._kubevirt.launcher.vms import annotated, listed, machine
+
+Object = dict[str, Any]
+STATE = {"tpm": {"persistent": True}}
+CLAIM = listed("persistent-state-for-db", status={"accessModes": ["ReadWriteOnce"]})
+SHARED = listed("persistent-state-for-db", status={"accessModes": ["ReadWriteMany"]})
+PLUGGED = [{"name": "data", "dataVolume": {"name": "d", "hotpluggable": True}}]
+
+QUESTIONS: list[tuple[Object, Any, str]] = [
+    (machine(networks=[{"name": "a", "multus": {"networkName": "blue"}}]), {}, "NetworkAttachmentDefinition blue"),
+    (annotated(machine(), mesh="true"), {}, "service mesh"),
+    (machine({}, STATE), {}, "PersistentVolumeClaim for the state of the VM"),
+    (machine(volumes=PLUGGED), {}, "volume data, which is plugged in"),
+    (machine(priorityClassName="high"), {}, "PriorityClass high"),
+    (
+        machine({}, {"filesystems": [{"name": "p"}]}, volumes=[{"name": "p", "containerPath": {"path": "/a"}}]),
+        {},
+        "container for volume p",
+    ),
+    (
+        machine(),
+        {"namespaces": [{"metadata": {"name": "shop", "annotations": {"openshift.io/node-selector": "a=b"}}}]},
+        "annotation openshift.io/node-selector of the namespace",
+    ),
+]
+
+
+@pytest.mark.parametrize(("item", "lists", "text"), QUESTIONS)
+def test_what_is_open_is_said(item: Object, lists: Any, text: str) -> None:
+    found = open_questions(item, item, Configuration(), lists)
+    assert len(found) == 1
+    assert text in found[0]
+
+
+def test_instance_types_are_not_applied() -> None:
+    vm = {"spec": {"instancetype": {"name": "u1"}, "preference": {"name": "linux"}}}
+    assert len(open_questions(vm, machine(), Configuration(), {})) == 2
+
+
+def test_nothing_is_open_that_is_known() -> None:
+    lists = {"pvcs": [CLAIM], "priorityclasses": [{"metadata": {"name": "high"}}]}
+    item = machine({}, STATE, priorityClassName="high", networks=[{"name": "a", "pod": {}}])
+    assert open_questions(item, item, Configuration(), lists) == []
+
+
+def test_an_unknown_runtime_class() -> None:
+    found = open_questions(machine(), machine(), Configuration(runtime_class="boxed"), {})
+    assert found == ["RuntimeClass boxed, which is not known"]
+
+
+@pytest.mark.parametrize(("claim", "count"), [(CLAIM, 1), (SHARED, 0)])
+def test_a_migration_needs_another_claim_for_the_state(claim: Object, count: int) -> None:
+    assert len(open_questions_of_migration(machine({}, STATE), {"pvcs": [claim]})) == count
+
+
+def test_a_migration_with_plugged_volumes() -> None:
+    assert len(open_questions_of_migration(machine(volumes=PLUGGED), {})) == 1

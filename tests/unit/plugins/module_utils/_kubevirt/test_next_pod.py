@@ -1,0 +1,97 @@
+# Copyright: Contributors to the virtops.kubevirt project
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.launcher.vmi import WorkloadError
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.next_pod import (
+    NoMigrationError,
+    UnknownWorkloadError,
+    next_pod,
+    pod_of_migration,
+    pod_of_start,
+)
+
+from unit.plugins.module_utils._kubevirt.machines import launcher, node, vmi
+
+Object = dict[str, Any]
+VM: Object = {
+    "kind": "VirtualMachine",
+    "metadata": {"namespace": "shop", "name": "db"},
+    "spec": {"runStrategy": "Always", "template": {"spec": {"domain": {"memory": {"guest": "2Gi"}}}}},
+}
+RUNNING = vmi()
+
+
+def lists(**more: Any) -> Any:
+    return {"vmis": [RUNNING], "vms": [VM], "pods": [launcher(RUNNING)], "nodes": [node()], **more}
+
+
+def is_of_migration(pod: Any) -> bool:
+    """By the rule that keeps it from the VM's own node."""
+    return "podAntiAffinity" in pod["spec"]["affinity"]
+
+
+@pytest.mark.parametrize("asked", ["shop/db", RUNNING, VM])
+def test_of_what_runs_it_is_the_migration_s(asked: Any) -> None:
+    found = next_pod(asked, lists())
+    assert is_of_migration(found.pod)
+    assert found.title == "shop/db"
+    assert not is_of_migration(pod_of_start(asked, lists()).pod)
+
+
+@pytest.mark.parametrize("phase", ["Pending", "Scheduling", "Succeeded", "Failed"])
+def test_of_what_does_not_run_it_is_the_first(phase: str) -> None:
+    waiting = lists(vmis=[vmi(status={"phase": phase, "nodeName": None})])
+    assert not is_of_migration(next_pod("shop/db", waiting).pod)
+
+
+@pytest.mark.parametrize(("phase", "memory"), [("Running", "1Gi"), ("Failed", "2Gi")])
+def test_a_vmi_that_has_ended_is_followed_by_one_of_its_vm(phase: str, memory: str) -> None:
+    small = vmi(status={"phase": phase}, domain={"memory": {"guest": "1Gi"}})
+    requests = [
+        pod_of_start(asked, lists(vmis=[small])).pod["spec"]["containers"][0]["resources"]["requests"]["memory"]
+        for asked in (
+            "shop/db",
+            {**VM, "spec": {**VM["spec"], "template": {"spec": {"domain": {"memory": {"guest": memory}}}}}},
+        )
+    ]
+    assert requests[0] == requests[1]
+
+
+def test_a_replica_set_has_a_next_replica() -> None:
+    template = {"metadata": {"labels": {"app": "db"}}, "spec": {"domain": {}}}
+    item = {"metadata": {"namespace": "shop", "name": "set"}, "spec": {"replicas": 3, "template": template}}
+    found = next_pod("shop/set", lists(vmireplicasets=[item]))
+    assert found.pod["metadata"]["labels"]["app"] == "db"
+    with pytest.raises(NoMigrationError, match="VirtualMachineInstanceReplicaSet shop/set has no"):
+        pod_of_migration("shop/set", lists(vmireplicasets=[item]), {})
+
+
+def test_a_migration_adds_to_the_selector() -> None:
+    assert pod_of_migration("shop/db", lists(), {"rack": "2"}).pod["spec"]["nodeSelector"]["rack"] == "2"
+
+
+PROBLEMS: list[tuple[Any, Any, type[Exception], str]] = [
+    ("shop/nobody", lists(), UnknownWorkloadError, "There is no VirtualMachine, .* 'shop/nobody'"),
+    ("db", lists(), UnknownWorkloadError, "Give namespace/name"),
+    ({"metadata": {"name": "p"}, "spec": {}}, lists(), WorkloadError, "is expected"),
+    ("shop/db", lists(pods=[]), NoMigrationError, "has no pod on n1 to migrate from"),
+    ("shop/db", lists(nodes=[]), NoMigrationError, "KubeVirt makes no pod for a migration of shop/db: its node n1"),
+    ("shop/db", lists(vmis=[], pods=[]), NoMigrationError, "VirtualMachine shop/db has no VirtualMachineInstance"),
+]
+
+
+@pytest.mark.parametrize(("asked", "given", "kind", "text"), PROBLEMS)
+def test_problems_are_one_sentence(asked: Any, given: Any, kind: type[Exception], text: str) -> None:
+    with pytest.raises(kind, match=text):
+        pod_of_migration(asked, given, {})
+
+
+def test_what_is_open_is_said() -> None:
+    vm = {**VM, "spec": {**VM["spec"], "instancetype": {"name": "u1"}}}
+    assert "instancetype u1" in next_pod(vm, {}).open[0]
