@@ -77,7 +77,7 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """`id` never changes once released. `title`: what is wrong. `explanation`: why it matters, for the documentation.
+    """`id` never changes once released. `title`: what is wrong. `explanation`: why it matters, for the guide (RST).
 
     `mends`: whether the rule's findings can have a patch.
     """

@@ -84,7 +84,7 @@ RULE = Rule(
     title="A VM is on the pod network by a bridge",
     explanation="The guest holds the pod's address, which does not move with it, so KubeVirt calls the VM not "
     "live-migratable. A VM that names no interface gets such a bridge by default. Those with the annotation "
-    "C(kubevirt.io/allow-pod-bridge-network-live-migration) are left alone.",
+    "``kubevirt.io/allow-pod-bridge-network-live-migration`` are left alone.",
     check=_check,
     mends=True,
 )

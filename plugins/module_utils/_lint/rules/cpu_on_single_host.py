@@ -31,7 +31,7 @@ RULE = Rule(
     id="cpu-on-single-host",
     severity=Severity.ERROR,
     title="No other node offers a VM's CPU",
-    explanation="With C(host-model), KubeVirt's default, a guest sees the CPU of the host it was started on, and "
+    explanation="With ``host-model``, KubeVirt's default, a guest sees the CPU of the host it was started on, and "
     "migrates only to hosts of the same vendor that have all of its features. The single host of its kind, or the "
     "newest, cannot be emptied. The same is true of a named model that one host has.",
     check=_check,

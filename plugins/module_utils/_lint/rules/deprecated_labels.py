@@ -68,7 +68,7 @@ RULE = Rule(
     id="deprecated-labels",
     severity=Severity.WARNING,
     title="A rule asks for a node label that is deprecated",
-    explanation="Labels such as V(failure-domain.beta.kubernetes.io/zone) or V(beta.kubernetes.io/arch) are set on "
+    explanation="Labels such as ``failure-domain.beta.kubernetes.io/zone`` or ``beta.kubernetes.io/arch`` are set on "
     "fewer and fewer nodes. A VM that selects by one of them cannot move to nodes that have today's label only, and "
     "rules between pods do not hold there. The patch uses today's label, where all nodes say the same by it.",
     check=_check,

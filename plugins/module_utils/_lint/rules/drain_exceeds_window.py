@@ -49,8 +49,8 @@ RULE = Rule(
     id="drain-exceeds-window",
     severity=Severity.WARNING,
     title="A node cannot be drained in the time given",
-    explanation="Applied with O(window). The VMs of a node leave it C(parallelOutboundMigrationsPerNode) at a time, "
-    "each as fast as C(bandwidthPerMigration) allows, or its MigrationPolicy. Guests are taken to be idle, nodes to "
+    explanation="Applied with ``window``. The VMs of a node leave it ``parallelOutboundMigrationsPerNode`` at a time, "
+    "each as fast as ``bandwidthPerMigration`` allows, or its MigrationPolicy. Guests are taken to be idle, nodes to "
     "be linked by 10 Gbit/s, and each migration to need 10 seconds beside the copying, so the truth may be longer.",
     check=_check,
 )

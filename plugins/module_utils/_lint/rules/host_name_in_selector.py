@@ -68,7 +68,7 @@ RULE = Rule(
     severity=Severity.ERROR,
     title="A VM is bound to nodes by their names",
     explanation="With one name there is nowhere to migrate to. The migration that a drain asks for stays Pending, and "
-    "C(addedNodeSelector) of a migration cannot change it, as a VM's own node selector wins over it. Several names "
+    "``addedNodeSelector`` of a migration cannot change it, as a VM's own node selector wins over it. Several names "
     "are a warning. The patch removes a name from the node selector, terms of node affinity have to be edited by "
     "hand.",
     check=_check,

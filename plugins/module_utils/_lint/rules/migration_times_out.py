@@ -69,10 +69,10 @@ RULE = Rule(
     id="migration-times-out",
     severity=Severity.ERROR,
     title="A migration is given up before it can end",
-    explanation="C(bandwidthPerMigration) says how fast memory is copied, C(completionTimeoutPerGiB) after which time "
-    "KubeVirt gives up, unless post-copy or a pause of the guest is allowed. Where the first needs more time than the "
-    "second leaves even for an idle guest, no migration ever ends. The limits come from KubeVirt's configuration or a "
-    "MigrationPolicy.",
+    explanation="``bandwidthPerMigration`` says how fast memory is copied, ``completionTimeoutPerGiB`` after which "
+    "time KubeVirt gives up, unless post-copy or a pause of the guest is allowed. Where the first needs more time "
+    "than the second leaves even for an idle guest, no migration ever ends. The limits come from KubeVirt's "
+    "configuration or a MigrationPolicy.",
     check=_check,
     mends=True,
 )

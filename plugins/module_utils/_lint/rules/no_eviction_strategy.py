@@ -47,9 +47,9 @@ RULE = Rule(
     id="no-eviction-strategy",
     severity=Severity.ERROR,
     title="A VM could be migrated, but a drain shuts it down",
-    explanation="C(kubectl drain) evicts pods. KubeVirt turns the eviction of a VM's pod into a migration only if the "
-    "VM or the cluster's configuration has an C(evictionStrategy); otherwise the pod ends, and the VM with it. A "
-    "strategy of V(None) in a template counts as meant so.",
+    explanation="``kubectl drain`` evicts pods. KubeVirt turns the eviction of a VM's pod into a migration only if the "
+    "VM or the cluster's configuration has an ``evictionStrategy``; otherwise the pod ends, and the VM with it. A "
+    "strategy of ``None`` in a template counts as meant so.",
     check=_check,
     mends=True,
 )

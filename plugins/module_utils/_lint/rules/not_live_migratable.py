@@ -53,6 +53,6 @@ RULE = Rule(
     severity=Severity.WARNING,
     title="KubeVirt does not live-migrate a VM",
     explanation="Devices of the host, hot-plugged disks and more keep a VM where it is. KubeVirt says so in the "
-    "condition C(LiveMigratable). Disks and bridges have rules of their own and are not repeated here.",
+    "condition ``LiveMigratable``. Disks and bridges have rules of their own and are not repeated here.",
     check=_check,
 )

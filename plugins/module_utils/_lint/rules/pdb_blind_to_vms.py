@@ -40,8 +40,8 @@ RULE = Rule(
     id="pdb-blind-to-vms",
     severity=Severity.ERROR,
     title="A PodDisruptionBudget counts VMs by percentage or maxUnavailable",
-    explanation="For C(maxUnavailable) and for percentages Kubernetes has to know how many pods are meant to be "
-    "there, and asks the owner's C(scale). A VirtualMachineInstance has none, so the budget fails to sync and refuses "
+    explanation="For ``maxUnavailable`` and for percentages Kubernetes has to know how many pods are meant to be "
+    "there, and asks the owner's ``scale``. A VirtualMachineInstance has none, so the budget fails to sync and refuses "
     "every eviction that KubeVirt has not answered already. The patch allows one to be missing.",
     check=_check,
     mends=True,

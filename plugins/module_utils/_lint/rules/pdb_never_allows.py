@@ -72,7 +72,7 @@ RULE = Rule(
     id="pdb-never-allows",
     severity=Severity.ERROR,
     title="A PodDisruptionBudget never allows a disruption",
-    explanation="With C(maxUnavailable=0), or as many pods required as there are, the API server answers each "
+    explanation="With ``maxUnavailable: 0``, or as many pods required as there are, the API server answers each "
     "eviction with 429, and a drain tries for ever. Budgets over VMs that KubeVirt migrates are left alone, as their "
     "evictions never come as far. The patch allows one pod to be missing; of a single pod that is a disruption.",
     check=_check,

@@ -66,6 +66,6 @@ RULE = Rule(
     severity=Severity.ERROR,
     title="A VM's disk can be used on one node only",
     explanation="During a migration both nodes have the disks open, so KubeVirt asks for claims with the access mode "
-    "V(ReadWriteMany). Disks can be moved to such claims by a volume migration while the VM runs.",
+    "``ReadWriteMany``. Disks can be moved to such claims by a volume migration while the VM runs.",
     check=_check,
 )

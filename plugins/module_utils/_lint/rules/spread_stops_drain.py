@@ -77,8 +77,8 @@ RULE = Rule(
     severity=Severity.WARNING,
     title="A spread constraint stops the drain of a node",
     explanation="A node that is being drained counts as a place that gets emptier with each VM that leaves, so the "
-    "others soon have more than C(maxSkew) above it, and the last VMs stay. With C(nodeTaintsPolicy=Honor) a cordoned "
-    "node does not count; the patch sets it where that is enough.",
+    "others soon have more than ``maxSkew`` above it, and the last VMs stay. With ``nodeTaintsPolicy: Honor`` a "
+    "cordoned node does not count; the patch sets it where that is enough.",
     check=_check,
     mends=True,
 )

@@ -44,6 +44,7 @@ RULE = Rule(
     title="A topology key is missing on some of the nodes",
     explanation="Nodes without the label take any number of pods that required anti-affinity is to keep apart, and "
     "none that ask for required affinity or spreading over it. Only nodes count that the pods may run on by node "
-    "selector, node affinity and taints. The module M(virtops.kubevirt.node_topology) sets such labels.",
+    "selector, node affinity and taints. The module :ansplugin:`virtops.kubevirt.node_topology#module` sets such "
+    "labels.",
     check=_check,
 )

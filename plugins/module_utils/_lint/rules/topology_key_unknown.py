@@ -50,8 +50,8 @@ RULE = Rule(
     severity=Severity.ERROR,
     title="A topology key is the label of no node",
     explanation="Required anti-affinity over such a key separates nothing, and required affinity or a spread "
-    "constraint can be met by no node at all. V(topology.kubernetes.io/hostname) is often seen and exists nowhere, "
-    "the label of hosts is V(kubernetes.io/hostname). Preferences over such a key are warnings.",
+    "constraint can be met by no node at all. ``topology.kubernetes.io/hostname`` is often seen and exists nowhere, "
+    "the label of hosts is ``kubernetes.io/hostname``. Preferences over such a key are warnings.",
     check=_check,
     mends=True,
 )

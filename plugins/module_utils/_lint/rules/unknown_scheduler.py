@@ -33,9 +33,9 @@ RULE = Rule(
     id="unknown-scheduler",
     severity=Severity.ERROR,
     title="A scheduler is named that serves nobody",
-    explanation="A pod with C(schedulerName) is left alone by all other schedulers. If the named one does not run, "
+    explanation="A pod with ``schedulerName`` is left alone by all other schedulers. If the named one does not run, "
     "the pod stays Pending without an event or a condition. A scheduler counts as serving when one of its pods has a "
-    "node; name others in O(schedulers). The patch goes back to the default scheduler.",
+    "node; name others in ``schedulers``. The patch goes back to the default scheduler.",
     check=_check,
     mends=True,
 )
