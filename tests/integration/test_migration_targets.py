@@ -21,7 +21,7 @@ from integration.configured import ALL_AT_ONCE, configure, configured
 from integration.migration.comparing import Foresight, differences, read
 from integration.migration.guests import GUESTS, VM, Guest, objects
 from integration.migration.hosts import hosts
-from integration.migration.newborn import newborn_target_pods
+from integration.migration.target_pods import watched_target_pods
 from testbed.api import Api, Object, plural, resource_path
 from testbed.handle import RunningTestbed
 from testbed.scenarios.generator.storage import storage_classes
@@ -127,13 +127,13 @@ def test_no_target_pod_where_none_is_foretold(lab: Lab) -> None:
     foresight, vmis = Foresight(read(lab.api)), lab.vmis()
     for guest in STUCK:
         assert isinstance(foresight.target_pod(vmis[guest], {}), NoTargetPod), guest
-    with newborn_target_pods(lab.api, NAMESPACE) as born:
+    with watched_target_pods(lab.api, NAMESPACE) as pods:
         stuck = [lab.migrate(vmis[guest], {}) for guest in STUCK]
         other = lab.migrate(vmis["plain"], {})
-        wait_for("the target pod of a VM that is not stuck", lambda: other["metadata"]["uid"] in born, TIMEOUT)
+        wait_for("the target pod of a VM that is not stuck", lambda: other["metadata"]["uid"] in pods.born, TIMEOUT)
         # Long enough for virt-controller to have tried the others, too.
         time.sleep(2)
-        assert [one["metadata"]["name"] for one in stuck if one["metadata"]["uid"] in born] == []
+        assert [one["metadata"]["name"] for one in stuck if one["metadata"]["uid"] in pods.born] == []
     pending = [one["metadata"]["name"] for one in lab.migrations() if one["status"]["phase"] == "Pending"]
     assert sorted(pending) == sorted(one["metadata"]["name"] for one in stuck)
 
@@ -146,16 +146,16 @@ def compare(lab: Lab, wishes: Mapping[str, Mapping[str, str]]) -> tuple[int, lis
     def begin(guest: str) -> str:
         return str(lab.migrate(vmis[guest], wishes[guest])["metadata"]["uid"])
 
-    with newborn_target_pods(lab.api, NAMESPACE) as born:
+    with watched_target_pods(lab.api, NAMESPACE) as pods:
         with ThreadPoolExecutor(PARALLEL) as pool:
             jobs = dict(zip(wishes, pool.map(begin, wishes), strict=True))
-        wait_for("all target pods", lambda: born.keys() >= set(jobs.values()), TIMEOUT)
+        wait_for("all target pods", lambda: pods.born.keys() >= set(jobs.values()), TIMEOUT)
     wrong = []
     for guest, said in foretold.items():
         if isinstance(said, NoTargetPod):
             wrong.append(f"{guest}: {said}")
         else:
-            wrong += [f"{guest}{line}" for line in differences(said, born[jobs[guest]])]
+            wrong += [f"{guest}{line}" for line in differences(said, pods.born[jobs[guest]])]
     return len(jobs), wrong
 
 

@@ -23,6 +23,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.label_k
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.no_target_pod import NoTargetPod
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.node_selector import node_selector
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.saved_state import volumes_of_target
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.source_cpu import with_source_cpu
 
 Object = Mapping[str, Any]
@@ -57,6 +58,9 @@ def target_pod(
     containers = with_digests(vmi, source_pod)
     if isinstance(containers, NoTargetPod):
         return containers
+    volumes = volumes_of_target(vmi, source_pod["spec"].get("volumes") or ())
+    if isinstance(volumes, NoTargetPod):
+        return volumes
     if problem := _selinux_problem(vmi, configuration):
         return problem
     pod_labels = _labels(vmi, source_pod)
@@ -74,6 +78,7 @@ def target_pod(
         "spec": {
             **{key: value for key, value in before.items() if key != "nodeName"},
             **containers,
+            "volumes": volumes,
             "nodeSelector": whole_selector,
             "affinity": merged_affinity(wishes, pod_labels),
             "tolerations": _tolerations(vmi["spec"].get("tolerations") or (), before.get("tolerations") or ()),

@@ -41,6 +41,7 @@ class Guest:
     annotations: dict[str, str] = field(default_factory=dict)
     status: Object = field(default_factory=dict)
     owner: str = VM
+    replicas: int = 1
 
 
 def cpu(**fields: Any) -> Object:
@@ -306,7 +307,11 @@ def objects(guest: Guest, namespace: str) -> list[Object]:
     elif guest.owner == VM:
         owner["spec"] = {"runStrategy": "Always", "template": template}
     else:
-        owner["spec"] = {"replicas": 1, "selector": {"matchLabels": {"app": guest.name}}, "template": template}
+        owner["spec"] = {
+            "replicas": guest.replicas,
+            "selector": {"matchLabels": {"app": guest.name}},
+            "template": template,
+        }
     return [*(item for name in claims for item in disk_claim(namespace, name, shared=True)), owner]
 
 

@@ -203,3 +203,33 @@ class TestRest:
         source = launcher(machine)
         source["status"]["containerStatuses"] = [{"name": "volumesystem"}]
         assert ask(machine, source)["spec"]["containers"] == source["spec"]["containers"]
+
+
+class TestState:
+    """What becomes of the claim that keeps a guest's vTPM or EFI variables."""
+
+    VOLUMES = (
+        {"name": "vm-state", "persistentVolumeClaim": {"claimName": "state-1"}},
+        {"name": "scratch", "emptyDir": {}},
+    )
+
+    def machine(self, *modes: str, name: str = "persistent-state-for-db") -> Object:
+        info = {"claimName": "state-1", "accessModes": list(modes)}
+        return vmi(
+            domain={"devices": {"tpm": {"persistent": True}}},
+            status={"volumeStatus": [{"name": name, "persistentVolumeClaimInfo": info}]},
+        )
+
+    def volumes(self, machine: Object) -> list[str]:
+        found = ask(machine, launcher(machine, volumes=list(self.VOLUMES)))["spec"]["volumes"]
+        return [volume["name"] for volume in found]
+
+    def test_one_that_both_pods_can_mount_goes_along(self) -> None:
+        assert self.volumes(self.machine("ReadWriteMany")) == ["vm-state", "scratch"]
+
+    @pytest.mark.parametrize("modes", [(), ("ReadWriteOnce",), ("ReadWriteOnce", "ReadWriteMany")])
+    def test_another_is_replaced_by_a_new_one(self, modes: tuple[str, ...]) -> None:
+        assert self.volumes(self.machine(*modes)) == ["scratch"]
+
+    def test_it_is_not_known(self) -> None:
+        assert ask(self.machine("ReadWriteMany", name="data")).id == "state-claim-unknown"
