@@ -4,8 +4,8 @@
 """One form for all ways of saying the same in the spec of a replica set.
 
 virt-controller writes the object back when it sees it first, by way of KubeVirt's own types: amounts get their shortest
-form, numbers among them become text, and parts that these types always have appear. Follows the structs DomainSpec and
-VirtualMachineInstanceTemplateSpec in kubevirt.io/api/core/v1.
+form, numbers among them become text, parts that these types always have appear, and those that say nothing go. Follows
+the structs DomainSpec and Features in kubevirt.io/api/core/v1.
 """
 
 from __future__ import annotations
@@ -14,10 +14,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model import quantity
+from ansible_collections.virtops.kubevirt.plugins.module_utils._workloads.stated import stated
 
 _AMOUNTS = frozenset({"guest", "maxGuest", "capacity"})
 _MAPS_OF_AMOUNTS = frozenset({"requests", "limits"})
-_ALWAYS = ("devices", "resources")
+# Parts that are always there, by the part that holds them.
+_ALWAYS: Mapping[str, tuple[str, ...]] = {"domain": ("devices", "resources"), "features": ("acpi",)}
 
 
 def canonical(spec: Mapping[str, Any]) -> Any:
@@ -25,14 +27,20 @@ def canonical(spec: Mapping[str, Any]) -> Any:
     return _plain(complete(spec))
 
 
-def complete(spec: Mapping[str, Any]) -> dict[str, Any]:
-    """The spec of a replica set with the parts that KubeVirt's types always have, and without nulls."""
-    found: dict[str, Any] = without_nulls(spec)
-    template = found.get("template") or {}
-    if "domain" not in (template.get("spec") or {}):
-        return found
-    domain = {**{key: {} for key in _ALWAYS}, **template["spec"]["domain"]}
-    return {**found, "template": {**template, "spec": {**template["spec"], "domain": domain}}}
+def complete(spec: Mapping[str, Any]) -> Any:
+    """The spec of a replica set with the parts that KubeVirt's types always have, and none that say nothing."""
+    return _with_always(stated(spec))
+
+
+def _with_always(value: Any) -> Any:
+    if not isinstance(value, Mapping):
+        return [_with_always(part) for part in value] if isinstance(value, list) else value
+    found = {key: _with_always(part) for key, part in value.items()}
+    for key in _ALWAYS.keys() & found:
+        # A CPU's features are a list, of which nothing is always there.
+        if isinstance(found[key], dict):
+            found[key] = {**{name: {} for name in _ALWAYS[key]}, **found[key]}
+    return found
 
 
 def in_words_of(before: Any, after: Any) -> Any:
@@ -45,13 +53,6 @@ def in_words_of(before: Any, after: Any) -> Any:
         else in_words_of(before.get(key), part)
         for key, part in after.items()
     }
-
-
-def without_nulls(value: Any) -> Any:
-    """Null says nothing in the API, but YAML makes one of every key without a value."""
-    if isinstance(value, Mapping):
-        return {key: without_nulls(part) for key, part in value.items() if part is not None}
-    return [without_nulls(part) for part in value] if isinstance(value, list) else value
 
 
 def _plain(value: Any) -> Any:

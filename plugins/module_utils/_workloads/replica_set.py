@@ -11,7 +11,6 @@ from typing import Any
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.mistake import Mistake
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.selectors import SelectorError, label_selector
-from ansible_collections.virtops.kubevirt.plugins.module_utils._workloads.canonical import without_nulls
 from ansible_collections.virtops.kubevirt.plugins.module_utils._workloads.migratable import migratable
 from ansible_collections.virtops.kubevirt.plugins.module_utils._workloads.placement import (
     FIELDS,
@@ -20,6 +19,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._workloads.placem
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._workloads.placement_problems import placement_problems
 from ansible_collections.virtops.kubevirt.plugins.module_utils._workloads.requirements import label_problems
+from ansible_collections.virtops.kubevirt.plugins.module_utils._workloads.stated import stated
 
 Object = dict[str, Any]
 
@@ -55,7 +55,7 @@ def wanted_spec(wish: Wish, stored: Mapping[str, Any]) -> Object:
     if problems:
         raise Mistake(f"write replica set {wish.title}", problems, _REMEDY)
     template = _template(wish, stored)
-    selector = without_nulls(wish.selector) or stored.get("selector") or {"matchLabels": _labels(template)}
+    selector = stated(wish.selector) or stored.get("selector") or {"matchLabels": _labels(template)}
     if not _labels(template):
         template["metadata"] = {**(template.get("metadata") or {}), "labels": dict(selector.get("matchLabels") or {})}
     if wish.placement is not None:
@@ -75,7 +75,7 @@ def wanted_spec(wish: Wish, stored: Mapping[str, Any]) -> Object:
 def _template(wish: Wish, stored: Mapping[str, Any]) -> Object:
     if wish.template is None:
         return dict(stored["template"])
-    template: Object = without_nulls(wish.template)
+    template: Object = stated(wish.template)
     spec = migratable(template["spec"], eviction_strategy=wish.eviction_strategy, masquerade=wish.masquerade)
     return {**template, "spec": spec}
 

@@ -31,6 +31,18 @@ SAME: list[tuple[Json, Json]] = [
         spec({}, volumes=[{"name": "e", "emptyDisk": {"capacity": "1Gi"}}]),
     ),
     (spec({"cpu": None}), spec({})),
+    (spec({"devices": {"disks": []}}, nodeSelector={}, tolerations=[]), spec({})),
+    (spec({"features": {}}), spec({"features": {"acpi": {}}})),
+    (spec({"cpu": {"cores": 2, "dedicatedCpuPlacement": False}}), spec({"cpu": {"cores": 2}})),
+    ({"replicas": 0, "paused": False}, {"replicas": 0}),
+    (
+        spec({}, volumes=[{"hostDisk": {"path": "/d"}}]),
+        spec({}, volumes=[{"hostDisk": {"path": "/d", "capacity": "0"}}]),
+    ),
+    (
+        spec({"devices": {"disks": [{"disk": {"bus": "virtio", "readonly": False}}]}}),
+        spec({"devices": {"disks": [{"disk": {"bus": "virtio"}}]}}),
+    ),
 ]
 
 
@@ -45,6 +57,12 @@ def test_the_same(given: Json, stored: Json) -> None:
         (spec({"memory": {"guest": "2Gi"}}), spec({"memory": {"guest": "2G"}})),
         (spec({}, volumes=[{"name": "a"}]), spec({}, volumes=[])),
         (spec({"devices": {"rng": {}}}), spec({"devices": {}})),
+        # An empty object says that there is something, even if nothing more is to be said about it.
+        (spec({"features": {}}), spec({})),
+        (spec({"devices": {"disks": [{"cdrom": {"readonly": False}}]}}), spec({"devices": {"disks": [{"cdrom": {}}]}})),
+        (spec({"devices": {"autoattachPodInterface": False}}), spec({})),
+        (spec({}, nodeSelector={"paused": "0"}), spec({})),
+        ({"replicas": 0}, {}),
         # Only amounts are read as amounts.
         (spec({}, hostname="1000"), spec({}, hostname="1k")),
         (spec({"memory": {"guest": "much"}}), spec({"memory": {"guest": "more"}})),
