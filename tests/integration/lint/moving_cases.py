@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from integration.lint.case import Case, Place, Proof
+from integration.lint.case import TAINT, Case, Place, Proof
 from integration.lint.objects import (
     HOST,
     ZONE,
@@ -110,7 +110,7 @@ CASES = (
         "two-on-each-node",
         "spread-stops-drain",
         Proof.NODE_NOT_EMPTIED,
-        (vms(replicas=6, topologySpreadConstraints=spread(HOST, "vms")),),
+        (vms(replicas=6, nodeSelector={TAINT: "two-on-each-node"}, topologySpreadConstraints=spread(HOST, "vms")),),
         places=(Place(), Place(), Place()),
         patched=True,
     ),

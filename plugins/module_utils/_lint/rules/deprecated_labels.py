@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.cluster import Cluster
 from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.contract import Operation, Problem, Rule, Severity
@@ -23,23 +23,22 @@ def _check(cluster: Cluster) -> Iterator[Problem]:
     nodes = cluster.node_labels
     for workload in cluster.workloads:
         for field, old, renaming in _uses(workload):
-            new, having = DEPRECATED[old], holders(old, nodes)
-            lacking = holders(new, nodes) - having
-            if not having:
-                effect = "no node has any more"
-            elif lacking:
-                effect = f"{names(lacking)} no longer has"
-            else:
-                effect = "new nodes no longer get"
+            new, lacking = DEPRECATED[old], nodes.keys() - holders(old, nodes)
             same = bool(holders(new, nodes)) and says_the_same(old, new, nodes.values())
             yield Problem(
                 workload.subject,
-                f"It asks for the label {old}, which is deprecated and which {effect}, so its rule passes them by.",
+                f"It goes by the label {old}, which is deprecated: {_effect(lacking, len(nodes))}.",
                 f"Use {new} instead." if same else f"Use {new} instead, and label the nodes with it first.",
                 field=field,
                 patch=(renaming,) if same and workload.editable else (),
                 vmis=workload.running,
             )
+
+
+def _effect(lacking: Collection[str], nodes: int) -> str:
+    if not lacking:
+        return "a node that is new may lack it, and the rule does not hold there"
+    return f"{'all nodes' if len(lacking) == nodes else names(lacking)} lack it, and the rule does not hold there"
 
 
 def _uses(workload: Workload) -> Iterator[tuple[str, str, Operation]]:

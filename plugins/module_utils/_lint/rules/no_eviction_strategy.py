@@ -5,12 +5,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blockers.live_migratable import (
     is_live_migratable,
 )
-from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.eviction_strategy import LIVE_MIGRATE
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.eviction_strategy import LIVE_MIGRATE, strategy
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.workloads import title
 from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.cluster import Cluster
 from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.contract import Operation, Problem, Rule, Severity
 from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.words import who
@@ -27,20 +29,24 @@ def _check(cluster: Cluster) -> Iterator[Problem]:
         chosen = workload.spec.get("evictionStrategy")
         if chosen and (workload.editable or chosen != _NOTHING):
             continue
-        running = [vmi for vmi in workload.vmis if is_live_migratable(vmi)]
-        if not running:
+        dying = [vmi for vmi in workload.vmis if _dies(vmi, cluster)]
+        if not dying:
             continue
+        vmis = tuple(sorted(title(vmi) for vmi in dying))
         field = f"{workload.prefix}/evictionStrategy"
         fix: Operation = {"op": "add", "path": field, "value": LIVE_MIGRATE}
         yield Problem(
             workload.subject,
-            f"Without an evictionStrategy, {who(workload.running)} will be shut down by a drain instead of being "
-            "migrated.",
+            f"Without an evictionStrategy, {who(vmis)} will be shut down by a drain instead of being migrated.",
             "Set evictionStrategy to LiveMigrate, here or as the cluster's default.",
             field=field,
             patch=(fix,) if workload.editable else (),
-            vmis=workload.running,
+            vmis=vmis,
         )
+
+
+def _dies(vmi: Mapping[str, Any], cluster: Cluster) -> bool:
+    return is_live_migratable(vmi) and strategy(vmi, cluster.configuration) == _NOTHING
 
 
 RULE = Rule(

@@ -38,6 +38,7 @@ def world(objects: Iterable[Object]) -> Lists:
             lists["replicasets"].append(_replica_set(obj))
         else:
             lists[LIST_OF[obj["kind"]]].append(obj)
+    _bind(lists)
     config = configuration(lists)
     made: list[tuple[Object | None, Object]] = []
     for item in (*lists["vms"], *lists["vmireplicasets"]):
@@ -50,6 +51,17 @@ def world(objects: Iterable[Object]) -> Lists:
     # Who needs a neighbour comes after it.
     _run(sorted(made, key=lambda entry: _needs_company(entry[1])), lists)
     return dict(lists)
+
+
+def _bind(lists: Lists) -> None:
+    """Claims to the volumes that were made for them, as the volume controller does."""
+    claims = {(claim["metadata"]["namespace"], claim["metadata"]["name"]): claim for claim in lists["pvcs"]}
+    for volume in lists["pvs"]:
+        wanted = volume["spec"]["claimRef"]
+        claim = claims[wanted["namespace"], wanted["name"]]
+        claim["metadata"]["annotations"] = {"pv.kubernetes.io/bind-completed": "yes"}
+        claim["spec"]["volumeName"] = volume["metadata"]["name"]
+        claim["status"] = volume["status"] = {"phase": "Bound"}
 
 
 def _run(made: list[tuple[Object | None, Object]], lists: Lists) -> None:
