@@ -27,7 +27,12 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._model.interrupti
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.migration import Migration
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.prospect import Wish
-from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.drain_plan import DrainPlan, Outcome, Policy
+from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.drain_plan import (
+    DrainPlan,
+    Outcome,
+    Policy,
+    StuckMachine,
+)
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.policies import Rule, policy_for
 
 Object = Mapping[str, Any]
@@ -149,9 +154,10 @@ def _interrupt_or_not(
     name = title(vmi)
     found = next((item for item in plan.stuck if f"{item.namespace}/{item.name}" == name), None) if plan else None
     policy = policy_for(vmi, intent.rules)
-    why = intent.failed.get(name) or _why_cannot(vmi, found.message if found else "")
+    why = intent.failed.get(name) or _why_cannot(vmi, found)
     if found and found.outcome is Outcome.STAYS:
-        why, policy = found.why.rstrip("."), Policy.FAIL
+        why = f"{why}, nor could it be restarted elsewhere" if policy is Policy.RESTART else why
+        policy = Policy.FAIL
     elif policy is not Policy.FAIL and _owner(vmi) is None:
         why = f"{why}; nothing would start it again after a {policy.value}, as no VM or replica set owns it"
         policy = Policy.FAIL
@@ -166,9 +172,12 @@ def _interrupt_or_not(
     interruptions.append(item)
 
 
-def _why_cannot(vmi: Object, message: str) -> str:
+def _why_cannot(vmi: Object, found: StuckMachine | None) -> str:
+    if found and found.blockers:
+        return found.blockers[0].clause
     if why := _why_not_migratable(vmi):
         return f"KubeVirt says that it cannot be live-migrated, {why}"
+    message = found.message.rstrip(".") if found else ""
     return f"no node can take it: {message}" if message else "no node can take it"
 
 

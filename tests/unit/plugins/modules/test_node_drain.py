@@ -1,0 +1,253 @@
+# Copyright: Contributors to the virtops.kubevirt project
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What is to leave a node leaves, what is to stay stays, and trouble on the way is survived or told."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+import pytest
+
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster import drain_run, evictions, following
+from ansible_collections.virtops.kubevirt.plugins.modules.node_drain import main
+
+from testbed.pki import Authority
+from unit.plugins.support.draining_api import BUDGET, DrainingApi, busy_node, pod_path, vm_path, writes_to
+from unit.plugins.support.fake_api import Answer, refusal, serving
+from unit.plugins.support.migrating_api import FAILURE, vmi_path
+from unit.plugins.support.modules import ModuleRunner, Result
+
+TO_N2 = [{"namespace": "shop", "name": "db", "target_node": "n2"}]
+NEAR_PODS = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [{"topologyKey": "host"}]}}
+TWO_BUDGETS = refusal(500, "InternalError", "This pod has more than one PodDisruptionBudget")
+
+
+@pytest.fixture
+def api(authority: Authority, monkeypatch: pytest.MonkeyPatch) -> Iterator[DrainingApi]:
+    for module, name in ((evictions, "_RETRY_AFTER"), (drain_run, "_PAUSE"), (following, "_PAUSE_AFTER_TROUBLE")):
+        monkeypatch.setattr(module, name, 0.01)
+    fake = busy_node()
+    with serving(fake, authority.issue("server", "server", hosts=["127.0.0.1"])):
+        yield fake
+
+
+@pytest.fixture
+def drain(run_module: ModuleRunner, connection: dict[str, Any]) -> Any:
+    return partial(run_module, main, **connection, name="n1", owner="me", cordon=True, targets=TO_N2, wait_timeout=20)
+
+
+def test_a_node_is_emptied_once(drain: Any, api: DrainingApi) -> None:
+    first = drain(diff=True)
+    assert (first["changed"], first["left"]) == (True, [])
+    assert [(move["name"], move["outcome"], move["node"]) for move in first["moves"]] == [("db", "migrated", "n2")]
+    assert [(entry["name"], entry["outcome"]) for entry in first["evicted"]] == [("api", "evicted")]
+    assert first["diff"] == {"before": "vm shop/db\npod shop/api\n", "after": ""}
+    assert api.node("n1")["spec"]["unschedulable"]
+    second = drain()
+    assert (second["changed"], second["moves"], second["evicted"]) == (False, [], [])
+
+
+def test_check_mode_asks_for_everything_and_does_nothing(drain: Any, api: DrainingApi) -> None:
+    api.add_vm("pets")
+    result = drain(check=True, policies=[{"policy": "stop"}])
+    outcomes = [entry["outcome"] for name in ("moves", "evicted", "interrupted") for entry in result[name]]
+    assert outcomes == ["would_migrate", "would_evict", "would_stop"]
+    assert result["changed"]
+    assert api.left() == ["api"]
+    assert "unschedulable" not in api.node("n1")["spec"]
+    assert vmi_path("pets") in api.objects
+    assert all("dryRun" in json.dumps(request.body) + json.dumps(request.query) for request in api.writes())
+
+
+def test_what_a_drain_does_not_concern_stays(drain: Any, api: DrainingApi) -> None:
+    api.add_pod("agent", owner="DaemonSet")
+    api.add_pod("static", owner="", metadata={"annotations": {"kubernetes.io/config.mirror": "x"}})
+    api.add_pod("job", owner="", status={"phase": "Succeeded"})
+    assert drain()["left"] == []
+    assert api.left() == ["agent", "static", "job"]
+
+
+@pytest.mark.parametrize(
+    ("fields", "allowed", "words"),
+    [
+        ({"owner": ""}, "force", "nothing would replace it"),
+        ({"spec": {"volumes": [{"name": "v", "emptyDir": {}}]}}, "delete_emptydir_data", "would be lost"),
+    ],
+)
+def test_what_may_not_go_keeps_the_node_full(
+    drain: Any, api: DrainingApi, fields: dict[str, Any], allowed: str, words: str
+) -> None:
+    api.add_pod("odd", **fields)
+    result = drain()
+    assert f"pod shop/odd: {words}" in result["msg"].replace("the data in its emptyDir volumes ", "")
+    assert (result["changed"], result["error"]["reason"], api.writes()) == (False, "NotDrainable", [])
+    assert drain(**{allowed: True})["left"] == []
+
+
+@pytest.mark.parametrize("answer", [BUDGET, TWO_BUDGETS])
+def test_a_refused_eviction_is_tried_again(drain: Any, api: DrainingApi, answer: Answer) -> None:
+    api.evictions = [answer, answer, None]
+    result = drain()
+    assert result["evicted"][0]["outcome"] == "evicted"
+    assert sum(request.path.endswith("/eviction") for request in api.requests) == 3
+
+
+def test_a_budget_that_does_not_yield_is_quoted(drain: Any, api: DrainingApi) -> None:
+    api.evictions = [BUDGET] * 1000
+    result = drain(wait_timeout=1)
+    assert result["error"]["reason"] == "DeadlineExceeded"
+    assert "disruption budget: The disruption budget api needs 1" in result["left"][0]["why"]
+    assert "after 1 s there is left pod shop/api: held back, Cannot evict pod" in result["msg"]
+    assert result["moves"][0]["outcome"] == "migrated"
+
+
+def test_a_vm_that_follows_pods_waits_for_them(drain: Any, api: DrainingApi) -> None:
+    api.objects[vmi_path("db")]["spec"]["affinity"] = NEAR_PODS
+    api.evictions = [BUDGET, BUDGET, None]
+    assert drain()["left"] == []
+    paths = [request.path for request in writes_to(api)]
+    assert [path.endswith("/eviction") for path in paths] == [True, True, True, False]
+
+
+@pytest.mark.parametrize("answer", [refusal(404, "NotFound", "gone"), refusal(409, "Conflict", "another uid")])
+def test_a_pod_that_is_gone_has_left(drain: Any, api: DrainingApi, answer: Answer) -> None:
+    api.evictions = [answer, None]
+    assert drain()["evicted"][0]["outcome"] == "evicted"
+
+
+def test_an_eviction_refused_for_good_ends_the_drain(drain: Any, api: DrainingApi) -> None:
+    api.evictions = [refusal(422, "Invalid", "no such grace period")]
+    result = drain(terminate_grace_period=7)
+    assert result["error"]["reason"] == "DrainFailed"
+    assert "pod shop/api: failed, the API server answered 422, no such grace period" in result["msg"]
+    assert result["moves"][0]["outcome"] == "migrated"
+    (asked,) = [request for request in api.requests if request.path.endswith("/eviction")]
+    assert asked.body["deleteOptions"] == {"preconditions": {"uid": "uid-api"}, "gracePeriodSeconds": 7}
+
+
+def test_a_missing_right_is_told_with_what_was_done(drain: Any, api: DrainingApi) -> None:
+    api.evictions = [refusal(403, "Forbidden", "jane may not")]
+    result = drain()
+    assert "Cannot evict pod shop/api" in result["msg"]
+    assert (result["changed"], [entry["name"] for entry in result["left"]]) == (True, ["db", "api"])
+
+
+def test_a_lost_answer_is_survived(drain: Any, api: DrainingApi) -> None:
+    api.evictions = [Answer(201, {"cut": "in the middle"}, cut=3), None]
+    assert drain()["left"] == []
+
+
+def test_a_pod_that_tolerates_the_cordon_is_evicted_once(drain: Any, api: DrainingApi) -> None:
+    api.add_pod("system", spec={"tolerations": [{"operator": "Exists"}]})
+    api.returns = True
+    api.evictions = [None]
+    api.objects.pop(pod_path("api"))
+    result = drain()
+    assert [entry["name"] for entry in result["evicted"]] == ["system"]
+    assert api.left() == ["system-again"]
+
+
+def test_a_vm_is_marked_before_it_is_stopped_and_started_as_it_was(drain: Any, api: DrainingApi) -> None:
+    api.add_vm("pets")
+    result = drain(policies=[{"selector": {"kind": "cattle"}, "policy": "fail"}, {"policy": "stop"}])
+    (entry,) = result["interrupted"]
+    assert (entry["outcome"], entry["why"]) == (
+        "stopped",
+        "KubeVirt says that it cannot be live-migrated, DisksNotLiveMigratable",
+    )
+    assert api.acts == ["stop pets"]
+    metadata = api.objects[vm_path("pets")]["metadata"]
+    (mark,) = json.loads(metadata["annotations"]["virtops.kubevirt/stopped-for"]).items()
+    assert (mark[0], mark[1]["owner"], mark[1]["run_strategy"]) == ("n1", "me", "Always")
+    patched = [number for number, request in enumerate(api.requests) if request.path == vm_path("pets")]
+    stopped = [number for number, request in enumerate(api.requests) if request.path.endswith("/stop")]
+    assert max(patched) < min(stopped)
+
+
+def test_a_mark_that_collides_with_another_write_is_written_again(drain: Any, api: DrainingApi) -> None:
+    api.add_vm("pets")
+    collisions = [refusal(409, "Conflict", "the object has been modified")]
+
+    def collide(request: Any) -> Answer | None:
+        return collisions.pop() if request.method == "PATCH" and collisions else None
+
+    api.faults[vm_path("pets")] = collide
+    assert drain(policies=[{"policy": "stop"}])["interrupted"][0]["outcome"] == "stopped"
+    assert not collisions
+
+
+def test_a_vm_nobody_would_start_again_is_left_alone(drain: Any, api: DrainingApi) -> None:
+    vm = api.add_vm("pets")
+    del api.objects[vmi_path("pets")]["metadata"]["ownerReferences"]
+    result = drain(policies=[{"policy": "stop"}])
+    assert "shop/pets" in result["msg"]
+    assert "nothing would start it again after a stop" in result["msg"]
+    assert vm["spec"]["runStrategy"] == "Always"
+
+
+def test_a_migration_of_somebody_else_is_waited_for(drain: Any, api: DrainingApi) -> None:
+    api.add_migration("theirs", "db")
+    result = drain(wait_timeout=2)
+    assert result["moves"] == []
+    assert "shop/db: VirtualMachineInstanceMigration theirs of somebody else moves it" in result["msg"]
+    assert result["evicted"][0]["outcome"] == "evicted"
+
+
+def test_an_earlier_runs_migration_is_gone_on_with(drain: Any, api: DrainingApi) -> None:
+    api.add_migration("ours", "db", run="earlier")
+    (move,) = drain(targets=[])["moves"]
+    assert (move["migration"], move["outcome"]) == ("ours", "migrated")
+    assert api.created() == [request.body for request in writes_to(api) if "eviction" in request.path]
+
+
+def test_a_failed_migration_is_the_policys_matter(drain: Any, api: DrainingApi) -> None:
+    api.courses = [FAILURE]
+    result = drain(retries=0)
+    assert (result["error"]["reason"], result["moves"][0]["outcome"]) == ("DrainFailed", "failed")
+    assert f"vm shop/db: {api.reason}" in result["msg"]
+
+
+def test_rounds_survive_a_server_that_is_away(drain: Any, api: DrainingApi) -> None:
+    away = [refusal(503, "ServiceUnavailable", "starting")] * 2
+    result: Result = {"_round": None}
+    lines: list[str] = []
+    for number in range(30):
+        state = json.loads(json.dumps(result["_round"]))
+        result = drain(_round={"elapsed": 0, "seconds": 5, "state": state})
+        lines += result.get("_progress", ())
+        if "_round" not in result:
+            break
+        if number == 0:
+            api.faults["/api/v1/pods"] = lambda _request: away.pop() if away else None
+    assert (result["left"], away) == ([], [])
+    assert all(line.startswith("node n1: ") for line in lines)
+    assert lines[0] == "node n1: 1 migration, 1 eviction to do"
+    assert sum("Trying again" in line for line in lines) == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"owner": " "}, "owner is empty"),
+        ({"wait_timeout": 0}, "wait_timeout is 0; give a second at least"),
+        ({"retries": -1}, "retries is -1; give 0 at least"),
+        ({"terminate_grace_period": -1}, "terminate_grace_period is -1; give 0 at least"),
+        ({"targets": TO_N2 * 2}, "shop/db is named more than once in targets; name it once"),
+        ({"targets": [{**TO_N2[0], "target_node": "n1"}]}, "shop/db is to go to n1, which is the node to drain"),
+        ({"policies": [{"expression": "a..b", "policy": "stop"}]}, "the malformed expression 'a..b'"),
+        ({"targets": [{**TO_N2[0], "target_node": "n9"}]}, "shop/db: there is no node n9; check the spelling"),
+        ({"name": "n9"}, "n9"),
+        ({"cordon": False}, "it is not cordoned, so what leaves could come back"),
+    ],
+)
+def test_what_cannot_be_meant_changes_nothing(
+    drain: Any, api: DrainingApi, arguments: dict[str, Any], words: str
+) -> None:
+    result = drain(**arguments)
+    assert words in result["msg"]
+    assert "\n" not in result["msg"]
+    assert api.writes() == []

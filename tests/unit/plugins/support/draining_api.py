@@ -1,0 +1,137 @@
+# Copyright: Contributors to the virtops.kubevirt project
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The API server of migrating_api.py with pods that can be evicted and VMs that can be stopped.
+
+What real servers answer is proved on the testbed; here they answer in any order, and with any trouble, at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from unit.plugins.support.fake_api import Answer, Object, Request, refusal
+from unit.plugins.support.migrating_api import HOSTNAME, KUBEVIRT, MigratingApi, vmi_path
+from unit.plugins.support.object_api import NODES
+
+PODS = "/api/v1/pods"
+VMIS = f"{KUBEVIRT}/virtualmachineinstances"
+SUBRESOURCES = "/apis/subresources.kubevirt.io/v1"
+BUDGET = Answer(
+    429,
+    {
+        "kind": "Status",
+        "code": 429,
+        "reason": "TooManyRequests",
+        "message": "Cannot evict pod as it would violate the pod's disruption budget.",
+        "details": {"causes": [{"reason": "DisruptionBudget", "message": "The disruption budget api needs 1"}]},
+    },
+)
+
+
+def pod_path(name: str) -> str:
+    return f"/api/v1/namespaces/shop/pods/{name}"
+
+
+def vm_path(name: str) -> str:
+    return f"{KUBEVIRT}/namespaces/shop/virtualmachines/{name}"
+
+
+@dataclass
+class DrainingApi(MigratingApi):
+    """`evictions`: what answers the evictions to come, None for success, which is what follows the last.
+
+    returns: evicted pods come back to their node. acts: requests to subresources of VMs, as in `stop db`.
+    """
+
+    evictions: list[Answer | None] = field(default_factory=list)
+    returns: bool = False
+    acts: list[str] = field(default_factory=list)
+
+    def add_pod(self, name: str, node: str = "n1", *, owner: str = "ReplicaSet", **fields: Any) -> Object:
+        owners = [{"kind": owner, "name": "o", "uid": "o", "controller": True}] if owner else []
+        metadata = {"name": name, "namespace": "shop", "uid": f"uid-{name}", "ownerReferences": owners}
+        spec = {"nodeName": node, "containers": [], **fields.pop("spec", {})}
+        pod = {"metadata": {**metadata, **fields.pop("metadata", {})}, "spec": spec, "status": {"phase": "Running"}}
+        self.objects[pod_path(name)] = {**pod, **fields}
+        return self.objects[pod_path(name)]
+
+    def add_vm(self, name: str, run_strategy: str = "Always") -> Object:
+        """A VM whose VMI cannot be migrated."""
+        vmi = self.add_vmi(name)
+        vmi["metadata"]["ownerReferences"] = [
+            {"kind": "VirtualMachine", "name": name, "uid": f"vm-{name}", "controller": True}
+        ]
+        vmi["status"]["conditions"] = [
+            {"type": "LiveMigratable", "status": "False", "reason": "DisksNotLiveMigratable"}
+        ]
+        metadata = {"name": name, "namespace": "shop", "uid": f"vm-{name}", "resourceVersion": "1"}
+        self.objects[vm_path(name)] = {"metadata": metadata, "spec": {"runStrategy": run_strategy}}
+        return self.objects[vm_path(name)]
+
+    def left(self) -> list[str]:
+        return [pod["metadata"]["name"] for pod in self._pods("n1")]
+
+    def _list(self, request: Request) -> Answer:
+        act = self._draining(request)
+        return act(request) if act else super()._list(request)
+
+    def _draining(self, request: Request) -> Callable[[Request], Answer] | None:
+        if request.path == PODS:
+            return self._pods_on
+        if request.path == VMIS and request.method == "GET":
+            return self._vmis_on
+        if request.path.endswith("/eviction"):
+            return self._evict
+        return self._act if request.path.startswith(SUBRESOURCES) else None
+
+    def _pods(self, node: str) -> list[Object]:
+        pods = [item for path, item in self.objects.items() if "/pods/" in path]
+        return [pod for pod in pods if pod["spec"]["nodeName"] == node]
+
+    def _pods_on(self, request: Request) -> Answer:
+        return self._items(self._pods(request.query["fieldSelector"].partition("=")[2]))
+
+    def _vmis_on(self, request: Request) -> Answer:
+        node = request.query["labelSelector"].partition("=")[2]
+        vmis = [item for path, item in self.objects.items() if "/virtualmachineinstances/" in path]
+        return self._items([vmi for vmi in vmis if vmi["status"]["nodeName"] == node])
+
+    def _evict(self, request: Request) -> Answer:
+        path = request.path.removesuffix("/eviction")
+        answer = self.evictions.pop(0) if self.evictions else None
+        if answer:
+            return answer
+        if path not in self.objects:
+            return refusal(404, "NotFound", "pods not found")
+        if "dryRun" not in request.body["deleteOptions"]:
+            pod = self.objects.pop(path)
+            if self.returns:
+                self.add_pod(f"{pod['metadata']['name']}-again", spec=pod["spec"])
+        return Answer(201, {})
+
+    def _act(self, request: Request) -> Answer:
+        name, verb = request.path.split("/")[-2:]
+        self.acts.append(f"{verb} {name}")
+        if verb == "stop" and "dryRun" not in request.body:
+            self.objects[vm_path(name)]["spec"]["runStrategy"] = "Halted"
+            del self.objects[vmi_path(name)]
+        return Answer(202, b"")
+
+
+def busy_node() -> DrainingApi:
+    """Node n1 with VMI `db` and pod `api`, and an empty node n2."""
+    fake = DrainingApi()
+    fake.add_node("n1", {HOSTNAME: "n1"})
+    fake.add_node("n2", {HOSTNAME: "n2"})
+    fake.add_vmi("db")
+    fake.add_pod("api")
+    fake.objects["/api/v1/namespaces/medik8s-leases"] = {"metadata": {"name": "medik8s-leases"}}
+    return fake
+
+
+def writes_to(api: DrainingApi, *, beyond: str = NODES) -> list[Request]:
+    """What was written apart from the cordon."""
+    return [request for request in api.writes() if beyond not in request.path and "/leases" not in request.path]
