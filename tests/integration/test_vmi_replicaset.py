@@ -209,6 +209,12 @@ def test_what_virt_controller_writes_back_is_no_change(
     assert not apply(**task)["changed"]
 
 
+def test_a_misspelt_field_is_refused(apply: Any, testbed: RunningTestbed, namespace: str) -> None:
+    result = apply(template=template(domian={}))
+    assert 'unknown field "spec.template.spec.domian". Correct the task; nothing was written.' in result["msg"]
+    assert not testbed.api.items(resource_path(KUBEVIRT, "virtualmachineinstancereplicasets", namespace))
+
+
 def test_a_role_of_one_namespace_suffices(
     run: ModuleRunner, testbed: RunningTestbed, namespace: str, nodes: None
 ) -> None:
