@@ -53,9 +53,11 @@ options:
       policy:
         description:
           - With V(fail) the drain is infeasible.
-          - With V(restart) the VM is shut down and started on another node. The drain is infeasible if it fits none.
+          - With V(restart) the VM is shut down and its owner starts it on another node. The drain is infeasible if it
+            fits none, or if its owner would not start it.
           - With V(stop) the VM is shut down until its node is back. The owner of a replica starts another one at once,
-            which waits unless it fits elsewhere.
+            which waits unless it fits elsewhere. A VirtualMachineInstance without an owner stays, as nothing would
+            bring it back.
         type: str
         choices:
           - fail
@@ -186,6 +188,11 @@ _value:
           type: str
           returned: always
           sample: of 4 nodes that fit it is the best
+        unevaluated:
+          description: What its pod asks for and kube-scheduler looks at, but this plan leaves out.
+          type: list
+          elements: str
+          returned: always
     stuck:
       description: VMs that cannot be migrated once all moves are done.
       type: list

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.board import Board, Stage
@@ -32,7 +32,7 @@ class Course:
         self.waves += pack(self.board, steps, self._caps)
         self.stuck = list(attempt.stuck)
 
-    def depart(self, departures: Mapping[str, Mover], must_land: frozenset[str]) -> None:
+    def depart(self, departures: Mapping[str, Mover], must_land: Collection[str]) -> None:
         """Let those leave that do it without a migration, and the others try again, until nothing changes any more.
 
         departures: by key, also of movers that are stuck. must_land: keys of those that leave only if their newcomer
@@ -55,7 +55,7 @@ class Course:
         """Keys of all that leave."""
         return {step.mover.key for wave in self.waves for step in wave}
 
-    def _leave(self, movers: Mapping[str, Mover], must_land: frozenset[str]) -> list[Step]:
+    def _leave(self, movers: Mapping[str, Mover], must_land: Collection[str]) -> list[Step]:
         wave = []
         for key, mover in sorted(movers.items()):
             options = self.board.options(mover, self._profile)

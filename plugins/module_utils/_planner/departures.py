@@ -9,6 +9,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blocker
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.configuration import Configuration
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.launcher.pod import launcher_pod
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.launcher.vmi import vmi_of
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.revival import revival
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.workloads import VM, VMI_REPLICA_SET, Workloads
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.pod import pod
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.drain_plan import Policy
@@ -25,18 +26,20 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.state 
 
 def departure(
     machine: Machine, policy: Policy, lists: Lists, cluster: Surroundings, state: ClusterState
-) -> Mover | None:
-    """The mover of a VM that is shut down; None if its policy forbids it, or nothing would start it again as wished.
+) -> Mover | str:
+    """The mover of a VM that is shut down; or a clause that says why its policy cannot be followed.
 
     Its newcomer is the launcher pod of the next start; None if there is none while the VM is to be off. Raises
-    LauncherError, `QuantityError`, `SelectorError`.
+    LauncherError, WorkloadError, `QuantityError`, `SelectorError`.
     """
-    owner = controller(machine.vmi)
-    if policy is Policy.FAIL or (policy is Policy.RESTART and owner is None):
-        return None
+    again, owner = revival(machine.vmi, cluster.workloads, failed=False), controller(machine.vmi)
+    if policy is Policy.RESTART and not again.starts:
+        return again.reason
+    if owner is None or owner["kind"] not in (VM, VMI_REPLICA_SET):
+        return again.reason
     newcomer = None
     # A VM can be told to stay off. A replica set cannot: it makes another VMI at once.
-    if owner is not None and (policy is Policy.RESTART or owner["kind"] != VM):
+    if policy is Policy.RESTART or again.new:
         vmi = _next_vmi(machine, owner, cluster.workloads, cluster.configuration)
         raw = launcher_pod(vmi, cluster.configuration, lists)
         # A name that no pod can have, so that it is not another's by accident.

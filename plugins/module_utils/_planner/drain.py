@@ -50,7 +50,7 @@ _CORDON = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """What a plan is about. By key of VMs: `ways` out, `policies`; of pods: `refusals` of their eviction.
+    """What a plan is about. By key of VMs: `ways` out by migration, `policies`; of pods: `refusals` of their eviction.
 
     Playing it changes its board, so that each plan needs a scene of its own.
     """
@@ -111,28 +111,26 @@ def prepare(
 
 def plan(scene: Scene, profile: Profile = Profile.LOW_NODE_UTILIZATION) -> DrainPlan:
     """What costs in proportion to what is on the drained nodes; raises as `plan_drain` does."""
-    course = _played(scene, profile)
-    steps = outcome.numbered(course.waves)
-    moves = outcome.moves(steps, scene.board, scene.targets)
-    stuck = outcome.stuck_machines(scene.residents.machines, scene.ways, scene.policies, steps, scene.board)
-    pods = outcome.pod_fates(scene.residents.pods, scene.refusals, steps, scene.board)
-    feasible = outcome.feasible(stuck, pods)
-    message = story.summary(scene.nodes, feasible, moves, stuck, pods)
-    return DrainPlan(scene.nodes, feasible, message, moves, stuck, pods)
-
-
-def _played(scene: Scene, profile: Profile) -> Course:
-    board = scene.board
+    board, machines = scene.board, scene.residents.machines
     course = Course(board, Caps.of(scene.cluster.configuration.migrations), profile)
     refused = {key for key, refusal in scene.refusals.items() if not refusal.passing}
     pods = (pod for pod in scene.residents.pods if not (pod.stays or is_leaving(pod.pod) or pod.key in refused))
     evictions = [eviction(pod, board.state) for pod in pods]
     course.move([*evictions, *(way for way in scene.ways.values() if isinstance(way, Mover))])
-    left = (vm for vm in scene.residents.machines if vm.key not in course.on_their_way())
-    movers = (departure(vm, scene.policies[vm.key], scene.lists, scene.cluster, board.state) for vm in left)
-    must_land = frozenset(key for key, policy in scene.policies.items() if policy is Policy.RESTART)
-    course.depart({mover.key: mover for mover in movers if mover is not None}, must_land)
-    return course
+
+    left = [vm for vm in machines if vm.key not in course.on_their_way() and scene.policies[vm.key] is not Policy.FAIL]
+    found = {vm.key: departure(vm, scene.policies[vm.key], scene.lists, scene.cluster, board.state) for vm in left}
+    departures = {key: mover for key, mover in found.items() if isinstance(mover, Mover)}
+    course.depart(departures, {key for key in departures if scene.policies[key] is Policy.RESTART})
+
+    steps = outcome.numbered(course.waves)
+    moves = outcome.moves(machines, steps, board, scene.lists, scene.targets)
+    objections = {key: reason for key, reason in found.items() if isinstance(reason, str)}
+    stuck = outcome.stuck_machines(machines, scene.ways, scene.policies, objections, steps, board)
+    fates = outcome.pod_fates(scene.residents.pods, scene.refusals, steps, board)
+    feasible = outcome.feasible(stuck, fates)
+    message = story.summary(scene.nodes, feasible, moves, stuck, fates)
+    return DrainPlan(scene.nodes, feasible, message, moves, stuck, fates)
 
 
 def _check(lists: Lists, nodes: Sequence[str], avoid: Sequence[str], targets: Mapping[str, str]) -> None:

@@ -53,6 +53,7 @@ class PlannedMove:
     """A live migration, pinned by `node_selector`; legal when its wave comes.
 
     `score`: of the target among the nodes that fit, by the profile asked for. `why`: a clause on the choice.
+    `unevaluated`: phrases for what its pod may need besides and was not looked at.
     """
 
     namespace: str
@@ -63,6 +64,7 @@ class PlannedMove:
     wave: int
     score: int
     why: str
+    unevaluated: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)

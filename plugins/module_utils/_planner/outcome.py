@@ -8,6 +8,9 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blockers.contract import Blocker
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.launcher.open_questions import (
+    open_questions_of_migration,
+)
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model import disruption_budget
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.drained_pod import needs
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.board import Board, Refusal, pin_to
@@ -21,7 +24,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.drain_pl
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.evictions import is_leaving
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.mover import Mover
-from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.residents import Machine, Resident
+from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.residents import Lists, Machine, Resident
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.search import Step
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.story import (
     why_departing,
@@ -29,6 +32,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.story im
     why_staying,
     why_there,
 )
+from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.verdict import unevaluated
 
 # A step with the number of its wave, by the mover's key.
 Steps = Mapping[str, tuple[int, Step]]
@@ -39,16 +43,30 @@ def numbered(waves: Sequence[Sequence[Step]]) -> dict[str, tuple[int, Step]]:
     return {step.mover.key: (number, step) for number, wave in enumerate(waves, start=1) for step in wave}
 
 
-def moves(steps: Steps, board: Board, given: Collection[str]) -> tuple[PlannedMove, ...]:
+def moves(
+    machines: Sequence[Machine], steps: Steps, board: Board, lists: Lists, given: Collection[str]
+) -> tuple[PlannedMove, ...]:
     """given: keys of VMs whose target was asked for."""
     found = []
-    for key, (wave, step) in steps.items():
-        if step.mover.chosen and step.option is not None:
-            namespace, _slash, name = key.partition("/")
-            target, score = step.option.node, step.option.score
-            why = why_there(step, given=key in given)
-            selector = pin_to(board.state, target)
-            found.append(PlannedMove(namespace, name, step.mover.source, target, selector, wave, score, why))
+    for machine in machines:
+        wave, step = steps.get(machine.key, (0, None))
+        if step is None or step.option is None or step.mover.newcomer is None or not step.mover.chosen:
+            continue
+        namespace, _slash, name = machine.key.partition("/")
+        target = step.option.node
+        found.append(
+            PlannedMove(
+                namespace=namespace,
+                name=name,
+                source_node=machine.node,
+                target_node=target,
+                node_selector=pin_to(board.state, target),
+                wave=wave,
+                score=step.option.score,
+                why=why_there(step, given=machine.key in given),
+                unevaluated=(*open_questions_of_migration(machine.vmi, lists), *unevaluated(step.mover.newcomer)),
+            )
+        )
     return tuple(sorted(found, key=lambda move: (move.wave, move.namespace, move.name)))
 
 
@@ -56,15 +74,17 @@ def stuck_machines(
     machines: Sequence[Machine],
     ways: Mapping[str, Mover | tuple[Blocker, ...]],
     policies: Mapping[str, Policy],
+    objections: Mapping[str, str],
     steps: Steps,
     board: Board,
 ) -> tuple[StuckMachine, ...]:
-    """VMs that do not migrate. ways: their migrations, or what forbids these, by key."""
+    """VMs that do not migrate. By key, ways: their migrations, or what forbids these; objections: to their policies."""
     found = []
     for machine in machines:
         wave, step = steps.get(machine.key, (None, None))
         if step is None or not step.mover.chosen:
-            found.append(_stuck(machine, ways[machine.key], policies[machine.key], wave, step, board))
+            way, policy, objection = ways[machine.key], policies[machine.key], objections.get(machine.key, "")
+            found.append(_stuck(machine, way, policy, objection, wave, step, board))
     return tuple(sorted(found, key=lambda machine: (machine.wave or 0, machine.namespace, machine.name)))
 
 
@@ -72,6 +92,7 @@ def _stuck(
     machine: Machine,
     way: Mover | tuple[Blocker, ...],
     policy: Policy,
+    objection: str,
     wave: int | None,
     step: Step | None,
     board: Board,
@@ -80,7 +101,7 @@ def _stuck(
     if step is None:
         result = Outcome.STAYS
         refusal = board.refusal(mover) if mover is not None else _NOTHING
-        why = why_staying(policy, blockers)
+        why = why_staying(policy, objection, blockers)
     else:
         result = Outcome.RESTARTS if step.node is not None else Outcome.STOPS
         refusal = board.refusal(step.mover) if step.node is None else _NOTHING
@@ -96,7 +117,7 @@ def _stuck(
         target_node=None if step is None else step.node,
         message=refusal.message,
         reasons={node: tuple(reasons) for node, reasons in refusal.reasons.items()},
-        blockers=tuple(blockers),
+        blockers=blockers,
         why=why,
     )
 

@@ -38,12 +38,12 @@ def why_there(step: Step, *, given: bool) -> str:
     return f"{text}, once others have left" if step.follows else text
 
 
-def why_staying(policy: Policy, blockers: Sequence[Blocker]) -> str:
-    """Why a VM that cannot be migrated does not leave, a sentence."""
+def why_staying(policy: Policy, objection: str, blockers: Sequence[Blocker]) -> str:
+    """Why a VM that cannot be migrated does not leave, a sentence. objection: why its policy cannot be followed."""
     cause = _as_clause(blockers) or "no node fits"
-    if policy is Policy.RESTART:
-        return f"It cannot be migrated: {cause}. Nor could it be restarted elsewhere."
-    return f"It cannot be migrated: {cause}."
+    if policy is Policy.FAIL:
+        return f"It cannot be migrated: {cause}."
+    return f"It cannot be migrated: {cause}. Nor can it {policy.value}: {objection or 'no node would fit then either'}."
 
 
 def why_departing(step: Step) -> str:

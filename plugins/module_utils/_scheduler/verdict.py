@@ -41,8 +41,8 @@ def explain(
     answer: dict[str, Any] = {"fit": [], "unfit": {}, "message": ""}
     if pod.gates:
         answer["gated"] = list(pod.gates)
-    if unevaluated := [f"ResourceClaim {name} of the pod (plugin DynamicResources)" for name in pod.claims]:
-        answer["unevaluated"] = unevaluated
+    if left_out := unevaluated(pod):
+        answer["unevaluated"] = left_out
     try:
         found = evaluate(pod, state, FILTERS)
         fit = [state.nodes.names[node] for node in found.feasible]
@@ -53,3 +53,8 @@ def explain(
     except PluginError as error:
         answer["error"] = str(error)
     return answer
+
+
+def unevaluated(pod: Pod) -> list[str]:
+    """What kube-scheduler looks at and verdicts do not, if the pod uses it."""
+    return [f"ResourceClaim {name} of the pod (plugin DynamicResources)" for name in pod.claims]

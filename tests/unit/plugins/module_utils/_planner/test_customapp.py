@@ -70,7 +70,9 @@ def test_a_database_has_no_other_node(node: str) -> None:
 def test_a_database_cannot_be_restarted_elsewhere_either() -> None:
     found = plan("kni-worker2", policies=[{"policy": "restart"}])
     assert not found.feasible
-    assert found.stuck[0].why == "It cannot be migrated: no node fits. Nor could it be restarted elsewhere."
+    assert (
+        found.stuck[0].why == "It cannot be migrated: no node fits. Nor can it restart: no node would fit then either."
+    )
 
 
 def test_a_database_stops_until_its_node_returns() -> None:

@@ -180,7 +180,7 @@ NEXT_DOOR = {"nodeSelector": {HOST: "a"}}
         (REPLICA_SET, {}, "stop", Outcome.RESTARTS, "b", True),
         (REPLICA_SET, NEXT_DOOR, "stop", Outcome.STOPS, None, True),
         ("", {}, "restart", Outcome.STAYS, None, False),
-        ("", {}, "stop", Outcome.STOPS, None, True),
+        ("", {}, "stop", Outcome.STAYS, None, False),
     ],
 )
 def test_policies(
@@ -195,6 +195,31 @@ def test_policies(
     waits = owner == REPLICA_SET and outcome is Outcome.STOPS
     assert machine.message.startswith("0/2 nodes are available") is waits
     assert ("waits until a node fits" in machine.why) is waits
+
+
+def test_a_restart_needs_an_owner_that_starts_again() -> None:
+    scene = Scene(node("a"), node("b"))
+    scene.vm("vm", "a", status=FIXED)
+    scene.lists["vms"][0]["spec"]["runStrategy"] = "Manual"
+    (machine,) = plan_drain(scene.lists, ["a"], policies=rules("restart")).stuck
+    assert "Nor can it restart: VirtualMachine vm does not start it again (runStrategy Manual)." in machine.why
+    (machine,) = plan_drain(scene.lists, ["a"], policies=rules("stop")).stuck
+    assert machine.outcome is Outcome.STOPS
+
+
+def test_a_paused_replica_set_makes_no_other_replica() -> None:
+    scene = Scene(node("a"), node("b"))
+    scene.vm("vm", "a", owner=REPLICA_SET, status=FIXED)
+    scene.lists["vmireplicasets"][0]["spec"]["paused"] = True
+    (machine,) = plan_drain(scene.lists, ["a"], policies=rules("stop")).stuck
+    assert (machine.outcome, machine.message) == (Outcome.STOPS, "")
+
+
+def test_what_is_not_evaluated_is_said() -> None:
+    scene = Scene(node("a"), node("b"))
+    scene.vm("vm", "a", rules={"resourceClaims": [{"name": "gpu"}]})
+    (move,) = plan_drain(scene.lists, ["a"]).moves
+    assert move.unevaluated == ("ResourceClaim gpu of the pod (plugin DynamicResources)",)
 
 
 def test_who_can_migrate_follows_no_policy() -> None:
