@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from functools import partial
-from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
@@ -18,16 +17,14 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.configu
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.launcher.pod import launcher_pod
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.launcher.vmi import vmi_of
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.workloads import Workloads, title
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot_kinds import KINDS
 from ansible_collections.virtops.kubevirt.plugins.modules.cluster_snapshot import main
 
 from integration.launcher import cases, cluster
 from integration.launcher.comparing import differences, view
-from testbed.api import Api, ApiError, Object
+from integration.launcher.lists import read
+from testbed.api import Object
 from testbed.handle import RunningTestbed
 from unit.plugins.support.modules import ModuleRunner, isolate
-
-Lists = dict[str, list[Any]]
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -52,9 +49,9 @@ def test_pods_are_as_foretold(testbed: RunningTestbed, name: str, take: Any) -> 
     given = cases.read(name)
     with cluster.configured(testbed, given), cluster.namespace(testbed, given) as where:
         manifests = [case.manifest(where, number) for number, case in enumerate(given.cases)]
-        before = lists(testbed.api)
+        before = read(testbed.api)
         vmis = cluster.start(testbed.api, manifests)
-        after = lists(testbed.api)
+        after = read(testbed.api)
         taken = snapshot_file.load(take(kubeconfig=str(testbed.kubeconfig))["snapshot_path"]).lists
     # KubeVirt makes claims for the state of some VMs before it makes their pods.
     before["pvcs"] = after["pvcs"]
@@ -72,19 +69,6 @@ def test_pods_are_as_foretold(testbed: RunningTestbed, name: str, take: Any) -> 
             found = differences(view(said, images=images), view(pod, images=images))
             wrong += [f"{case.intent}, by {source}: {line}" for line in found]
     assert not wrong, "\n".join(wrong)
-
-
-def lists(api: Api) -> Lists:
-    """Everything that a snapshot holds, as the API has it."""
-    found: Lists = {}
-    for kind in KINDS:
-        try:
-            found[kind.name] = api.items(kind.path)
-        except ApiError as error:
-            if error.status != HTTPStatus.NOT_FOUND:
-                raise
-            found[kind.name] = []
-    return found
 
 
 def foretold(item: Mapping[str, Any], vmi: Object, known: Any) -> Object:

@@ -13,6 +13,7 @@ from functools import partial
 import pytest
 
 from integration.clusters import VMIS, remove_nodes
+from integration.configured import PATH
 from integration.launcher.cases import CASE, KUBEVIRT, Surroundings
 from testbed.api import Api, ApiError, Object, object_path, resource_path
 from testbed.handle import RunningTestbed
@@ -20,7 +21,6 @@ from testbed.home import TestbedError
 from testbed.nodes import fake_node
 from testbed.waiting import wait_for
 
-CONFIGURED = resource_path(KUBEVIRT, "kubevirts", "kubevirt", "kubevirt")
 TSC = "cpu-timer.node.kubevirt.io/tsc-frequency"
 TIMEOUT = 30.0
 LONG = 120.0
@@ -30,7 +30,7 @@ STORAGE_CLASS = "launcher-state"
 @contextmanager
 def configured(testbed: RunningTestbed, surroundings: Surroundings) -> Iterator[None]:
     """A KubeVirt with the configuration, which it has taken over."""
-    before = testbed.api.get(CONFIGURED)
+    before = testbed.api.get(PATH)
     configuration = {**surroundings.configuration, "vmStateStorageClass": STORAGE_CLASS}
     try:
         _configure(testbed, {**before["spec"], "configuration": configuration}, surroundings.annotations)
@@ -40,9 +40,9 @@ def configured(testbed: RunningTestbed, surroundings: Surroundings) -> Iterator[
 
 
 def _configure(testbed: RunningTestbed, spec: Object, annotations: Object) -> None:
-    now = testbed.api.get(CONFIGURED)
+    now = testbed.api.get(PATH)
     changed = {**now, "metadata": {**now["metadata"], "annotations": annotations}, "spec": spec}
-    stored = testbed.api.replace(CONFIGURED, changed)
+    stored = testbed.api.replace(PATH, changed)
     taken = f"KubeVirt to resource version '{stored['metadata']['resourceVersion']}'"
     for part in ("virt-api", "virt-controller"):
         # Both say so in their logs and nowhere else; an unchanged object has the version that they have taken before.

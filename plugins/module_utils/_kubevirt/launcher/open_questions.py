@@ -11,6 +11,7 @@ from typing import Any
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.configuration import Configuration
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.launcher import traits
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.launcher.volumes import (
+    claims,
     plugged_volumes,
     state_claim,
 )
@@ -78,10 +79,18 @@ def _of_volumes(vmi: Object, lists: Lists) -> Iterator[str]:
     if traits.needs_state(vmi) and not state_claim(vmi, lists):
         yield "PersistentVolumeClaim for the state of the VM, which KubeVirt makes when the VM first starts"
     yield from _plugged(vmi)
+    yield from _missing_claims(vmi, lists)
     shared = {entry["name"] for entry in traits.devices(vmi).get("filesystems") or ()}
     for volume in traits.volumes(vmi):
         if volume["name"] in shared and traits.has(volume, "containerPath"):
             yield f"container for volume {volume['name']}, which virt-api adds if the path is there"
+
+
+def _missing_claims(vmi: Object, lists: Lists) -> Iterator[str]:
+    known = {(claim["metadata"]["namespace"], claim["metadata"]["name"]) for claim in lists.get("pvcs") or ()}
+    for claim in claims(vmi):
+        if (vmi["metadata"]["namespace"], claim) not in known:
+            yield f"PersistentVolumeClaim {claim}, which is not there; KubeVirt makes no pod before it is"
 
 
 def _plugged(vmi: Object) -> Iterator[str]:

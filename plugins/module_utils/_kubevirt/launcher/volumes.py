@@ -37,6 +37,12 @@ def volumes(vmi: Object, configuration: Configuration, hooks: Sequence[Hook], li
     return [*found, *(_claim(hook.claim, {"claimName": hook.claim}) for hook in hooks if hook.claim)]
 
 
+def claims(vmi: Object) -> list[str]:
+    """Names of the claims of its disks, without those that are plugged in."""
+    found = (volume.get("persistentVolumeClaim") for volume in _of_disks(vmi))
+    return [claim["claimName"] for claim in found if claim]
+
+
 def state_claim(vmi: Object, lists: Lists) -> str:
     """Name of the claim that keeps the guest's state; empty if it needs none, or if KubeVirt has yet to make it."""
     if not traits.needs_state(vmi):

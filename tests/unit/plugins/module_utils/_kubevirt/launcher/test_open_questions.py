@@ -19,6 +19,7 @@ Object = dict[str, Any]
 STATE = {"tpm": {"persistent": True}}
 CLAIM = listed("persistent-state-for-db", status={"accessModes": ["ReadWriteOnce"]})
 SHARED = listed("persistent-state-for-db", status={"accessModes": ["ReadWriteMany"]})
+DISK = [{"name": "d", "persistentVolumeClaim": {"claimName": "x"}}]
 PLUGGED = [{"name": "data", "dataVolume": {"name": "d", "hotpluggable": True}}]
 
 QUESTIONS: list[tuple[Object, Any, str]] = [
@@ -27,6 +28,7 @@ QUESTIONS: list[tuple[Object, Any, str]] = [
     (machine({}, STATE), {}, "PersistentVolumeClaim for the state of the VM"),
     (machine(volumes=PLUGGED), {}, "volume data, which is plugged in"),
     (machine(priorityClassName="high"), {}, "PriorityClass high"),
+    (machine(volumes=[{"name": "d", "dataVolume": {"name": "x"}}]), {}, "PersistentVolumeClaim x, which is not there"),
     (
         machine({}, {"filesystems": [{"name": "p"}]}, volumes=[{"name": "p", "containerPath": {"path": "/a"}}]),
         {},
@@ -53,8 +55,8 @@ def test_instance_types_are_not_applied() -> None:
 
 
 def test_nothing_is_open_that_is_known() -> None:
-    lists = {"pvcs": [CLAIM], "priorityclasses": [{"metadata": {"name": "high"}}]}
-    item = machine({}, STATE, priorityClassName="high", networks=[{"name": "a", "pod": {}}])
+    lists = {"pvcs": [CLAIM, listed("x")], "priorityclasses": [{"metadata": {"name": "high"}}]}
+    item = machine({}, STATE, priorityClassName="high", volumes=DISK, networks=[{"name": "a", "pod": {}}])
     assert open_questions(item, item, Configuration(), lists) == []
 
 
