@@ -58,7 +58,7 @@ def target_pod(
     containers = with_digests(vmi, source_pod)
     if isinstance(containers, NoTargetPod):
         return containers
-    volumes = volumes_of_target(vmi, source_pod["spec"].get("volumes") or ())
+    volumes = volumes_of_target(vmi, source_pod["spec"].get("volumes") or [])
     if isinstance(volumes, NoTargetPod):
         return volumes
     if problem := _selinux_problem(vmi, configuration):
