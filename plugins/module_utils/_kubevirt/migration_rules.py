@@ -17,7 +17,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blocker
     Effect,
     Subject,
 )
-from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blockers.find import blockers
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blockers.registry import RULES
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.labels import HOSTNAME
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.node_selector import own_node_selector
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.mistake import Mistake
@@ -45,7 +45,8 @@ def _problem(prospect: Prospect) -> str | None:
         return "there is no VirtualMachineInstance of this name; check name and namespace, and that the VM is started"
     if not prospect.nodes or not prospect.node_selector:
         return _no_destination(prospect)
-    found = filter(_is_final, blockers(_subject(prospect, prospect.vmi)))
+    subject = _subject(prospect, prospect.vmi)
+    found = filter(_is_final, (blocker for rule in RULES for blocker in rule(subject)))
     clauses = (entry.clause for entry in found if not prospect.fulfilled or entry.id in _OF_THOSE_THERE)
     return next(clauses, None)
 

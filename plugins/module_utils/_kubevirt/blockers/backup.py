@@ -1,7 +1,11 @@
 # Copyright: Contributors to the virtops.kubevirt project
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A migration waits for a backup of the VMI. Follows IsBackupInProgress in pkg/util/migrations/migrations.go."""
+"""A migration waits for a backup of the VMI, with its target pod, which takes room and a place in the queue, there.
+
+Follows IsBackupInProgress in pkg/util/migrations/migrations.go and handleVMBackup in
+pkg/virt-controller/watch/migration/migration.go.
+"""
 
 from __future__ import annotations
 

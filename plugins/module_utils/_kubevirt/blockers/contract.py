@@ -25,7 +25,7 @@ Object = Mapping[str, Any]
 class Effect(Enum):
     """What KubeVirt does with a migration in spite of a blocker.
 
-    REFUSED: virt-api takes none. HELD: virt-controller makes no target pod as long as the cause lasts. IGNORED: the VM
+    REFUSED: virt-api takes none. HELD: virt-controller lets it wait as long as the cause lasts. IGNORED: the VM
     migrates, but not as asked. UNWANTED: nothing hinders it, but somebody asked to leave the VM where it is.
     """
 
@@ -83,8 +83,8 @@ class Subject:
 
     configuration: None if it is not known. in_flight: the VMI's unfinished migration. active_pods: its launcher pods
     that have not ended. source_pod: the one it runs in. target_pod: what KubeVirt would create, or why it can create
-    nothing. claims: the namespace's PersistentVolumeClaims by name. quotas: the namespace's ResourceQuotas.
-    node_selector: labels that were added to the migration.
+    nothing. claims: the namespace's PersistentVolumeClaims by name. quotas: the namespace's ResourceQuotas, and
+    charged_pod: the target pod as they charge it. node_selector: labels that were added to the migration.
     """
 
     vmi: Object
@@ -95,6 +95,7 @@ class Subject:
     target_pod: Object | NoTargetPod | None = None
     claims: Mapping[str, Object] | None = None
     quotas: Sequence[Object] = ()
+    charged_pod: Object | None = None
     node_selector: Mapping[str, str] | None = None
 
     @property

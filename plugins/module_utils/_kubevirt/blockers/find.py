@@ -15,6 +15,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blocker
     Subject,
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blockers.registry import RULES
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.charged_pod import charged_pod
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.configuration import (
     Configuration,
     Lists,
@@ -40,6 +41,7 @@ class Surroundings:
     by namespace and VMI. claims and quotas: by namespace; claims None if none are known. budgets: of disruptions.
     """
 
+    lists: Lists
     configuration: Configuration
     workloads: Workloads
     budgets: Budgets
@@ -60,6 +62,7 @@ class Surroundings:
         if pod is None and source is not None and self.nodes_known:
             node = self.workloads.node((vmi.get("status") or {}).get("nodeName") or "")
             pod = target_pod(vmi, source, node, self.configuration, node_selector)
+        quotas = self.quotas.get(namespace, ())
         return Subject(
             vmi=vmi,
             configuration=self.configuration,
@@ -68,9 +71,15 @@ class Surroundings:
             source_pod=source,
             target_pod=pod,
             claims=None if self.claims is None else self.claims.get(namespace, {}),
-            quotas=self.quotas.get(namespace, ()),
+            quotas=quotas,
+            charged_pod=self._charged(vmi, pod) if quotas else None,
             node_selector=node_selector,
         )
+
+    def _charged(self, vmi: Object, pod: Object | NoTargetPod | None) -> Object | None:
+        if pod is None or isinstance(pod, NoTargetPod):
+            return None
+        return charged_pod(pod, vmi, self.configuration, self.lists)
 
 
 def surroundings(lists: Lists, workloads: Workloads | None = None) -> Surroundings:
@@ -89,6 +98,7 @@ def surroundings(lists: Lists, workloads: Workloads | None = None) -> Surroundin
     for quota in lists.get("resourcequotas") or ():
         quotas[_namespace(quota)].append(quota)
     return Surroundings(
+        lists=lists,
         configuration=configuration(lists),
         workloads=workloads or Workloads(lists),
         budgets=Budgets(lists.get("pdbs") or ()),

@@ -57,7 +57,11 @@ def with_image(image_id: str) -> Object:
 
 def with_quota(**hard: str) -> Object:
     used = dict.fromkeys(hard, "1")
-    return {"resourcequotas": [{"metadata": metadata("small"), "spec": {}, "status": {"hard": hard, "used": used}}]}
+    return {
+        "resourcequotas": [
+            {"metadata": metadata("small"), "spec": {"hard": hard}, "status": {"hard": hard, "used": used}}
+        ]
+    }
 
 
 UNKNOWN: Object = {"conditions": None}
@@ -143,8 +147,14 @@ BLOCKED = [
     Case(
         "quota-exceeded",
         object="ResourceQuota shop/small",
-        says="(requests.memory: 1024Mi on top of 1 of 1Gi)",
-        lists=with_quota(**{"requests.memory": "1Gi"}),
+        says="(pods: 1 on top of 1 of 1)",
+        lists=with_quota(pods="1"),
+    ),
+    Case(
+        "quota-exceeded",
+        object="ResourceQuota shop/small",
+        says="(limits.cpu: 1000m on top of 1 of 1500m)",
+        lists=with_quota(**{"limits.cpu": "1500m"}),
     ),
     Case(
         "hotplug-volume-not-attached", vmi(status={"volumeStatus": [{**HOTPLUGGED, "phase": "Bound"}]}), says="(Bound)"
@@ -190,6 +200,7 @@ FREE = [
     Case("", DISK, lists=with_image("registry/disk@sha256:0123")),
     Case("", vmi(status={"selinuxContext": None}), lists={"kubevirts": [ANY_LEVEL]}),
     Case("", lists=with_quota(**{"requests.memory": "2Gi"})),
+    Case("", lists=with_quota(**{"limits.cpu": "3"})),
     Case("", vmi(status={"volumeStatus": [{**HOTPLUGGED, "phase": "Ready"}, {"name": "a", "phase": "Pending"}]})),
     Case("", vmi(nodeSelector={"zone": "a"}), selector={"rack": "1"}),
     Case("", lists={"nodes": []}),
