@@ -11,11 +11,14 @@ LAUNCHER := tests/testbed/testbed --name $(TESTBED)
 PARTS := build lint types docs unit sanity differential integration molecule
 
 .DEFAULT_GOAL := help
-.PHONY: help test $(PARTS) format lock python testbed testbed-up testbed-down testbed-bench clean
+.PHONY: help demo test $(PARTS) format lock python testbed testbed-up testbed-down testbed-bench clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z][a-z-]*:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 	@echo "Parts run on ansible-core 2.19 unless told: make unit STACK=2.21. Caches: the folder VIRTOPS_CACHE, else ~/.cache/virtops.kubevirt."
+
+demo: ## maintain a whole cluster on this machine, from nothing, and watch
+	@$(TOOLS) show demo --stack $(STACK)
 
 test: ## everything, on both ansible-core stacks
 	@$(TOOLS) test

@@ -88,6 +88,11 @@ def molecule(workspace: Workspace) -> Iterator[Command]:
         )
 
 
+def demo(workspace: Workspace) -> Iterator[Command]:
+    path = f"{REPOSITORY / 'tests'}{os.pathsep}{workspace.stack.tree}"
+    yield workspace.command("python", "-m", "demo", PYTHONPATH=path)
+
+
 PARTS = {
     part.name: part
     for part in (
@@ -100,13 +105,14 @@ PARTS = {
         Part("differential", "verdicts against kube-scheduler's own", differential, alone=True),
         Part("integration", "pytest on a testbed", integration, alone=True),
         Part("molecule", "Molecule scenarios on a testbed", molecule, alone=True),
+        Part("demo", "the maintenance of a whole cluster", demo, alone=True),
     )
 }
 
 # Everything on the main stack; on the next one what depends on Ansible and Python.
 EVERYTHING: tuple[tuple[str, Stack], ...] = (
     *((name, MAIN) for name in PARTS),
-    *((name, NEXT) for name in ("unit", "sanity", "molecule")),
+    *((name, NEXT) for name in ("unit", "sanity", "molecule", "demo")),
 )
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import shlex
 import subprocess
+import sys
 import time
 from collections import deque
 from collections.abc import Sequence
@@ -22,6 +23,8 @@ from tools.workspace import Command, Workspace
 
 SIDE_BY_SIDE = 2
 REPEATED_LINES = 80
+# What keeps programs from colours, which only a terminal shows.
+COLOURLESS = ("NO_COLOR", "ANSIBLE_NOCOLOR")
 
 
 @dataclass(frozen=True)
@@ -50,6 +53,20 @@ def run(wanted: Sequence[tuple[str, Stack]]) -> bool:
         outcomes = list(pool.map(lambda job: _attempt(*job), (job for job in jobs if not job[0].alone)))
     outcomes += [_attempt(*job) for job in jobs if job[0].alone]
     return _report(outcomes, time.monotonic() - started)
+
+
+def show(name: str, stack: Stack) -> bool:
+    """Run a part with its output as it is, for a person who watches; whether all went well. Raises ToolsError."""
+    workspace = workspaces.prepare(stack)
+    variables = workspace.variables()
+    if sys.stdout.isatty():
+        variables = {key: value for key, value in variables.items() if key not in COLOURLESS}
+    commands = PARTS[name].commands(workspace)
+    codes = [
+        subprocess.run(command.argv, cwd=command.cwd, env={**variables, **command.variables}, check=False).returncode
+        for command in commands
+    ]
+    return not any(codes)
 
 
 def _prepare(stack: Stack) -> Workspace | str:

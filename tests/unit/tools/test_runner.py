@@ -89,6 +89,17 @@ def test_nothing_of_the_persons_configuration_reaches_a_part(
     assert "[part 2.19] []" in capsys.readouterr().out
 
 
+def test_a_part_that_is_shown_speaks_for_itself(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(PARTS, "good", python("print('as it is')"))
+    monkeypatch.setitem(PARTS, "bad", python("raise SystemExit(3)", "print('still runs')"))
+    assert runner.show("good", MAIN)
+    assert capfd.readouterr().out == "as it is\n"
+    assert not runner.show("bad", MAIN)
+    assert capfd.readouterr().out == "still runs\n"
+
+
 def test_every_part_runs_and_the_next_stack_repeats_what_depends_on_it() -> None:
     assert {name for name, stack in EVERYTHING if stack is MAIN} == set(parts.PARTS)
-    assert {name for name, stack in EVERYTHING if stack is NEXT} == {"unit", "sanity", "molecule"}
+    assert {name for name, stack in EVERYTHING if stack is NEXT} == {"unit", "sanity", "molecule", "demo"}
