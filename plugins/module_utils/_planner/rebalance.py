@@ -16,9 +16,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blockers.find import Surroundings, surroundings
-from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.workloads import Workloads
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.workloads import Workloads, title
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.disruption_budget import Budgets
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.drained_pod import needs
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.pod import pod as parsed
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.board import Board
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.evictions import eviction, is_leaving
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.improvement import Change, Improvement
@@ -60,7 +61,7 @@ def plan_rebalance(lists: Lists, *, max_moves: int, profile: Profile = Profile.L
 
 
 def _movers(lists: Lists, cluster: Surroundings, state: ClusterState) -> Iterator[Mover]:
-    """All that can be moved without downtime and has rules that could ask for it."""
+    """All that has rules which could ask for a move; who cannot be moved without downtime may go nowhere."""
     nodes = lists.get("nodes") or ()
     shunned = {node["metadata"]["name"] for node in nodes if _is_shunned(node)}
     found = residents(lists, cluster.workloads, frozenset(node["metadata"]["name"] for node in nodes))
@@ -68,14 +69,26 @@ def _movers(lists: Lists, cluster: Surroundings, state: ClusterState) -> Iterato
     for machine in found.machines:
         if _has_rules(machine.vmi) or machine.node in shunned:
             way = migration(machine, cluster, state, None)
-            if isinstance(way, Mover):
-                yield way
+            yield way if isinstance(way, Mover) else _anchor(machine.source_pod, machine.node, state)
     for resident in found.pods:
         pod = resident.pod
-        concerned = _has_rules(pod) or resident.node in shunned
-        spared = resident.stays or is_leaving(pod) or any(needs(pod)) or not _is_ready(pod)
-        if concerned and not spared and budgets.refusal(pod) is None:
-            yield eviction(resident, state)
+        if title(pod) in state and (_has_rules(pod) or resident.node in shunned):
+            spared = resident.stays or is_leaving(pod) or any(needs(pod)) or not _is_ready(pod)
+            free = not spared and budgets.refusal(pod) is None
+            yield eviction(resident, state) if free else _anchor(pod, resident.node, state)
+
+
+def _anchor(pod: Object, node: str, state: ClusterState) -> Mover:
+    """A pod that stays, and with it those beside which it has to be."""
+    spec = {key: value for key, value in pod["spec"].items() if key != "nodeName"}
+    return Mover(
+        key=title(pod),
+        source=node,
+        leaving=(state.placement(title(pod)).occupant,),
+        newcomer=parsed({**pod, "spec": spec}),
+        chosen=True,
+        only=frozenset(),
+    )
 
 
 def _has_rules(item: Object) -> bool:

@@ -1,0 +1,171 @@
+# Copyright: Contributors to the virtops.kubevirt project
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Who has a reason to move moves, takes along who depends on it, and nobody else does."""
+
+from __future__ import annotations
+
+import copy
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.rebalance import plan_rebalance
+from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.rebalance_plan import RebalancingPlan
+
+from unit.plugins.module_utils._planner.scene import HOST, ZONE, Json, Lists, Scene, apart, near, node
+
+RECORDED: Lists = json.loads(Path(__file__).with_name("customapp.json").read_text())
+AT_HOME = "Every pod and virtual machine that can be moved is where its rules want it."
+PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
+
+
+def displaced(*moves: tuple[str, str]) -> Lists:
+    """The application after a drain of each first node, when cache and black box have gone to the second."""
+    lists = copy.deepcopy(RECORDED)
+    for source, target in moves:
+        for pod in lists["pods"]:
+            if pod["spec"].get("nodeName") == source and pod["metadata"].get("labels", {}).get("app"):
+                pod["spec"]["nodeName"] = target
+        for vmi in lists["vmis"]:
+            if vmi["status"]["nodeName"] == source:
+                vmi["status"]["nodeName"] = target
+    return lists
+
+
+def summary(plan: RebalancingPlan) -> list[tuple[str, str, str, int]]:
+    return [(move.name.partition("-")[0][:8], move.source_node, move.target_node, move.wave) for move in plan.moves]
+
+
+def rather(key: str, weight: int = 10) -> Json:
+    """Preferred nodes: those with a label."""
+    preference = {"matchExpressions": [{"key": key, "operator": "Exists"}]}
+    return {"nodeAffinity": {PREFERRED: [{"weight": weight, "preference": preference}]}}
+
+
+def plan(scene: Scene, max_moves: int = 20) -> RebalancingPlan:
+    before = copy.deepcopy(scene.lists)
+    found = plan_rebalance(scene.lists, max_moves=max_moves)
+    assert scene.lists == before
+    assert found == plan_rebalance(scene.lists, max_moves=max_moves)
+    return found
+
+
+def test_nobody_moves_who_is_at_home() -> None:
+    found = plan_rebalance(RECORDED, max_moves=20)
+    assert (found.moves, found.message) == ((), AT_HOME)
+
+
+def test_caches_go_home_and_black_boxes_follow() -> None:
+    found = plan_rebalance(displaced(("kni-worker", "kni-worker2"), ("kni-worker5", "kni-worker6")), max_moves=20)
+    assert sorted(summary(found)) == [
+        ("blackbox", "kni-worker2", "kni-worker", 2),
+        ("blackbox", "kni-worker6", "kni-worker5", 2),
+        ("varnish", "kni-worker2", "kni-worker", 1),
+        ("varnish", "kni-worker6", "kni-worker5", 1),
+    ]
+    assert [move.gain for move in found.moves] == [200, 200, 0, 0]
+    assert found.moves[2].why.startswith("It has to follow customapp/varnish-cache-")
+    assert found.message == "2 virtual machines are live-migrated and 2 pods evicted."
+
+
+@pytest.mark.parametrize(("most", "moves"), [(1, 0), (2, 2), (3, 2), (4, 4)])
+def test_no_one_moves_without_its_followers(most: int, moves: int) -> None:
+    lists = displaced(("kni-worker", "kni-worker2"), ("kni-worker5", "kni-worker6"))
+    assert len(plan_rebalance(lists, max_moves=most).moves) == moves
+
+
+def test_a_cache_stays_whose_black_box_cannot_follow() -> None:
+    lists = displaced(("kni-worker", "kni-worker2"), ("kni-worker5", "kni-worker6"))
+    reason = {"type": "LiveMigratable", "status": "False", "reason": "InterfaceNotLiveMigratable"}
+    for vmi in lists["vmis"]:
+        if vmi["status"]["nodeName"] == "kni-worker2":
+            vmi["status"]["conditions"] = [reason]
+    assert {move.source_node for move in plan_rebalance(lists, max_moves=20).moves} == {"kni-worker6"}
+
+
+def test_who_stands_where_its_required_rules_do_not_hold_goes_where_they_do() -> None:
+    scene = Scene(node("n1"), node("n2"), node("n3"))
+    scene.pod("cache-1", "n2")
+    scene.vm("box-1", "n1", rules={"affinity": near(HOST, "cache")})
+    (move,) = plan(scene).moves
+    assert (move.name, move.target_node, move.why) == ("box-1", "n2", "Its required rules do not hold where it is.")
+
+
+def test_a_machine_goes_to_the_node_it_prefers_most() -> None:
+    scene = Scene(node("n1"), node("n2", fast="yes"), node("n3", fast="yes", near="yes"))
+    affinity: Any = rather("fast")
+    affinity["nodeAffinity"][PREFERRED] += rather("near")["nodeAffinity"][PREFERRED]
+    scene.vm("db", "n1", rules={"affinity": affinity})
+    (move,) = plan(scene).moves
+    assert (move.kind, move.target_node, move.gain) == ("VirtualMachineInstance", "n3", 200)
+
+
+def test_required_rules_forbid_what_is_preferred() -> None:
+    scene = Scene(node("n1", "a"), node("n2", "b", fast="yes"))
+    scene.vm("db-2", "n2")
+    scene.vm("db-1", "n1", rules={"affinity": {**rather("fast"), **apart(ZONE, "db")}})
+    assert plan(scene).moves == ()
+
+
+def test_a_cordoned_node_is_no_home() -> None:
+    scene = Scene(node("n1"), node("n2", cordoned=True, fast="yes"))
+    scene.vm("db", "n1", rules={"affinity": rather("fast")})
+    assert plan(scene).moves == ()
+
+
+def test_a_pod_stays_that_the_scheduler_would_put_back() -> None:
+    """The node it prefers is the only other one, and full."""
+    scene = Scene(node("n1"), node("n2", fast="yes"))
+    scene.vm("large", "n2", "7Gi")
+    scene.pod("web-1", "n1", "2Gi", affinity=rather("fast"))
+    assert plan(scene).moves == ()
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"owner": ""},
+        {"owner": "DaemonSet"},
+        {"volumes": [{"name": "data", "emptyDir": {}}]},
+        {"metadata": {"deletionTimestamp": "2026-11-21T12:00:00Z"}},
+    ],
+)
+def test_pods_stay_that_would_lose_something(changes: Json) -> None:
+    scene = Scene(node("n1"), node("n2", fast="yes"))
+    scene.pod("web-1", "n1", affinity=rather("fast"), **changes)
+    assert plan(scene).moves == ()
+
+
+def test_a_budget_keeps_a_pod() -> None:
+    scene = Scene(node("n1"), node("n2", fast="yes"))
+    scene.pod("web-1", "n1", affinity=rather("fast"))
+    assert len(plan(scene).moves) == 1
+    scene.lists["pdbs"] = [
+        {
+            "metadata": {"namespace": "shop", "name": "web"},
+            "spec": {"minAvailable": 1, "selector": {"matchLabels": {"app": "web"}}},
+            "status": {"disruptionsAllowed": 0, "expectedPods": 1, "desiredHealthy": 1, "currentHealthy": 1},
+        }
+    ]
+    assert plan(scene).moves == ()
+
+
+def test_a_node_to_avoid_is_left() -> None:
+    shunned = node("n1")
+    shunned["spec"]["taints"] = [{"key": "old", "effect": "PreferNoSchedule"}]
+    scene = Scene(shunned, node("n2"))
+    scene.vm("db", "n1")
+    (move,) = plan(scene).moves
+    assert (move.target_node, move.gain) == ("n2", 300)
+
+
+def test_the_message_says_when_there_may_be_more() -> None:
+    scene = Scene(node("n1"), node("n2", fast="yes"))
+    for number in range(3):
+        scene.vm(f"db-{number}", "n1", rules={"affinity": rather("fast")})
+    message = "2 virtual machines are live-migrated and 0 pods evicted, which is as many as are allowed; "
+    assert plan(scene, 2).message == message + "there may be more to do."
+    assert len(plan(scene).moves) == 3
