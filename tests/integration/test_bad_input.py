@@ -59,5 +59,7 @@ def test_one_clear_error(errors: Mapping[str, Any], scene: Scene, name: str) -> 
 def test_every_part_that_takes_input_is_tried() -> None:
     plugins = FOLDER.parents[2] / "plugins"
     tried = "\n".join(path.read_text() for path in FOLDER.glob("*.yml"))
-    names = {path.stem for kind in ("modules", "filter") for path in (plugins / kind).glob("*.py")} - {"__init__"}
+    names = {path.stem for kind in ("modules", "filter", "test") for path in (plugins / kind).glob("*.py")} - {
+        "__init__"
+    }
     assert [name for name in sorted(names) if f"virtops.kubevirt.{name}" not in tried] == []
