@@ -56,6 +56,7 @@ seealso:
 notes:
   - The name of the pod, and the uid of a VM that does not exist, are made up.
   - Of volumes, those that tie the pod to nodes are there, and images.
+  - VirtualMachineInstancePresets, which KubeVirt has deprecated, are not applied.
 """
 
 EXAMPLES = r"""

@@ -55,16 +55,20 @@ def test_pods_are_as_foretold(testbed: RunningTestbed, name: str, take: Any) -> 
         taken = snapshot_file.load(take(kubeconfig=str(testbed.kubeconfig))["snapshot_path"]).lists
     # KubeVirt makes claims for the state of some VMs before it makes their pods.
     before["pvcs"] = after["pvcs"]
+    known = Workloads(taken)
     wrong = []
     for case, manifest, vmi in zip(given.cases, manifests, vmis, strict=True):
         pod = Workloads(after).source_pod(vmi)
-        item = Workloads(taken).find(title(vmi))
+        item = known.vmi(title(vmi))
+        owner = known.vm(title(manifest)) or known.replica_set(title(manifest)) or item
         assert pod
         assert item
+        assert owner
         for source, said, images in (
             ("the manifest", foretold(manifest, vmi, before), False),
             ("the cluster", foretold(vmi, vmi, after), True),
             ("its snapshot", foretold(item, vmi, taken), True),
+            ("its owner in the snapshot", foretold(owner, vmi, taken), True),
         ):
             found = differences(view(said, images=images), view(pod, images=images))
             wrong += [f"{case.intent}, by {source}: {line}" for line in found]

@@ -63,9 +63,9 @@ class Configuration:
     """`memory_overcommit`: per cent of the pod's memory that the guest sees. `memory_overhead_ratio`: None for 1.
 
     cpu_allocation_ratio: virtual CPUs for each CPU that is requested. emulator_even_parity: dedicated CPUs are even in
-    number. permitted_devices: resource names; None permits
-    all. network_bindings: binding plugins by name. auto_cpu_limit_namespaces: a label selector, or None. max_*: what
-    VMs can grow to while they run, if they do not say it themselves.
+    number. permitted_devices: resource names; None permits all. network_bindings: binding plugins by name.
+    auto_cpu_limit_namespaces: a label selector, or None. tracks_changed_blocks: of VMs that are chosen by label.
+    max_*: what VMs can grow to while they run, if they do not say it themselves.
     """
 
     architecture: str = ARCHITECTURE
@@ -92,6 +92,7 @@ class Configuration:
     serial_console_log: bool = True
     auto_cpu_limit_namespaces: Object | None = None
     vm_state_storage_class: str = ""
+    tracks_changed_blocks: bool = False
     vm_rollout_strategy: str = LIVE_UPDATE
     max_hotplug_ratio: int = 4
     max_cpu_sockets: int = 0
@@ -140,6 +141,7 @@ def configuration(lists: Lists) -> Configuration:
         support_containers=_support_containers(given.get("supportContainerResources") or ()),
         serial_console_log=(given.get("virtualMachineOptions") or {}).get("disableSerialConsoleLog") is None,
         auto_cpu_limit_namespaces=given.get("autoCPULimitNamespaceLabelSelector"),
+        tracks_changed_blocks="IncrementalBackup" in gates and bool(given.get("changedBlockTrackingLabelSelectors")),
         vm_state_storage_class=given.get("vmStateStorageClass") or "",
         vm_rollout_strategy=given.get("vmRolloutStrategy") or LIVE_UPDATE,
         max_hotplug_ratio=live_update.get("maxHotplugRatio") or 4,

@@ -11,6 +11,7 @@ from typing import Any
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.configuration import Configuration
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.launcher import traits
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.launcher.volumes import (
+    STATE,
     claims,
     plugged_volumes,
     state_claim,
@@ -30,7 +31,7 @@ _NAMESPACE_ANNOTATIONS = (
 def open_questions(item: Object, vmi: Object, configuration: Configuration, lists: Lists) -> list[str]:
     """One phrase for each, with its object first. `item`: what the VMI was made of by `vmi_of`, or the VMI itself."""
     return [
-        *_of_owner(item),
+        *_of_owner(item, vmi, configuration),
         *_of_networks(vmi),
         *_of_volumes(vmi, lists),
         *_of_classes(vmi, configuration, lists),
@@ -38,31 +39,22 @@ def open_questions(item: Object, vmi: Object, configuration: Configuration, list
     ]
 
 
-def open_questions_of_migration(vmi: Object, lists: Lists) -> list[str]:
+def open_questions_of_migration(vmi: Object, target_pod: Object) -> list[str]:
     """The same for the pod of a migration, which is known better: most of it is as in the running pod."""
     found = list(_plugged(vmi))
-    name = state_claim(vmi, lists)
-    if name and not _is_shared(name, vmi["metadata"]["namespace"], lists):
-        found.append(
-            f"PersistentVolumeClaim for the state of the VM, which KubeVirt makes anew, as {name} is not shared"
-        )
+    if traits.needs_state(vmi) and all(volume["name"] != STATE for volume in target_pod["spec"].get("volumes") or ()):
+        found.append("PersistentVolumeClaim for the state of the VM, which KubeVirt makes anew for the target")
     return found
 
 
-def _is_shared(name: str, namespace: str, lists: Lists) -> bool:
-    """Whether pods on several nodes may use the claim at once."""
-    for claim in lists.get("pvcs") or ():
-        if (claim["metadata"]["name"], claim["metadata"]["namespace"]) == (name, namespace):
-            return "ReadWriteMany" in ((claim.get("status") or {}).get("accessModes") or ())
-    return False
-
-
-def _of_owner(item: Object) -> Iterator[str]:
+def _of_owner(item: Object, vmi: Object, configuration: Configuration) -> Iterator[str]:
     for name, sets in (("instancetype", "CPUs, memory and devices"), ("preference", "machine and devices")):
         reference = item["spec"].get(name)
         if reference:
             chosen = reference.get("name") or reference.get("inferFromVolume") or ""
             yield f"{name} {chosen} of the VM, which sets {sets} when the VM starts"
+    if "template" in item["spec"] and configuration.tracks_changed_blocks and not traits.needs_state(vmi):
+        yield "PersistentVolumeClaim for changed block tracking, if labels choose the VM for it"
 
 
 def _of_networks(vmi: Object) -> Iterator[str]:

@@ -22,7 +22,9 @@ Object = Mapping[str, Any]
 Lists = Mapping[str, Sequence[Object]]
 Volume = dict[str, Any]
 
-_STATE = "persistent-state-for"
+# Name of the volume with what outlives the pod.
+STATE = "vm-state"
+_STATE_OF = "persistent-state-for"
 _HOST_PATH_TYPES = {"Disk": "Directory", "DiskOrCreate": "DirectoryOrCreate"}
 
 
@@ -30,7 +32,7 @@ def volumes(vmi: Object, configuration: Configuration, hooks: Sequence[Hook], li
     """`image`: virt-launcher's, may be empty."""
     found = list(_of_disks(vmi))
     if claim := state_claim(vmi, lists):
-        found.append(_claim("vm-state", {"claimName": claim}))
+        found.append(_claim(STATE, {"claimName": claim}))
     if configuration.enabled(IMAGE_VOLUME) and (disks := traits.container_disks(vmi)):
         found += [_image(name, disk.get("image") or "") for name, disk in disks]
         found.append(_image("launcher-volume", image))
@@ -53,9 +55,9 @@ def state_claim(vmi: Object, lists: Lists) -> str:
         metadata = claim["metadata"]
         if metadata["namespace"] != namespace or metadata.get("deletionTimestamp"):
             continue
-        if (metadata.get("labels") or {}).get(_STATE) == name:
+        if (metadata.get("labels") or {}).get(_STATE_OF) == name:
             return str(metadata["name"])
-        if metadata["name"] == f"{_STATE}-{name}":
+        if metadata["name"] == f"{_STATE_OF}-{name}":
             old = metadata["name"]
     return old
 

@@ -17,8 +17,7 @@ from unit.plugins.module_utils._kubevirt.launcher.vms import annotated, listed, 
 
 Object = dict[str, Any]
 STATE = {"tpm": {"persistent": True}}
-CLAIM = listed("persistent-state-for-db", status={"accessModes": ["ReadWriteOnce"]})
-SHARED = listed("persistent-state-for-db", status={"accessModes": ["ReadWriteMany"]})
+CLAIM = listed("persistent-state-for-db")
 DISK = [{"name": "d", "persistentVolumeClaim": {"claimName": "x"}}]
 PLUGGED = [{"name": "data", "dataVolume": {"name": "d", "hotpluggable": True}}]
 
@@ -65,10 +64,17 @@ def test_an_unknown_runtime_class() -> None:
     assert found == ["RuntimeClass boxed, which is not known"]
 
 
-@pytest.mark.parametrize(("claim", "count"), [(CLAIM, 1), (SHARED, 0)])
-def test_a_migration_needs_another_claim_for_the_state(claim: Object, count: int) -> None:
-    assert len(open_questions_of_migration(machine({}, STATE), {"pvcs": [claim]})) == count
+def test_changed_blocks_are_tracked_by_labels() -> None:
+    settings = Configuration(tracks_changed_blocks=True)
+    vm: Object = {"spec": {"template": {}}}
+    assert "changed block tracking" in open_questions(vm, machine(), settings, {})[0]
+    assert open_questions(machine(), machine(), settings, {}) == []
+
+
+@pytest.mark.parametrize(("volumes", "count"), [([], 1), ([{"name": "vm-state"}], 0)])
+def test_a_migration_may_need_another_claim_for_the_state(volumes: list[Object], count: int) -> None:
+    assert len(open_questions_of_migration(machine({}, STATE), {"spec": {"volumes": volumes}})) == count
 
 
 def test_a_migration_with_plugged_volumes() -> None:
-    assert len(open_questions_of_migration(machine(volumes=PLUGGED), {})) == 1
+    assert len(open_questions_of_migration(machine(volumes=PLUGGED), {"spec": {}})) == 1
