@@ -147,7 +147,7 @@ error:
       description: What was tried.
       returned: failure
       type: str
-      sample: evict 1 pods
+      sample: evict 3 pods
     object:
       description: On which server it was tried.
       returned: when something was tried

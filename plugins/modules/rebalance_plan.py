@@ -73,7 +73,7 @@ message:
   description: The plan in a sentence.
   returned: success
   type: str
-  sample: 3 virtual machines are live-migrated and 3 pods evicted.
+  sample: 3 VMs migrate, 3 pods are evicted.
 moves:
   description:
     - The moves, in the order of their waves. What is in a wave may start together, once everything in earlier waves has

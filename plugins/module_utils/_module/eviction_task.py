@@ -58,9 +58,10 @@ def result(module: Module, server: str, run: EvictionRun) -> Values:
 
 
 def _failure(module: Module, server: str, problems: Sequence[str], *, late: bool) -> Failure:
+    number = len(module.params["pods"])
     prefix = f"after {module.params['wait_timeout']} s " if late else ""
     return Failure(
-        f"evict {len(module.params['pods'])} pods",
+        f"evict {number} pod{'' if number == 1 else 's'}",
         server,
         prefix + "; ".join(problems),
         _REMEDY,

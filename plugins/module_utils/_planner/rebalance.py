@@ -124,6 +124,12 @@ def _move(change: Change, wave: int) -> RebalancingMove:
 def _message(moves: Sequence[RebalancingMove], max_moves: int) -> str:
     if not moves:
         return "Every pod and virtual machine that can be moved is where its rules want it."
-    more = ", which is as many as are allowed; there may be more to do" if len(moves) == max_moves else ""
+    more = "; as no more moves are allowed, there may be more to do" if len(moves) == max_moves else ""
     machines = sum(move.kind == MACHINE for move in moves)
-    return f"{machines} virtual machines are live-migrated and {len(moves) - machines} pods evicted{more}."
+    migrate = _counted(machines, "VM migrates", "VMs migrate")
+    evicted = _counted(len(moves) - machines, "pod is evicted", "pods are evicted")
+    return f"{', '.join([*migrate, *evicted])}{more}."
+
+
+def _counted(number: int, one: str, several: str) -> list[str]:
+    return [f"{number} {one if number == 1 else several}"] if number else []

@@ -68,7 +68,7 @@ def test_caches_go_home_and_black_boxes_follow() -> None:
     ]
     assert [move.gain for move in found.moves] == [200, 200, 0, 0]
     assert found.moves[2].why.startswith("It has to follow customapp/varnish-cache-")
-    assert found.message == "2 virtual machines are live-migrated and 2 pods evicted."
+    assert found.message == "2 VMs migrate, 2 pods are evicted."
 
 
 @pytest.mark.parametrize(("most", "moves"), [(1, 0), (2, 2), (3, 2), (4, 4)])
@@ -166,6 +166,5 @@ def test_the_message_says_when_there_may_be_more() -> None:
     scene = Scene(node("n1"), node("n2", fast="yes"))
     for number in range(3):
         scene.vm(f"db-{number}", "n1", rules={"affinity": rather("fast")})
-    message = "2 virtual machines are live-migrated and 0 pods evicted, which is as many as are allowed; "
-    assert plan(scene, 2).message == message + "there may be more to do."
+    assert plan(scene, 2).message == "2 VMs migrate; as no more moves are allowed, there may be more to do."
     assert len(plan(scene).moves) == 3

@@ -1,0 +1,160 @@
+# Copyright: Contributors to the virtops.kubevirt project
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Pods are evicted, what replaces them is waited for, and trouble on the way is survived or told."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import pytest
+
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster import eviction_run, evictions, following
+from ansible_collections.virtops.kubevirt.plugins.modules.pod_eviction import main
+
+from testbed.pki import Authority
+from unit.plugins.support.draining_api import BUDGET, DrainingApi, pod_path
+from unit.plugins.support.fake_api import Answer, Request, refusal, serving
+from unit.plugins.support.modules import ModuleRunner
+
+PODS = "/api/v1/namespaces/shop/pods"
+READY = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
+WEB_1 = {"namespace": "shop", "name": "web-1"}
+
+
+@dataclass
+class EvictingApi(DrainingApi):
+    """Evicted pods of a controller are replaced by one on n2, unless they are `forgotten`."""
+
+    forgotten: bool = False
+    asked: list[str] = field(default_factory=list)
+
+    def _list(self, request: Request) -> Answer:
+        if request.path == PODS:
+            return self._items([item for path, item in self.objects.items() if path.startswith(f"{PODS}/")])
+        return super()._list(request)
+
+    def _evict(self, request: Request) -> Answer:
+        path = request.path.removesuffix("/eviction")
+        self.asked.append(path.rpartition("/")[2])
+        pod = self.objects.get(path)
+        answer = super()._evict(request)
+        if pod and path not in self.objects and pod["metadata"]["ownerReferences"] and not self.forgotten:
+            self.add_pod(f"{pod['metadata']['name']}-new", "n2", status=READY)
+        return answer
+
+
+@pytest.fixture
+def api(authority: Authority, monkeypatch: pytest.MonkeyPatch) -> Iterator[EvictingApi]:
+    for module, name in ((evictions, "_RETRY_AFTER"), (eviction_run, "_PAUSE"), (following, "_PAUSE_AFTER_TROUBLE")):
+        monkeypatch.setattr(module, name, 0.01)
+    fake = EvictingApi()
+    for name in ("web-1", "web-2"):
+        fake.add_pod(name, status=READY)
+    with serving(fake, authority.issue("server", "server", hosts=["127.0.0.1"])):
+        yield fake
+
+
+@pytest.fixture
+def evict(run_module: ModuleRunner, connection: dict[str, Any]) -> Any:
+    return partial(run_module, main, **connection, pods=[WEB_1], wait_timeout=10)
+
+
+def test_a_pod_is_evicted_once_and_replaced(evict: Any, api: EvictingApi) -> None:
+    first = evict(diff=True)
+    assert (first["changed"], first["gone"]) == (True, [])
+    assert [(entry["name"], entry["outcome"]) for entry in first["evicted"]] == [("web-1", "evicted")]
+    assert first["replacements"] == [
+        {"controller": "shop/o", "kind": "ReplicaSet", "pods": [{"name": "web-1-new", "node": "n2"}]}
+    ]
+    assert first["diff"] == {"before": "pod shop/web-1\n", "after": ""}
+    second = evict()
+    assert (second["changed"], second["gone"], second["evicted"]) == (False, ["shop/web-1"], [])
+    assert api.asked == ["web-1"]
+
+
+def test_check_mode_asks_and_evicts_nothing(evict: Any, api: EvictingApi) -> None:
+    result = evict(check=True)
+    assert (result["changed"], result["evicted"][0]["outcome"]) == (True, "would_evict")
+    assert pod_path("web-1") in api.objects
+
+
+def test_a_budget_is_waited_for(evict: Any, api: EvictingApi) -> None:
+    api.evictions = [BUDGET, BUDGET]
+    assert evict()["evicted"][0]["outcome"] == "evicted"
+    assert api.asked == ["web-1"] * 3
+
+
+def test_a_budget_that_never_yields_is_named(evict: Any, api: EvictingApi) -> None:
+    api.evictions = [BUDGET] * 1000
+    result = evict(wait_timeout=1)
+    assert result["failed"]
+    assert result["error"]["reason"] == "DeadlineExceeded"
+    assert "after 1 s pod shop/web-1: held back, Cannot evict pod as it would violate" in result["msg"]
+    assert "The disruption budget api needs 1" in result["msg"]
+    assert result["evicted"][0]["outcome"] == "waiting"
+
+
+def test_a_pod_that_is_not_replaced_is_told(evict: Any, api: EvictingApi) -> None:
+    api.forgotten = True
+    result = evict(wait_timeout=1)
+    assert result["changed"]
+    assert "after 1 s ReplicaSet shop/o has not as many pods ready again as before." in result["msg"]
+
+
+def test_a_pod_of_nobody_is_not_waited_for(evict: Any, api: EvictingApi) -> None:
+    api.add_pod("lone", owner="", status=READY)
+    result = evict(pods=[{"namespace": "shop", "name": "lone"}])
+    assert (result["changed"], result["replacements"]) == (True, [])
+
+
+def test_a_refusal_for_good_ends_it(evict: Any, api: EvictingApi) -> None:
+    api.evictions = [refusal(400, "BadRequest", "no such thing")]
+    result = evict()
+    assert result["failed"]
+    assert (result["changed"], result["error"]["reason"]) == (False, "EvictionFailed")
+    assert "Cannot evict 1 pod (https://" in result["msg"]
+    assert "pod shop/web-1: the API server answered 400, no such thing" in result["msg"]
+
+
+def test_a_round_goes_on_where_the_last_one_ended(evict: Any, api: EvictingApi) -> None:
+    api.evictions = [BUDGET]
+    state, lines = None, []
+    for _round in range(20):
+        result = evict(_round={"elapsed": 0, "seconds": 5, "state": state})
+        lines += result.get("_progress", [])
+        if "_round" not in result:
+            break
+        state = result["_round"]
+    assert [line.partition(", ")[0] for line in lines] == [
+        "pod shop/web-1: held back",
+        "pod shop/web-1: evicted in 0 s",
+    ]
+    assert result["replacements"][0]["pods"][0]["name"] == "web-1-new"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"pods": []}, "pods is empty"),
+        ({"pods": [WEB_1, WEB_1]}, "pod shop/web-1 is named more than once"),
+        ({"pods": [{"namespace": "", "name": "a"}]}, "a pod needs a namespace and a name, got '' and 'a'"),
+        ({"wait_timeout": 0}, "wait_timeout is 0, but at least 1 second is needed"),
+        ({"terminate_grace_period": -1}, "terminate_grace_period is -1, but 0 is the least"),
+    ],
+)
+def test_a_task_that_cannot_be_meant_so(evict: Any, api: EvictingApi, arguments: dict[str, Any], words: str) -> None:
+    result = evict(**arguments)
+    assert words in result["msg"]
+    assert api.asked == []
+
+
+def test_virtual_machines_are_refused(evict: Any, api: EvictingApi) -> None:
+    api.add_pod("launcher", metadata={"labels": {"kubevirt.io": "virt-launcher"}})
+    result = evict(pods=[{"namespace": "shop", "name": "launcher"}, WEB_1])
+    assert result["error"]["problems"] == ["pod shop/launcher belongs to a virtual machine"]
+    assert "vmi_migration" in result["msg"]
+    assert api.asked == []

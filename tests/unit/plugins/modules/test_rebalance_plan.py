@@ -1,0 +1,75 @@
+# Copyright: Contributors to the virtops.kubevirt project
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The plan comes from a snapshot's file, and what is wrong with the task or the file is said in a sentence."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.snapshot_file import write
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot import Cluster
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot_format import document, encode_all
+from ansible_collections.virtops.kubevirt.plugins.modules.rebalance_plan import main
+
+from unit.plugins.module_utils._planner.scene import Scene, node
+from unit.plugins.support.modules import ModuleRunner
+
+FAST = {
+    "nodeAffinity": {
+        "preferredDuringSchedulingIgnoredDuringExecution": [
+            {"weight": 10, "preference": {"matchExpressions": [{"key": "fast", "operator": "Exists"}]}}
+        ]
+    }
+}
+
+
+@pytest.fixture
+def plan(run_module: ModuleRunner) -> Any:
+    return partial(run_module, main)
+
+
+@pytest.fixture
+def snapshot(tmp_path: Path) -> str:
+    """A file with a VM that would rather be on the other node."""
+    scene = Scene(node("n1"), node("n2", fast="yes"))
+    scene.vm("db", "n1", rules={"affinity": FAST})
+    lists = {name: encode_all(items) for name, items in scene.lists.items()}
+    path = tmp_path / "cluster.json"
+    write(path, document(lists, cluster=Cluster("u", "v1", "v1"), taken_at="2026-01-01T00:00:00Z"))
+    return str(path)
+
+
+@pytest.mark.parametrize("check", [False, True])
+def test_the_plan_of_a_snapshot(plan: Any, snapshot: str, check: bool) -> None:
+    result = plan(snapshot=snapshot, check=check)
+    assert (result["changed"], result["message"]) == (False, "1 VM migrates.")
+    assert result["moves"] == [
+        {
+            "kind": "VirtualMachineInstance",
+            "namespace": "shop",
+            "name": "db",
+            "source_node": "n1",
+            "target_node": "n2",
+            "wave": 1,
+            "gain": 200,
+            "why": "Its preferred rules are met better there.",
+        }
+    ]
+
+
+def test_no_moves_cannot_be_meant(plan: Any, snapshot: str) -> None:
+    assert "max_moves is 0" in plan(snapshot=snapshot, max_moves=0)["msg"]
+
+
+def test_a_snapshot_that_is_not_there(plan: Any, tmp_path: Path) -> None:
+    assert "No such file or directory" in plan(snapshot=str(tmp_path / "none.json"))["msg"]
+
+
+def test_a_file_that_is_no_snapshot(plan: Any, tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_text("text")
+    assert "It is not JSON" in plan(snapshot=str(tmp_path / "a.json"))["msg"]
