@@ -39,7 +39,8 @@ options:
     default: drained
   targets:
     description:
-      - Where VMs are to go. Other VMs of the node go to where they fit best, for which the whole cluster is read.
+      - Where VMs are to go. Other VMs of the node go to where they fit best; for them, and to see whether a VM can be
+        restarted elsewhere, the whole cluster is read.
       - A VM that does not get to its target is migrated to another node. VMs that are not on the node are passed over.
     type: list
     elements: dict
@@ -146,8 +147,9 @@ attributes:
   idempotent:
     support: full
 notes:
-  - Where VMs are to go is decided with the Python package C(numpy), unless O(targets) names all of them.
-  - The permissions that are needed stand in a ClusterRole in the collection's guides.
+  - When the whole cluster is read, the Python package C(numpy) is needed.
+  - The permissions that are needed stand in a ClusterRole among the examples. To read the whole cluster, those of
+    M(virtops.kubevirt.cluster_snapshot) are needed as well.
   - The task cannot be run with C(async).
 seealso:
   - module: virtops.kubevirt.node_maintenance
@@ -194,6 +196,28 @@ EXAMPLES = r"""
     name: worker-2
     owner: kernel-update
     state: restored
+
+- name: Let a service account drain nodes to given targets
+  kubernetes.core.k8s:
+    definition:
+      apiVersion: rbac.authorization.k8s.io/v1
+      kind: ClusterRole
+      metadata:
+        name: node-drain
+      rules:
+        - {apiGroups: [""], resources: [nodes], verbs: [get, patch]}
+        - {apiGroups: [""], resources: [pods, events], verbs: [list]}
+        - {apiGroups: [""], resources: [pods/eviction], verbs: [create]}
+        - {apiGroups: [""], resources: [namespaces], verbs: [create]}
+        - {apiGroups: [coordination.k8s.io], resources: [leases], verbs: [get, create, update]}
+        - {apiGroups: [kubevirt.io], resources: [virtualmachineinstances], verbs: [get, list, delete]}
+        - {apiGroups: [kubevirt.io], resources: [virtualmachineinstancemigrations], verbs: [get, list, watch, create]}
+        - apiGroups: [kubevirt.io]
+          resources: [virtualmachines, virtualmachineinstancereplicasets]
+          verbs: [get, list, patch]
+        - apiGroups: [subresources.kubevirt.io]
+          resources: [virtualmachines/start, virtualmachines/stop, virtualmachines/restart]
+          verbs: [update]
 """
 
 RETURN = r"""
@@ -350,7 +374,8 @@ def _restore(module: Module, client: Client, this_round: rounds.Round) -> dict[s
     if module.check_mode:
         starts.rehearse()
         return start_results.started(module, client.server, starts)
-    lines = starts.follow(this_round.span, until_news=this_round.heard)
+    news = starts.follow(this_round.span, until_news=this_round.heard)
+    lines = [f"node {module.params['name']}: {line}" for line in news]
     if starts.unfinished and this_round.left:
         return rounds.going_on(starts.to_json(), lines)
     return {**start_results.started(module, client.server, starts), **rounds.progress(lines)}

@@ -13,7 +13,8 @@ from typing import Any
 
 from integration.clusters import KUBEVIRT, VMIS, cordoned, remove_deserted
 from testbed import processes
-from testbed.api import ApiError, Object, resource_path
+from testbed.access import service_account_kubeconfig
+from testbed.api import ApiError, Object, object_path, resource_path
 from testbed.handle import RunningTestbed
 from testbed.nodes import fake_node
 from testbed.waiting import wait_for
@@ -132,6 +133,26 @@ class Yard:
         timer = threading.Timer(seconds, process.resume)
         timer.start()
         self._timers.append(timer)
+
+    @contextmanager
+    def service_account(self, role: Object) -> Iterator[str]:
+        """A kubeconfig of a service account that may do what the ClusterRole allows, and nothing else."""
+        api, name = self.testbed.api, role["metadata"]["name"]
+        kubeconfig = service_account_kubeconfig(self.testbed.home, f"{self.namespace}/{name}")
+        binding: Object = {
+            "apiVersion": role["apiVersion"],
+            "kind": "ClusterRoleBinding",
+            "metadata": {"name": name},
+            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name},
+            "subjects": [{"kind": "ServiceAccount", "name": name, "namespace": self.namespace}],
+        }
+        for item in (role, binding):
+            api.apply(item)
+        try:
+            yield str(kubeconfig)
+        finally:
+            for item in (role, binding):
+                api.delete(object_path(item))
 
     def cordon(self, node: str) -> AbstractContextManager[None]:
         return cordoned(self.testbed.api, node)

@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
-from ansible_collections.virtops.kubevirt.plugins.modules.node_drain import main
+from ansible_collections.virtops.kubevirt.plugins.modules.node_drain import EXAMPLES, main
 from ansible_collections.virtops.kubevirt.plugins.modules.node_maintenance import main as node_maintenance
 
 from integration.draining import Yard
@@ -106,8 +107,8 @@ def test_what_may_not_or_cannot_leave_keeps_everything(drain: Any, yard: Yard) -
     assert (result["changed"], result["error"]["reason"]) == (False, "NotDrainable")
     problems = "; ".join(result["error"]["problems"])
     assert f"{yard.namespace}/stays: the VMI cannot be live-migrated because its interface" in problems
-    assert f"pod {yard.namespace}/alone: nothing would replace it; set force if it may go" in problems
-    assert "the data in its emptyDir volumes would be lost; set delete_emptydir_data if it may go" in problems
+    assert f"pod {yard.namespace}/alone: nothing would replace it and the data in its emptyDir" in problems
+    assert "would be lost; set force and delete_emptydir_data if it may go" in problems
     assert yard.node_of("vm") == SOURCE
     assert not yard.cordoned(SOURCE)
 
@@ -223,6 +224,20 @@ def test_a_server_that_is_away_is_waited_for(drain: Any, yard: Yard) -> None:
             yard.silence_api(8)
     assert result["moves"][0]["outcome"] == "migrated"
     assert any("Trying again" in line for line in lines)
+
+
+def test_the_cluster_role_of_the_examples_is_enough(drain: Any, yard: Yard) -> None:
+    examples = yaml.safe_load(EXAMPLES)
+    (role,) = [task["kubernetes.core.k8s"]["definition"] for task in examples if "kubernetes.core.k8s" in task]
+    yard.start_vm("vm", SOURCE)
+    yard.start_vm("pet", SOURCE, migratable=False, run_strategy="Manual")
+    yard.start_replica("set", SOURCE)
+    yard.deploy("web", SOURCE)
+    targets = [{"namespace": yard.namespace, "name": "vm", "target_node": NODES[1]}]
+    with yard.service_account(role) as kubeconfig:
+        assert drain(kubeconfig=kubeconfig, targets=targets, policies=STOP)["left"] == []
+        started = drain(kubeconfig=kubeconfig, state="restored")["started"]
+    assert outcomes(started) == {"pet": "started", "set": "started"}
 
 
 def test_another_owners_node_is_left_alone(drain: Any, run: ModuleRunner, yard: Yard) -> None:

@@ -52,16 +52,15 @@ class PlannedMigration:
 
 @dataclass(frozen=True, slots=True)
 class Stuck:
-    """A VM that nothing is to be done to. `why`: a sentence without its full stop."""
+    """A VM or pod that nothing is to be done to. `kind`: vm or pod. `why`: a clause, with what would help."""
 
+    kind: str
     namespace: str
     name: str
     why: str
-    message: str = ""
 
-    @property
-    def title(self) -> str:
-        return f"{self.namespace}/{self.name}"
+    def __str__(self) -> str:
+        return f"{self.kind} {self.namespace}/{self.name}: {self.why}"
 
 
 @dataclass(frozen=True, slots=True)

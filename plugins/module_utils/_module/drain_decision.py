@@ -50,9 +50,9 @@ class Decision:
         found = leaving.departures(situation, intent, plan)
         forbidden = list(leaving.forbidden(situation.pods, self._allowed))
         if failures is None and (found.stuck or forbidden):
-            raise drain_results.blocked(self._client.server, situation.node, found, forbidden)
+            raise drain_results.blocked(self._client.server, situation.node, [*found.stuck, *forbidden])
         if forbidden:  # they have come since
-            raise Mistake(f"drain node {situation.node}", forbidden, "What has left before stays away.")
+            raise Mistake(f"drain node {situation.node}", list(map(str, forbidden)), "What has left stays away.")
         prospects = read_prospects(self._client, [planned.wish for planned in found.migrations])
         migration_rules.check(prospects)
         return found, prospects

@@ -5,13 +5,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.drain_run import DrainRun
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.failure import Failure
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.departures import Departures, Leaver
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.departures import Departures, Leaver, Stuck
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.eviction import WOULD_EVICT, Eviction
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.interruption import WOULD, Interruption
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.mistake import Mistake
@@ -26,10 +26,10 @@ Result = dict[str, Any]
 _PLANNED = frozenset({PLANNED, WOULD_EVICT, *WOULD.values()})
 # In the sentence for people; the result has all.
 _MOST = 10
-_BLOCKED_REMEDY = (
-    "Nothing was changed. Give these VMs a policy or a target, allow their pods to go, or remove the cause, and run "
-    "the task again."
-)
+_REMEDIES = {
+    "vm": "Remove the cause, or give these VMs a policy.",
+    "pod": "Allow these pods to go, or delete them yourself.",
+}
 _FAILED_REMEDY = "Remove the cause and run the task again; it goes on with what is left."
 _DEADLINE_REMEDY = "Run the task again to go on, with a longer wait_timeout if it only takes longer."
 
@@ -87,15 +87,16 @@ def _values(module: Module, task: DrainTask, left: list[Result]) -> Result:
     return values
 
 
-def blocked(server: str, node: str, leaving: Departures, forbidden: Iterable[str]) -> Incomplete:
+def blocked(server: str, node: str, stuck: Sequence[Stuck]) -> Incomplete:
     """The failure before anything is done: VMs that cannot leave, and pods that may not."""
-    left = [_entry("vm", item.namespace, item.name, item.why) for item in leaving.stuck]
-    problems = [*(f"{item.title}: {item.why}" for item in leaving.stuck), *forbidden]
+    left = [_entry(item.kind, item.namespace, item.name, item.why) for item in stuck]
+    problems = list(map(str, stuck))
+    remedies = [remedy for kind, remedy in _REMEDIES.items() if any(item.kind == kind for item in stuck)]
     failure = Failure(
         f"drain node {node}",
         server,
         _listed(problems),
-        _BLOCKED_REMEDY,
+        " ".join(["Nothing was changed.", *remedies]),
         reason="NotDrainable",
         details={"problems": problems},
     )
@@ -124,8 +125,8 @@ def _left(run: DrainRun, leaving: Departures) -> Iterator[Result]:
     for item in run.leavers:
         if item.unfinished or item.outcome == "failed":
             yield _entry(_kind(item), item.namespace, item.name, item.status())
-    for vm in leaving.stuck:
-        yield _entry("vm", vm.namespace, vm.name, vm.why)
+    for stuck in leaving.stuck:
+        yield _entry(stuck.kind, stuck.namespace, stuck.name, stuck.why)
     for title, why in leaving.waiting.items():
         namespace, _slash, name = title.partition("/")
         yield _entry("vm", namespace, name, why)

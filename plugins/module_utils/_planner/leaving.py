@@ -104,16 +104,19 @@ def departures(situation: Situation, intent: Intent, plan: DrainPlan | None) -> 
     return Departures(tuple(migrations), tuple(interruptions), evictions, tuple(stuck), waiting)
 
 
-def forbidden(pods: Iterable[Object], allowed: frozenset[str]) -> Iterator[str]:
-    """A clause for each pod that may not be evicted, with the option that would allow it."""
+def forbidden(pods: Iterable[Object], allowed: frozenset[str]) -> Iterator[Stuck]:
+    """Pods that may not be evicted, with the option that would allow it."""
     why = {
         drained_pod.FORCE: "nothing would replace it",
         drained_pod.DELETE_EMPTYDIR_DATA: "the data in its emptyDir volumes would be lost",
     }
     for pod in pods:
-        for need in drained_pod.needs(pod):
-            if need not in allowed:
-                yield f"pod {title(pod)}: {why[need]}; set {need} if it may go"
+        missing = [need for need in drained_pod.needs(pod) if need not in allowed]
+        if missing:
+            reasons, options = " and ".join(why[need] for need in missing), " and ".join(missing)
+            yield Stuck(
+                "pod", pod["metadata"]["namespace"], pod["metadata"]["name"], f"{reasons}; set {options} if it may go"
+            )
 
 
 def _left_alone(vmi: Object, current: Migration | None) -> str:
@@ -162,8 +165,7 @@ def _interrupt_or_not(
         why = f"{why}; nothing would start it again after a {policy.value}, as no VM or replica set owns it"
         policy = Policy.FAIL
     if policy is Policy.FAIL:
-        message = found.message if found else ""
-        stuck.append(Stuck(vmi["metadata"]["namespace"], vmi["metadata"]["name"], why, message))
+        stuck.append(Stuck("vm", vmi["metadata"]["namespace"], vmi["metadata"]["name"], why))
         return
     # Whatever harms is done last, when all that can leave unharmed has left.
     wave = (found.wave if found else None) or _last_wave(plan) + 1

@@ -101,8 +101,8 @@ def test_a_budget_that_does_not_yield_is_quoted(drain: Any, api: DrainingApi) ->
     result = drain(wait_timeout=1)
     assert result["error"]["reason"] == "DeadlineExceeded"
     assert "disruption budget: The disruption budget api needs 1" in result["left"][0]["why"]
-    assert "after 1 s there is left pod shop/api: held back, Cannot evict pod" in result["msg"]
-    assert result["moves"][0]["outcome"] == "migrated"
+    assert "after 1 s there is left" in result["msg"]
+    assert "pod shop/api: held back, Cannot evict pod" in result["msg"]
 
 
 def test_a_vm_that_follows_pods_waits_for_them(drain: Any, api: DrainingApi) -> None:
