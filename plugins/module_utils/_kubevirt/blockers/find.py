@@ -37,8 +37,9 @@ def blockers(subject: Subject) -> list[Blocker]:
 class Surroundings:
     """A cluster's lists, indexed once for the questions about many VMIs.
 
-    nodes_known: whether there are nodes, without which no target pod can be foretold. migrations: the unfinished ones
-    by namespace and VMI. claims and quotas: by namespace; claims None if none are known. budgets: of disruptions.
+    lists: without the pods. nodes_known: whether there are nodes, without which no target pod can be foretold.
+    migrations: the unfinished ones by namespace and VMI. claims and quotas: by namespace; claims None if none are
+    known. budgets: of disruptions.
     """
 
     lists: Lists
@@ -98,7 +99,8 @@ def surroundings(lists: Lists, workloads: Workloads | None = None) -> Surroundin
     for quota in lists.get("resourcequotas") or ():
         quotas[_namespace(quota)].append(quota)
     return Surroundings(
-        lists=lists,
+        # Only an image's name would be looked for among the pods, of which there may be very many.
+        lists={**lists, "pods": ()},
         configuration=configuration(lists),
         workloads=workloads or Workloads(lists),
         budgets=Budgets(lists.get("pdbs") or ()),

@@ -69,6 +69,17 @@ def test_who_is_there_stays_untouched(migrate: Migrate, api: MigratingApi) -> No
     assert len(api.created()) == 1
 
 
+def test_what_only_delays_a_migration_does_not_prevent_it(migrate: Migrate, api: MigratingApi) -> None:
+    backup = {"backupStatus": {"backupName": "nightly"}}
+    api.objects[vmi_path("db")]["status"]["changedBlockTracking"] = backup
+    assert migrate(name="db", target_node="n2")["migrations"][0]["outcome"] == "migrated"
+
+
+def test_who_is_there_need_not_be_migratable(migrate: Migrate, api: MigratingApi) -> None:
+    api.objects[vmi_path("web")]["status"]["conditions"] = [{"type": "LiveMigratable", "status": "False"}]
+    assert migrate(name="web", target_node="n2")["migrations"][0]["outcome"] == "already_there"
+
+
 def test_labels_choose_the_node(migrate: Migrate, api: MigratingApi) -> None:
     zone = {"zone": "b"}
     result = migrate(vmis=[{"name": "db"}, {"name": "web"}], added_node_selector=zone)
