@@ -93,6 +93,7 @@ seealso:
 notes:
   - Where the scheduler chooses, for evicted pods and restarted VMs, the answer foretells its choice. Of nodes with
     equal scores it takes any, so RV(_value.pods[].choices) names them all.
+  - Running pods are not preempted in the answer. In the cluster, one with a priority may push others out.
   - Migrations that are pinned get past topology spread constraints of their own VM, for which KubeVirt's own migrations
     would wait. The plan prefers targets on which the constraints hold in the end, and says in RV(_value.moves[].why)
     where there is none.

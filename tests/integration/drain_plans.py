@@ -64,6 +64,11 @@ def read(api: Api) -> dict[str, list[Object]]:
     return {kind.name: [item for item in api.items(kind.path) if kind.keep(item)] for kind in KINDS}
 
 
+def projected(lists: Mapping[str, list[Object]]) -> dict[str, list[Object]]:
+    """What a snapshot keeps of them."""
+    return {kind.name: [kind.project(item) for item in lists[kind.name]] for kind in KINDS}
+
+
 @contextmanager
 def out_of_service(api: Api, nodes: Sequence[str]) -> Iterator[None]:
     """The nodes cordoned, and tainted as the node controller then does."""
@@ -79,7 +84,9 @@ def drain(api: Api, nodes: Sequence[str], tally: Tally, policies: Sequence[Mappi
     """Plan and carry out, again from the start after a choice of the scheduler that was open; the last plan."""
     for _number in range(_MOST_PLANS):
         tally.plans += 1
-        plan = plan_drain(read(api), nodes, policies=compile_rules(policies))
+        lists, rules = read(api), compile_rules(policies)
+        plan = plan_drain(lists, nodes, policies=rules)
+        _expect(tally, plan_drain(projected(lists), nodes, policies=rules) == plan, "a snapshot says otherwise")
         if _carry_out(api, plan, tally):
             return plan
     raise AssertionError(f"{_MOST_PLANS} plans were not enough")

@@ -27,7 +27,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.mover im
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.options import Options
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.contract import PluginError
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.filters.registry import FILTERS
-from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.framework import Verdict, evaluate
+from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.framework import evaluate
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.scores.ranking import total_scores
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.scores.registry import SCORERS, Profile
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.state import Change, ClusterState
@@ -90,16 +90,21 @@ class Board:
             return node is None
         number = self.state.nodes.index[node]
         if mover.chosen:
-            return self._fits(pinned(mover.newcomer, self._hostname(node)), number)
-        return any(option.node == node for option in self._guesses(mover, Profile.NO_SCORING))
+            return bool(self._fitting(pinned(mover.newcomer, self._hostname(node)))[number])
+        for gone in (False, True):
+            with self._parting(mover, gone=gone):
+                fits = self._fitting(mover.newcomer)
+            if fits.any():
+                return bool(fits[number])
+        return False
 
     def refusal(self, mover: Mover) -> Refusal:
         """What the scheduler says of the newcomer, now nowhere, pinned if there is only one node it may go to."""
         newcomer = mover.newcomer
         if newcomer is None:
             return Refusal("", {})
-        if mover.only is not None:
-            newcomer = pinned(newcomer, self._hostname(mover.only))
+        for node in mover.only or ():
+            newcomer = pinned(newcomer, self._hostname(node))
         with self._parting(mover, gone=not mover.chosen):
             try:
                 found = evaluate(newcomer, self.state, FILTERS)
@@ -115,7 +120,7 @@ class Board:
             fits = verdict.fits if anywhere is newcomer else evaluate(anywhere, self.state, FILTERS).fits
             fits = fits & self._pinnable
             if mover.only is not None:
-                fits = fits & nodes.named([mover.only])
+                fits = fits & nodes.named(mover.only)
             feasible: IntArray = np.flatnonzero(fits)
             if needs_exact_look(newcomer):
                 exact = [self.legal(mover, nodes.names[node]) for node in feasible]
@@ -154,12 +159,12 @@ class Board:
         """The value of the label, by which pods are pinned."""
         return self.state.nodes.nodes[self.state.nodes.index[node]].labels.get(HOSTNAME, "")
 
-    def _fits(self, pod: Pod, node: int) -> bool:
+    def _fitting(self, pod: Pod) -> BoolArray:
+        """Nodes that a pod fits; none if the scheduler stumbles over it."""
         try:
-            verdict: Verdict = evaluate(pod, self.state, FILTERS)
+            return evaluate(pod, self.state, FILTERS).fits
         except PluginError:
-            return False
-        return bool(verdict.fits[node])
+            return self.state.nodes.none()
 
     @contextmanager
     def _parting(self, mover: Mover, *, gone: bool) -> Iterator[None]:

@@ -144,7 +144,9 @@ def _check(lists: Lists, nodes: Sequence[str], avoid: Sequence[str], targets: Ma
     if not nodes:
         problems.append("no node is named")
     if problems:
-        raise Mistake(_ATTEMPT, list(dict.fromkeys(problems)), "Correct the names, or take a new snapshot.")
+        raise Mistake(
+            _ATTEMPT, list(dict.fromkeys(problems)), "Name nodes and VMs that are in the snapshot, or take a new one."
+        )
 
 
 def _unknown(kind: str, name: str, known: set[str]) -> str:

@@ -21,6 +21,8 @@ def migration(
     machine: Machine, surroundings: Surroundings, state: ClusterState, target: str | None
 ) -> Mover | tuple[Blocker, ...]:
     """The mover of a VM, with the one node it may go to if that is given; or what forbids its migration."""
+    if machine.unknown:
+        return (_unknown(machine),)
     if machine.arriving:
         return (_arriving(machine),)
     subject = surroundings.subject(machine.vmi)
@@ -35,7 +37,7 @@ def migration(
         leaving=leaving(machine, state),
         newcomer=pod({**subject.target_pod, "metadata": {**subject.target_pod["metadata"], "name": name}}),
         chosen=True,
-        only=target,
+        only=None if target is None else frozenset({target}),
     )
 
 
@@ -49,3 +51,9 @@ def _arriving(machine: Machine) -> Blocker:
     problem = f"the VMI {f'runs on {where} and' if where else 'is starting and'} a pod for it is on {machine.node}"
     advice = "wait until it has arrived, then plan again"
     return Blocker("arriving", Effect.REFUSED, f"{VMI} {machine.key}", problem, advice, passing=True)
+
+
+def _unknown(machine: Machine) -> Blocker:
+    problem = f"nothing is known of the VMI of pod {machine.source_pod['metadata']['name']}"
+    advice = "take a new snapshot, or give the list `vmis` too"
+    return Blocker("unknown", Effect.REFUSED, f"{VMI} {machine.key}", problem, advice, passing=True)

@@ -23,7 +23,7 @@ class Mover:
     key: namespace/name. leaving: the pods that go. newcomer: the pod that comes, unplaced and with a key of its own or
     of one that leaves; None if none does. chosen: the planner chooses the node and pins the newcomer to it, and those
     that leave stay until the newcomer is there, as in a live migration; otherwise the scheduler chooses, and they are
-    on their way out when it does. only: the one node that may be chosen, if there is one.
+    on their way out when it does. only: the nodes that may be chosen, None for any.
     """
 
     key: str
@@ -31,7 +31,7 @@ class Mover:
     leaving: tuple[Occupant, ...]
     newcomer: Pod | None
     chosen: bool = False
-    only: str | None = None
+    only: frozenset[str] | None = None
 
     @property
     def replaces_by_name(self) -> bool:

@@ -26,7 +26,8 @@ class Machine:
     """A VMI with a pod on a drained node.
 
     `source_pod`: that pod. `attachments`: the pods that hold its hotplugged volumes there. `arriving`: it runs
-    elsewhere, or nowhere yet, and the pod is the one it is to get.
+    elsewhere, or nowhere yet, and the pod is the one it is to get. `unknown`: the lists do not have the VMI, of which
+    only the name is there.
     """
 
     vmi: Object
@@ -34,6 +35,7 @@ class Machine:
     source_pod: Object
     attachments: tuple[Object, ...]
     arriving: bool
+    unknown: bool
 
     @property
     def key(self) -> str:
@@ -63,21 +65,23 @@ class Residents:
 
 def residents(lists: Lists, workloads: Workloads, nodes: frozenset[str]) -> Residents:
     here = [pod for pod in lists.get("pods") or () if pod["spec"].get("nodeName") in nodes]
-    owners = {title(pod): _vmi_of(pod, workloads) for pod in here if not has_ended(pod)}
     machines, pods = [], []
     for pod in sorted(here, key=title):
-        vmi, node = owners.get(title(pod)), pod["spec"]["nodeName"]
-        if vmi is None:
+        owner, node = controller(pod) or {}, pod["spec"]["nodeName"]
+        vmi = _vmi_of(pod, owner, workloads)
+        if has_ended(pod) or owner.get("kind") != VMI or (vmi is None and pod["metadata"].get("deletionTimestamp")):
             pods.append(Resident(pod, node, _reason_to_stay(pod)))
-        else:
-            arriving = (vmi.get("status") or {}).get("nodeName") != node or workloads.source_pod(vmi) is not pod
-            machines.append(Machine(vmi, node, pod, tuple(_attachments(pod, here)), arriving))
+            continue
+        unknown = {"metadata": {"namespace": pod["metadata"].get("namespace") or "default", "name": owner["name"]}}
+        arriving = vmi is not None and (
+            (vmi.get("status") or {}).get("nodeName") != node or workloads.source_pod(vmi) is not pod
+        )
+        machines.append(Machine(vmi or unknown, node, pod, tuple(_attachments(pod, here)), arriving, vmi is None))
     return Residents(tuple(machines), tuple(pods))
 
 
-def _vmi_of(pod: Object, workloads: Workloads) -> Object | None:
-    owner = controller(pod)
-    if owner is None or owner.get("kind") != VMI:
+def _vmi_of(pod: Object, owner: Object, workloads: Workloads) -> Object | None:
+    if owner.get("kind") != VMI:
         return None
     vmi = workloads.vmi(f"{pod['metadata'].get('namespace') or 'default'}/{owner['name']}")
     # A VMI's successor may have its name.

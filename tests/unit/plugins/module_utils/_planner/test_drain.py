@@ -160,6 +160,24 @@ def test_blockers_are_found_before_the_scheduler_is_asked(status: dict[str, Any]
     assert machine.blockers[0].problem in plan.message
 
 
+def test_a_pod_of_a_vmi_that_is_not_in_the_lists_is_not_evicted() -> None:
+    scene = Scene(node("a"), node("b"))
+    scene.vm("vm", "a")
+    scene.lists["vmis"].clear()
+    plan = plan_drain(scene.lists, ["a"])
+    (machine,) = plan.stuck
+    assert (plan.feasible, plan.pods, machine.name) == (False, (), "vm")
+    assert [blocker.id for blocker in machine.blockers] == ["unknown"]
+
+
+def test_a_pod_that_outlives_its_vmi_is_going() -> None:
+    scene = Scene(node("a"), node("b"))
+    scene.vm("vm", "a")
+    scene.lists["vmis"].clear()
+    scene.lists["pods"][0]["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    assert [pod.why for pod in plan_drain(scene.lists, ["a"]).pods] == ["It is being deleted already."]
+
+
 def rules(policy: str) -> Any:
     return compile_rules([{"policy": policy}])
 
@@ -258,7 +276,10 @@ def test_mistakes(arguments: dict[str, Any], problem: str) -> None:
     scene.vm("vm", "a")
     with pytest.raises(Mistake) as raised:
         plan_drain(scene.lists, **arguments)
-    assert str(raised.value) == f"Cannot plan the drain: {problem}. Correct the names, or take a new snapshot."
+    assert (
+        str(raised.value)
+        == f"Cannot plan the drain: {problem}. Name nodes and VMs that are in the snapshot, or take a new one."
+    )
 
 
 def test_a_plan_is_plain_data() -> None:
