@@ -24,12 +24,12 @@ TIMEOUT = 120.0
 
 
 @contextmanager
-def loaded(api: Api, scenario: Scenario) -> Iterator[None]:
-    """A cluster with the scenario's nodes and no other, as long as the context lasts."""
+def loaded(api: Api, scenario: Scenario, timeout: float = TIMEOUT) -> Iterator[None]:
+    """A cluster with the scenario's nodes and no other, as long as the context lasts; `timeout` of loading it."""
     # What another test's nodes could take would change every placement and every message of the scheduler.
     remove_nodes(api)
     try:
-        load(api, scenario, TIMEOUT)
+        load(api, scenario, timeout)
         yield
     finally:
         remove(api, scenario)

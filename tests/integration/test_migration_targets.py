@@ -16,20 +16,24 @@ import pytest
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.no_target_pod import NoTargetPod
 
-from integration.clusters import KUBEVIRT, MIGRATIONS, TIMEOUT, UNSCHEDULABLE_TIMEOUT, VMIS, loaded
+from integration.clusters import KUBEVIRT, MIGRATIONS, UNSCHEDULABLE_TIMEOUT, VMIS, loaded
 from integration.configured import ALL_AT_ONCE, configure, configured
+from integration.migration import guests, state
 from integration.migration.comparing import Foresight, differences, read
-from integration.migration.guests import GUESTS, VM, Guest, objects
+from integration.migration.guests import VM, Guest, objects
 from integration.migration.hosts import hosts
 from integration.migration.target_pods import watched_target_pods
-from testbed.api import Api, Object, plural, resource_path
+from testbed.api import Api, Object, object_path, plural, resource_path
 from testbed.handle import RunningTestbed
 from testbed.scenarios.generator.storage import storage_classes
 from testbed.scenarios.model import Scenario, Settled
 from testbed.waiting import wait_for
 
 NAMESPACE = "targets"
-FEWEST = 120
+GUESTS = (*guests.GUESTS, *state.GUESTS)
+FEWEST = 90
+FEWEST_TWICE = 12
+TIMEOUT = 300.0
 PARALLEL = 4
 VIRT_HANDLER = "system:serviceaccount:kubevirt:kubevirt-handler"
 # Guests for which KubeVirt can make no target pod as soon as virt-handler reports this.
@@ -46,7 +50,7 @@ CHANGED = {
     "migrations": ALL_AT_ONCE,
     "developerConfiguration": {
         "featureGates": ["CPUManager"],
-        "nodeSelectors": {"kubernetes.io/os": "linux", "vendor": "Intel"},
+        "nodeSelectors": {"kubernetes.io/os": "linux", "pool": "vms"},
     },
 }
 
@@ -98,14 +102,15 @@ class Lab:
 
 @pytest.fixture(scope="module")
 def lab(testbed: RunningTestbed) -> Iterator[Lab]:
-    with configured(testbed.api, CONFIGURATION), loaded(testbed.api, scenario()):
+    with configured(testbed.api, CONFIGURATION), loaded(testbed.api, scenario(), TIMEOUT):
         yield Lab(testbed.api)
 
 
 def scenario() -> Scenario:
     namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}
     made = (item for guest in GUESTS for item in objects(guest, NAMESPACE))
-    return Scenario("targets", (namespace, *hosts(), *storage_classes(), *made), Settled(pods=0, vmis=len(GUESTS)))
+    cluster = (namespace, *hosts(), *storage_classes(), *state.storage(NAMESPACE))
+    return Scenario("targets", (*cluster, *made), Settled(pods=0, vmis=len(GUESTS)))
 
 
 def test_target_pods_are_as_foretold(lab: Lab) -> None:
@@ -114,11 +119,11 @@ def test_target_pods_are_as_foretold(lab: Lab) -> None:
     for guest in GUESTS:
         change(lab, guest)
     configure(lab.api, CHANGED)
-    compared_again, wrong_again = compare(lab, {guest.name: guest.second for guest in GUESTS})
+    compared_again, wrong_again = compare(lab, {guest.name: guest.second for guest in GUESTS if guest.twice})
     assert wrong + wrong_again == []
     assert compared + compared_again >= FEWEST
     lab.rest()
-    assert moved_twice(lab) >= len(GUESTS) // 2, "the second pods of those that never moved prove less"
+    assert moved_twice(lab) >= FEWEST_TWICE, "the second pods of those that never moved prove less"
 
 
 def test_no_target_pod_where_none_is_foretold(lab: Lab) -> None:
@@ -134,8 +139,12 @@ def test_no_target_pod_where_none_is_foretold(lab: Lab) -> None:
         # Long enough for virt-controller to have tried the others, too.
         time.sleep(2)
         assert [one["metadata"]["name"] for one in stuck if one["metadata"]["uid"] in pods.born] == []
-    pending = [one["metadata"]["name"] for one in lab.migrations() if one["status"]["phase"] == "Pending"]
-    assert sorted(pending) == sorted(one["metadata"]["name"] for one in stuck)
+    pending = {one["metadata"]["name"] for one in lab.migrations() if one["status"]["phase"] == "Pending"}
+    assert pending == {one["metadata"]["name"] for one in stuck}
+    for migration in stuck:
+        # KubeVirt would never finish it once the VMI is gone.
+        lab.api.delete(object_path(migration))
+    lab.rest()
 
 
 def compare(lab: Lab, wishes: Mapping[str, Mapping[str, str]]) -> tuple[int, list[str]]:

@@ -23,7 +23,7 @@ from testbed.api import Api
 from testbed.home import Home
 
 # Of one cluster.
-REFUSED, FULFILLED = 90, 30
+REFUSED, FULFILLED = 115, 36
 TIME_SCALE = 60.0
 
 

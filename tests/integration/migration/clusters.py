@@ -22,9 +22,10 @@ from testbed.scenarios.generator import GeneratorSpec, generate
 from testbed.scenarios.generator.profiles import HOST
 from testbed.scenarios.model import Scenario, Settled
 
-NODES, VMIS, FILL = 14, 50, 0.8
+NODES, VMIS, FILL = 12, 36, 0.8
 NAMESPACE = "tenant-1"
 GIB = 2**30
+TIMEOUT = 300.0
 
 
 def labelled(name: str, replicas: int, **fields: Object) -> Guest:
@@ -59,7 +60,7 @@ def peaceful(item: Object) -> Object:
 @contextmanager
 def cluster(api: Api, seed: int) -> Iterator[None]:
     """The cluster of this seed, in which KubeVirt migrates as many VMs at once as it is asked to."""
-    with configured(api, {"migrations": ALL_AT_ONCE}), loaded(api, scenario(seed)):
+    with configured(api, {"migrations": ALL_AT_ONCE}), loaded(api, scenario(seed), TIMEOUT):
         trouble(api)
         yield
 

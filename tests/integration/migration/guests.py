@@ -43,6 +43,13 @@ class Guest:
     owner: str = VM
     replicas: int = 1
 
+    @property
+    def twice(self) -> bool:
+        """Whether a second migration shows something that the first does not."""
+        return (
+            bool(self.second or self.change or self.status) or self.domain.get("cpu", {}).get("model") == "host-model"
+        )
+
 
 def cpu(**fields: Any) -> Object:
     return {"cpu": {"cores": 2, **fields}}

@@ -39,7 +39,7 @@ def hosts() -> list[Object]:
             name,
             cpu=64,
             memory="256Gi",
-            labels={ZONE: zone, "vendor": cpu.vendor, **_ABILITIES},
+            labels={ZONE: zone, "vendor": cpu.vendor, "pool": "vms", **_ABILITIES},
             cpu_model=cpu.model,
             devices={"hugepages-2Mi": 64 * 2**30, "devices.kubevirt.io/vhost-vsock": 1000},
         )

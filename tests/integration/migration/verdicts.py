@@ -27,7 +27,7 @@ from integration.migration.target_pods import watched_target_pods
 from testbed.api import Api, Object, resource_path
 from testbed.waiting import wait_for
 
-TIMEOUT = 120.0
+TIMEOUT = 300.0
 _FINAL = ("Succeeded", "Failed")
 _LIVING = "status.phase!=Succeeded,status.phase!=Failed"
 PARALLEL = 4
