@@ -22,8 +22,13 @@ KIND = "VirtualMachineInstanceReplicaSet"
 _REPLICA_SETS = "virtualmachineinstancereplicasets"
 _VMIS = "virtualmachineinstances"
 _ATTEMPTS = 5
-_REFUSED = (HTTPStatus.BAD_REQUEST, HTTPStatus.UNPROCESSABLE_ENTITY)
 _CORRECT = "Correct the task; nothing was written."
+# What helps when the server refuses to write; it read and understood the task.
+_REMEDIES: Mapping[int | None, str] = {
+    HTTPStatus.BAD_REQUEST: _CORRECT,
+    HTTPStatus.UNPROCESSABLE_ENTITY: _CORRECT,
+    HTTPStatus.NOT_FOUND: "Create the namespace first, or check its name; nothing was written.",
+}
 
 
 class ReplicaSet:
@@ -91,9 +96,8 @@ class ReplicaSet:
                 changed = {**self.stored, "spec": change(self.stored["spec"])}
                 written = self._client.put(self._path(self._name), attempted, changed, **query)
         except Failure as error:
-            if error.status in _REFUSED:
-                raise _refused(error) from error
-            raise
+            remedy = _REMEDIES.get(error.status, error.remedy)
+            raise _explained(error, remedy) from error
         return written
 
     def _new(self, spec: Object) -> Object:
@@ -109,6 +113,5 @@ def _query(dry_run: bool) -> dict[str, str]:
     return {"dryRun": "All"} if dry_run else {}
 
 
-def _refused(error: Failure) -> Failure:
-    """The server understood the task and says what is wrong with it."""
-    return Failure(error.attempted, error.where, error.message, _CORRECT, status=error.status, reason=error.reason)
+def _explained(error: Failure, remedy: str) -> Failure:
+    return Failure(error.attempted, error.where, error.message, remedy, status=error.status, reason=error.reason)

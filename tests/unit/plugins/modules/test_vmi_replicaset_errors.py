@@ -93,7 +93,7 @@ def test_a_mistake_of_the_task(refuse: Run, arguments: Object, words: str) -> No
 def test_an_unknown_namespace(refuse: Run) -> None:
     result = refuse(**CREATE, namespace="bank")
     assert "Cannot write replica set bank/db" in result["msg"]
-    assert 'the API server answered 404, namespaces "bank" not found. Check the name' in result["msg"]
+    assert 'the API server answered 404, namespaces "bank" not found. Create the namespace first' in result["msg"]
 
 
 def test_what_the_server_finds_wrong_is_the_task_s_to_correct(refuse: Run, api: ReplicasApi) -> None:
