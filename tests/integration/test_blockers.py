@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import pytest
@@ -21,7 +22,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blocker
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.labels import MIGRATION_JOB
 
-from integration.clusters import KUBEVIRT, MIGRATIONS, VMIS, remove_deserted
+from integration.clusters import KUBEVIRT, MIGRATIONS, VMIS, evict, remove_deserted
 from integration.configured import configured
 from integration.fate.watching import lists
 from integration.simulator.lab import new_vmi
@@ -51,6 +52,7 @@ class Case:
 
     status, spec: laid over the running VMI's, as KubeVirt itself would. image: what its pod's status says of its
     container disk. quota: of its namespace, in which it is alone. second: whether a second pod of it is there.
+    evacuated: whether its pod has been evicted.
     """
 
     ids: str
@@ -62,6 +64,7 @@ class Case:
     image: str | None = None
     quota: Mapping[str, str] | None = None
     second: bool = False
+    evacuated: bool = False
     starts: bool = True
     selector: Mapping[str, str] | None = None
 
@@ -75,6 +78,15 @@ CASES = (
     Case("", GOES_ON, status=backup(completed=True)),
     Case("interface-not-live-migratable", REFUSED, {"domain": BRIDGE}),
     Case("not-running", HELD, {"nodeSelector": {"there": "is-none"}}, starts=False),
+    Case("", GOES_ON, {"evictionStrategy": "External"}, evacuated=True),
+    Case(
+        # The backup keeps KubeVirt's own migration from ending before the test looks at it.
+        "migration-in-flight evacuation-in-progress backup-in-progress",
+        REFUSED,
+        {"evictionStrategy": "LiveMigrate"},
+        status=backup(completed=False),
+        evacuated=True,
+    ),
     Case("selinux-context-unknown", HELD, status={"selinuxContext": None}),
     Case("backup-in-progress", HELD, status=backup(completed=False)),
     Case(
@@ -167,6 +179,8 @@ def prepare(api: Api, kubevirt: Api, subject: Subject) -> None:
         ]
         path = resource_path("v1", "pods", subject.namespace, pod["metadata"]["name"])
         api.patch(f"{path}/status", {"status": {"containerStatuses": statuses}})
+    if case.evacuated:
+        evacuate(api, subject)
     if case.second:
         (pod,) = launchers(api, subject)
         api.create(resource_path("v1", "pods", subject.namespace), like(pod))
@@ -175,6 +189,16 @@ def prepare(api: Api, kubevirt: Api, subject: Subject) -> None:
         path = resource_path("v1", "resourcequotas", subject.namespace)
         api.create(path, {"apiVersion": "v1", "kind": "ResourceQuota", **quota})
         wait_for("the quota to be counted", lambda: "used" in api.get(f"{path}/small").get("status", {}))
+
+
+def evacuate(api: Api, subject: Subject) -> None:
+    (pod,) = launchers(api, subject)
+    with pytest.raises(ApiError, match="Eviction triggered evacuation"):
+        evict(api, pod)
+    if subject.case.expected == REFUSED:
+        path = resource_path(KUBEVIRT, MIGRATIONS, subject.namespace)
+        found = partial(api.items, path, labelSelector=f"kubevirt.io/vmi-name={subject.name}")
+        wait_for("KubeVirt's own migration", lambda: bool(found()))
 
 
 def like(pod: Object) -> Object:
