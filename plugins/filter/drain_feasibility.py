@@ -225,8 +225,13 @@ _value:
           type: int
           returned: always
         target_node:
-          description: Where it will start again. V(null) if it will not.
+          description: Where it will start again, the first of RV(_value.stuck[].choices). V(null) if it will not.
           type: str
+          returned: always
+        choices:
+          description: Nodes that are equally good for kube-scheduler.
+          type: list
+          elements: str
           returned: always
         message:
           description:

@@ -60,12 +60,12 @@ class Board:
 
     def put(self, mover: Mover, stage: Stage, node: str | None = None) -> None:
         """Take a mover to a stage, from any other. `node`: where it goes; None: nowhere, or not known."""
-        for change in reversed(self._changes.pop(mover.key, [])):
+        for change in reversed(self._changes.pop(mover.id, [])):
             self.state.undo(change)
-        self._at[mover.key] = stage, node
+        self._at[mover.id] = stage, node
         if stage is Stage.BEFORE:
             return
-        changes = self._changes[mover.key] = [self.state.remove(occupant.key) for occupant in mover.leaving]
+        changes = self._changes[mover.id] = [self.state.remove(occupant.key) for occupant in mover.leaving]
         if stage is Stage.DURING:
             changes += [self.state.add(occupant, mover.source) for occupant in mover.parting]
         if node is not None and mover.newcomer is not None:
@@ -169,7 +169,7 @@ class Board:
     @contextmanager
     def _parting(self, mover: Mover, *, gone: bool) -> Iterator[None]:
         """As if those that leave were on their way out, or gone, within a `with` statement."""
-        before = self._at.get(mover.key, (Stage.BEFORE, None))
+        before = self._at.get(mover.id, (Stage.BEFORE, None))
         self.put(mover, Stage.AFTER if gone else Stage.DURING)
         try:
             yield

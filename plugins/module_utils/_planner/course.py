@@ -35,31 +35,31 @@ class Course:
     def depart(self, departures: Mapping[str, Mover], must_land: Collection[str]) -> None:
         """Let those leave that do it without a migration, and the others try again, until nothing changes any more.
 
-        departures: by key, also of movers that are stuck. must_land: keys of those that leave only if their newcomer
+        departures: by id, also of movers that are stuck. must_land: ids of those that leave only if their newcomer
         has a node; pods that have none leave in any case, in the end.
         """
         waiting = dict(departures)
         while True:
-            evicted = {mover.key: mover for mover in self.stuck if not mover.chosen}
+            evicted = {mover.id: mover for mover in self.stuck if not mover.chosen}
             wave = self._leave({**waiting, **evicted}, must_land)
             if not wave:
                 break
             self.waves.append(wave)
-            gone = {step.mover.key for step in wave}
-            waiting = {key: mover for key, mover in waiting.items() if key not in gone}
-            self._try_again([mover for mover in self.stuck if mover.key not in gone])
-            waiting = {key: mover for key, mover in waiting.items() if key not in self.on_their_way()}
+            gone = {step.mover.id for step in wave}
+            waiting = {name: mover for name, mover in waiting.items() if name not in gone}
+            self._try_again([mover for mover in self.stuck if mover.id not in gone])
+            waiting = {name: mover for name, mover in waiting.items() if name not in self.on_their_way()}
         self._land_latecomers()
 
     def on_their_way(self) -> set[str]:
-        """Keys of all that leave."""
-        return {step.mover.key for wave in self.waves for step in wave}
+        """Ids of all that leave."""
+        return {step.mover.id for wave in self.waves for step in wave}
 
     def _leave(self, movers: Mapping[str, Mover], must_land: Collection[str]) -> list[Step]:
         wave = []
-        for key, mover in sorted(movers.items()):
+        for name, mover in sorted(movers.items()):
             options = self.board.options(mover, self._profile)
-            if options or key not in must_land:
+            if options or name not in must_land:
                 step = step_to_best(mover, options) if options else Step(mover, None)
                 self.board.put(mover, Stage.AFTER, step.node)
                 wave.append(step)

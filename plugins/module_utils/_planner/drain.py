@@ -50,7 +50,7 @@ _CORDON = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """What a plan is about. By key of VMs: `ways` out by migration, `policies`; of pods: `refusals` of their eviction.
+    """What a plan is about. By id of VMs: `ways` out by migration, `policies`; of pods: `refusals` of their eviction.
 
     Playing it changes its board, so that each plan needs a scene of its own.
     """
@@ -95,7 +95,7 @@ def prepare(
     board = Board(cluster_state(lists), draining, frozenset(avoid))
     found = residents(lists, cluster.workloads, draining)
     budgets = Budgets(lists.get("pdbs") or ())
-    refusals = ((pod.key, budgets.refusal(pod.pod)) for pod in found.pods if not pod.stays)
+    refusals = ((pod.id, budgets.refusal(pod.pod)) for pod in found.pods if not pod.stays)
     return Scene(
         lists,
         tuple(dict.fromkeys(nodes)),
@@ -103,9 +103,9 @@ def prepare(
         cluster,
         board,
         found,
-        ways={vm.key: migration(vm, cluster, board.state, targets.get(vm.key)) for vm in found.machines},
-        policies={vm.key: policy_for(vm.vmi, policies) for vm in found.machines},
-        refusals={key: refusal for key, refusal in refusals if refusal is not None},
+        ways={vm.id: migration(vm, cluster, board.state, targets.get(vm.key)) for vm in found.machines},
+        policies={vm.id: policy_for(vm.vmi, policies) for vm in found.machines},
+        refusals={name: refusal for name, refusal in refusals if refusal is not None},
     )
 
 
@@ -113,19 +113,19 @@ def plan(scene: Scene, profile: Profile = Profile.LOW_NODE_UTILIZATION) -> Drain
     """What costs in proportion to what is on the drained nodes; raises as `plan_drain` does."""
     board, machines = scene.board, scene.residents.machines
     course = Course(board, Caps.of(scene.cluster.configuration.migrations), profile)
-    refused = {key for key, refusal in scene.refusals.items() if not refusal.passing}
-    pods = (pod for pod in scene.residents.pods if not (pod.stays or is_leaving(pod.pod) or pod.key in refused))
+    refused = {name for name, refusal in scene.refusals.items() if not refusal.passing}
+    pods = (pod for pod in scene.residents.pods if not (pod.stays or is_leaving(pod.pod) or pod.id in refused))
     evictions = [eviction(pod, board.state) for pod in pods]
     course.move([*evictions, *(way for way in scene.ways.values() if isinstance(way, Mover))])
 
-    left = [vm for vm in machines if vm.key not in course.on_their_way() and scene.policies[vm.key] is not Policy.FAIL]
-    found = {vm.key: departure(vm, scene.policies[vm.key], scene.lists, scene.cluster, board.state) for vm in left}
-    departures = {key: mover for key, mover in found.items() if isinstance(mover, Mover)}
-    course.depart(departures, {key for key in departures if scene.policies[key] is Policy.RESTART})
+    left = [vm for vm in machines if vm.id not in course.on_their_way() and scene.policies[vm.id] is not Policy.FAIL]
+    found = {vm.id: departure(vm, scene.policies[vm.id], scene.lists, scene.cluster, board.state) for vm in left}
+    departures = {name: mover for name, mover in found.items() if isinstance(mover, Mover)}
+    course.depart(departures, {name for name in departures if scene.policies[name] is Policy.RESTART})
 
     steps = outcome.numbered(course.waves)
     moves = outcome.moves(machines, steps, board, scene.lists, scene.targets)
-    objections = {key: reason for key, reason in found.items() if isinstance(reason, str)}
+    objections = {name: reason for name, reason in found.items() if isinstance(reason, str)}
     stuck = outcome.stuck_machines(machines, scene.ways, scene.policies, objections, steps, board)
     fates = outcome.pod_fates(scene.residents.pods, scene.refusals, steps, board)
     feasible = outcome.feasible(stuck, fates)

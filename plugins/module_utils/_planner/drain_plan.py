@@ -72,9 +72,9 @@ class StuckMachine:
     """A VM that cannot be migrated once all moves of the plan are done.
 
     `reasons`: for each node, kube-scheduler's; `message`: its message for the target pod of its migration, which is
-    pinned only if a target was asked for. Both are empty where `blockers` say that there would be no such pod. `wave`,
-    `target_node`: of a restart or a stop; None where nothing happens, or nothing starts elsewhere. `why`: what its
-    policy makes of it, a sentence.
+    pinned only if a target was asked for. Both are empty where `blockers` say that there would be no such pod. `wave`:
+    of a restart or a stop, None if it stays. `target_node`: where it starts again, the first of `choices` where these
+    are equally good for the scheduler; None if it does not. `why`: what its policy makes of it, a sentence.
     """
 
     namespace: str
@@ -84,6 +84,7 @@ class StuckMachine:
     outcome: Outcome
     wave: int | None
     target_node: str | None
+    choices: tuple[str, ...]
     message: str
     reasons: Mapping[str, tuple[str, ...]]
     blockers: tuple[Blocker, ...]

@@ -20,10 +20,10 @@ _UNBOUNDED = 2**31
 class Mover:
     """One VM or pod.
 
-    key: namespace/name. leaving: the pods that go. newcomer: the pod that comes, unplaced and with a key of its own or
-    of one that leaves; None if none does. chosen: the planner chooses the node and pins the newcomer to it, and those
-    that leave stay until the newcomer is there, as in a live migration; otherwise the scheduler chooses, and they are
-    on their way out when it does. only: the nodes that may be chosen, None for any.
+    key: namespace/name. leaving: the pods that go, at least one. newcomer: the pod that comes, unplaced and with a key
+    of its own or of one that leaves; None if none does. chosen: the planner chooses the node and pins the newcomer to
+    it, and those that leave stay until the newcomer is there, as in a live migration; otherwise the scheduler chooses,
+    and they are on their way out when it does. only: the nodes that may be chosen, None for any.
     """
 
     key: str
@@ -32,6 +32,11 @@ class Mover:
     newcomer: Pod | None
     chosen: bool = False
     only: frozenset[str] | None = None
+
+    @property
+    def id(self) -> str:
+        """namespace/name of the first pod that goes: a VM and a pod may have the same key."""
+        return self.leaving[0].key
 
     @property
     def replaces_by_name(self) -> bool:

@@ -34,13 +34,13 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.story im
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.verdict import unevaluated
 
-# A step with the number of its wave, by the mover's key.
+# A step with the number of its wave, by the mover's id.
 Steps = Mapping[str, tuple[int, Step]]
 _NOTHING = Refusal("", {})
 
 
 def numbered(waves: Sequence[Sequence[Step]]) -> dict[str, tuple[int, Step]]:
-    return {step.mover.key: (number, step) for number, wave in enumerate(waves, start=1) for step in wave}
+    return {step.mover.id: (number, step) for number, wave in enumerate(waves, start=1) for step in wave}
 
 
 def moves(
@@ -49,7 +49,7 @@ def moves(
     """given: keys of VMs whose target was asked for."""
     found = []
     for machine in machines:
-        wave, step = steps.get(machine.key, (0, None))
+        wave, step = steps.get(machine.id, (0, None))
         if step is None or step.option is None or step.mover.newcomer is None or not step.mover.chosen:
             continue
         namespace, _slash, name = machine.key.partition("/")
@@ -78,12 +78,12 @@ def stuck_machines(
     steps: Steps,
     board: Board,
 ) -> tuple[StuckMachine, ...]:
-    """VMs that do not migrate. By key, ways: their migrations, or what forbids these; objections: to their policies."""
+    """VMs that do not migrate. By id, ways: their migrations, or what forbids these; objections: to their policies."""
     found = []
     for machine in machines:
-        wave, step = steps.get(machine.key, (None, None))
+        wave, step = steps.get(machine.id, (None, None))
         if step is None or not step.mover.chosen:
-            way, policy, objection = ways[machine.key], policies[machine.key], objections.get(machine.key, "")
+            way, policy, objection = ways[machine.id], policies[machine.id], objections.get(machine.id, "")
             found.append(_stuck(machine, way, policy, objection, wave, step, board))
     return tuple(sorted(found, key=lambda machine: (machine.wave or 0, machine.namespace, machine.name)))
 
@@ -115,6 +115,7 @@ def _stuck(
         outcome=result,
         wave=wave,
         target_node=None if step is None else step.node,
+        choices=() if step is None else step.choices,
         message=refusal.message,
         reasons={node: tuple(reasons) for node, reasons in refusal.reasons.items()},
         blockers=blockers,
@@ -125,8 +126,8 @@ def _stuck(
 def pod_fates(
     residents: Sequence[Resident], refusals: Mapping[str, disruption_budget.Refusal], steps: Steps, board: Board
 ) -> tuple[PodFate, ...]:
-    """refusals: of evictions, by the pod's key."""
-    found = [_pod_fate(resident, refusals.get(resident.key), steps, board) for resident in residents]
+    """refusals: of evictions, by the pod's id."""
+    found = [_pod_fate(resident, refusals.get(resident.id), steps, board) for resident in residents]
     return tuple(sorted(found, key=lambda fate: (fate.wave or 0, fate.namespace, fate.name)))
 
 
@@ -138,7 +139,7 @@ def feasible(stuck: Sequence[StuckMachine], pods: Sequence[PodFate]) -> bool:
 
 def _pod_fate(resident: Resident, refusal: disruption_budget.Refusal | None, steps: Steps, board: Board) -> PodFate:
     namespace, _slash, name = resident.key.partition("/")
-    wave, step = steps.get(resident.key, (None, None))
+    wave, step = steps.get(resident.id, (None, None))
     outcome = _pod_outcome(resident, refusal, step, board)
     return PodFate(
         namespace=namespace,

@@ -39,7 +39,13 @@ class Machine:
 
     @property
     def key(self) -> str:
+        """namespace/name of the VMI."""
         return title(self.vmi)
+
+    @property
+    def id(self) -> str:
+        """The same of the pod, as of its mover."""
+        return title(self.source_pod)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +58,13 @@ class Resident:
 
     @property
     def key(self) -> str:
+        """namespace/name of the pod."""
         return title(self.pod)
+
+    @property
+    def id(self) -> str:
+        """As of its mover."""
+        return self.key
 
 
 @dataclass(frozen=True, slots=True)

@@ -53,7 +53,7 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True)
 class _Start:
-    """What an attempt begins with. `forbidden`: nodes that a mover may not go to, by its key."""
+    """What an attempt begins with. `forbidden`: nodes that a mover may not go to, by its id."""
 
     order: tuple[Mover, ...]
     profile: Profile
@@ -61,7 +61,7 @@ class _Start:
 
     @property
     def identity(self) -> tuple[object, ...]:
-        return tuple(mover.key for mover in self.order), self.profile, self.forbidden
+        return tuple(mover.id for mover in self.order), self.profile, self.forbidden
 
 
 def search(board: Board, movers: Sequence[Mover], profile: Profile) -> Attempt:
@@ -99,7 +99,7 @@ def go(
                 board.put(mover, Stage.AFTER)
                 steps.append(Step(mover, None))
                 continue
-            options = board.options(mover, profile).without({node for key, node in forbidden if key == mover.key})
+            options = board.options(mover, profile).without({node for moving, node in forbidden if moving == mover.id})
             if not options:
                 stuck.append(mover)
                 continue
@@ -137,8 +137,8 @@ def _repairs(board: Board, start: _Start, attempt: Attempt) -> list[_Start]:
     stuck = [mover for mover in attempt.stuck if mover.chosen]
     if not stuck:
         return []
-    keys = {mover.key for mover in stuck}
-    others = tuple(mover for mover in start.order if mover.key not in keys)
+    ids = {mover.id for mover in stuck}
+    others = tuple(mover for mover in start.order if mover.id not in ids)
     repairs = [replace(start, order=(*stuck, *others))]
     if start.profile is not Profile.HIGH_NODE_UTILIZATION:
         # Fuller nodes first leaves larger gaps on the others.
@@ -146,7 +146,7 @@ def _repairs(board: Board, start: _Start, attempt: Attempt) -> list[_Start]:
     for mover in stuck:
         for step in attempt.steps:
             if step.rivals > 1 and step.mover.chosen and _stands_in_the_way(board, step, mover):
-                forbidden = start.forbidden | {(step.mover.key, step.node or "")}
+                forbidden = start.forbidden | {(step.mover.id, step.node or "")}
                 repairs.append(replace(start, forbidden=forbidden))
     return repairs
 

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 from typing import Any
 
@@ -170,6 +171,28 @@ def test_a_pod_of_a_vmi_that_is_not_in_the_lists_is_not_evicted() -> None:
     assert [blocker.id for blocker in machine.blockers] == ["unknown"]
 
 
+def test_a_vm_and_a_pod_of_the_same_name() -> None:
+    scene = Scene(node("a"), node("b"))
+    scene.vm("twin", "a")
+    scene.pod("twin", "a")
+    plan = plan_drain(scene.lists, ["a"])
+    assert (targets(plan), [pod.target_node for pod in plan.pods]) == ({"twin": "b"}, ["b"])
+
+
+def test_a_migration_between_two_drained_nodes_is_seen_at_both_ends() -> None:
+    scene = Scene(node("a"), node("b"), node("c"))
+    scene.vm("vm", "a")
+    second = copy.deepcopy(scene.lists["pods"][0])
+    second["metadata"] |= {"name": "virt-launcher-vm-2", "uid": "second"}
+    second["spec"]["nodeName"] = "b"
+    scene.lists["pods"].append(second)
+    plan = plan_drain(scene.lists, ["a", "b"])
+    assert {machine.node: machine.blockers[0].id for machine in plan.stuck} == {
+        "a": "several-launcher-pods",
+        "b": "arriving",
+    }
+
+
 def test_a_pod_that_outlives_its_vmi_is_going() -> None:
     scene = Scene(node("a"), node("b"))
     scene.vm("vm", "a")
@@ -209,6 +232,7 @@ def test_policies(
     plan = plan_drain(scene.lists, ["a"], policies=rules(policy))
     (machine,) = plan.stuck
     assert (machine.outcome, machine.target_node, plan.feasible) == (outcome, target, feasible)
+    assert machine.choices == ((target,) if target else ())
     assert (machine.wave is None) is (outcome is Outcome.STAYS)
     waits = owner == REPLICA_SET and outcome is Outcome.STOPS
     assert machine.message.startswith("0/2 nodes are available") is waits
