@@ -119,6 +119,10 @@ _value:
       type: list
       elements: str
       returned: when the pod has scheduling gates
+    source_node:
+      description: The node that the VM runs on and would be migrated from.
+      type: str
+      returned: when a VM that runs is asked about
     unevaluated:
       description:
         - What the pod asks for and kube-scheduler looks at, but this answer leaves out.
@@ -201,6 +205,8 @@ def _answer(lists: Lists, asked: Any, scores: bool, profile: str) -> dict[str, A
     except (LauncherError, NoMigrationError) as error:
         return {"fit": [], "unfit": {}, "message": "", "error": str(error)}
     answer = verdict(lists, foretold.pod, scores, profile)
+    if foretold.source_node:
+        answer["source_node"] = foretold.source_node
     if foretold.open:
         answer["unevaluated"] = [*answer.get("unevaluated", ()), *foretold.open]
     return answer

@@ -14,7 +14,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.launche
     open_questions,
     open_questions_of_migration,
 )
-from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.launcher.pod import launcher_pod
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.launcher.pod import LauncherError, launcher_pod
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.launcher.vmi import kind_of, vmi_of
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.migration_target import target_pod
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.no_target_pod import NoTargetPod
@@ -25,6 +25,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.workloa
     Workloads,
     title,
 )
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.quantity import QuantityError
 
 Object = Mapping[str, Any]
 Lists = Mapping[str, Sequence[Object]]
@@ -45,12 +46,13 @@ class NoMigrationError(ValueError):
 class NextPod:
     """`title`: namespace/name of the VMI. `pod`: a v1.Pod as it would be stored, without a node.
 
-    `open`: phrases for what of it could not be foreseen.
+    `open`: phrases for what of it could not be foreseen. `source_node`: of a migration; empty for a start.
     """
 
     title: str
     pod: Object
     open: tuple[str, ...] = ()
+    source_node: str = ""
 
 
 def next_pod(asked: Object | str, lists: Lists) -> NextPod:
@@ -106,8 +108,12 @@ def _vmi(item: Object, workloads: Workloads) -> Object | None:
 
 def _started(item: Object, lists: Lists) -> NextPod:
     settings = configuration(lists)
-    vmi = vmi_of(item, settings)
-    return NextPod(title(vmi), launcher_pod(vmi, settings, lists), tuple(open_questions(item, vmi, settings, lists)))
+    try:
+        vmi = vmi_of(item, settings)
+        pod = launcher_pod(vmi, settings, lists)
+    except QuantityError as error:
+        raise LauncherError(f"The pod of {title(item)} cannot be foreseen: {error}. Correct that amount.") from error
+    return NextPod(title(vmi), pod, tuple(open_questions(item, vmi, settings, lists)))
 
 
 def _migrated(vmi: Object, workloads: Workloads, lists: Lists, added: Mapping[str, str]) -> NextPod:
@@ -121,4 +127,4 @@ def _migrated(vmi: Object, workloads: Workloads, lists: Lists, added: Mapping[st
     if isinstance(pod, NoTargetPod):
         remedy = f"{pod.remedy[:1].upper()}{pod.remedy[1:]}"
         raise NoMigrationError(f"KubeVirt makes no pod for a migration of {title(vmi)}: {pod.problem}. {remedy}.")
-    return NextPod(title(vmi), pod, tuple(open_questions_of_migration(vmi, pod)))
+    return NextPod(title(vmi), pod, tuple(open_questions_of_migration(vmi, pod)), node)

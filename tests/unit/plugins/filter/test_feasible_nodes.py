@@ -49,6 +49,7 @@ WITH_VM = {
 def test_a_vm_that_runs_is_asked_about_as_its_migration() -> None:
     answer = ask(WITH_VM, "shop/db")
     assert answer["fit"] == ["b"]
+    assert answer["source_node"] == "a"
     assert answer["unfit"] == {"a": ["node(s) didn't match pod anti-affinity rules"]}
 
 
@@ -58,6 +59,7 @@ def test_a_vm_that_does_not_run_is_asked_about_as_its_first_pod() -> None:
     reasons = ", ".join(f"2 Insufficient {name}" for name in DEVICES)
     assert answer["message"] == f"0/2 nodes are available: {reasons}."
     assert answer == ask(WITH_VM, launcher_pod(WITH_VM, new), scores=True)
+    assert "source_node" not in answer
 
 
 def test_what_cannot_be_foreseen_of_a_vm() -> None:

@@ -64,7 +64,7 @@ BROKEN: list[tuple[Any, Any, dict[str, Any], str]] = [
     ({**LISTS, "pods": []}, "shop/db", {"migration": True}, "has no pod on n1 to migrate from"),
     ({"vmi": []}, "shop/db", {}, "Do you mean 'vmis'"),
     ("/nowhere/cluster.json", "shop/db", {}, "Cannot read the snapshot"),
-    (LISTS, {**MANIFEST, "spec": {"domain": {"memory": {"guest": "much"}}}}, {}, "'much' is not a quantity"),
+    (LISTS, {**MANIFEST, "spec": {"domain": {"memory": {"guest": "much"}}}}, {}, "'much' is not a quantity. Correct"),
     (
         {"kubevirts": [KUBEVIRT]},
         {**MANIFEST, "spec": {"domain": {"devices": {"gpus": [{"name": "g", "deviceName": "v/g"}]}}}},
