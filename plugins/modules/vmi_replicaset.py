@@ -338,7 +338,9 @@ def _apply(
     reached = replicas.wait(lambda vmis: all_ready(vmis, spec["replicas"]), deadline)
     result |= results.replicas_of(replace(view, vmis=replicas.vmis, expected=(), successors=()))
     if not reached:
-        raise results.not_ready(module, client.server, replica_set.title, replicas, spec["replicas"], result)
+        if not replicas.trouble:
+            replica_set.read()
+        raise results.not_ready(module, client.server, replica_set, replicas, spec["replicas"], result)
     return result
 
 

@@ -209,6 +209,17 @@ def test_what_virt_controller_writes_back_is_no_change(
     assert not apply(**task)["changed"]
 
 
+def test_a_quota_is_told(apply: Any, testbed: RunningTestbed, namespace: str) -> None:
+    hard = {f"count/{VMIS}.kubevirt.io": "1"}
+    path = resource_path("v1", "resourcequotas", namespace)
+    testbed.api.create(path, {"metadata": {"name": "vms"}, "spec": {"hard": hard}})
+    wait_for("the quota to count", lambda: "used" in testbed.api.get(f"{path}/vms").get("status", {}), 30)
+    late = apply(replicas=2, template=template(), wait_timeout=6)
+    assert "of 2 are ready" in late["msg"]
+    assert "exceeded quota: vms" in late["msg"]
+    assert "exceeded quota: vms" in apply(replicas=3, unplaceable="fail")["msg"]
+
+
 def test_a_misspelt_field_is_refused(apply: Any, testbed: RunningTestbed, namespace: str) -> None:
     result = apply(template=template(domian={}))
     assert 'unknown field "spec.template.spec.domian". Correct the task; nothing was written.' in result["msg"]

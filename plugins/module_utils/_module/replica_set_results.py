@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.failure import Failure
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.replica_sets import ReplicaSet
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.replicas import Replicas
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module.run import Incomplete, Module
 from ansible_collections.virtops.kubevirt.plugins.module_utils._workloads.canonical import complete, in_words_of
@@ -61,20 +62,30 @@ def unplaceable(server: str, title: str, problems: Sequence[str], result: Result
     return Incomplete(failure, {**_short(result), "changed": False})
 
 
-def not_ready(module: Module, server: str, title: str, replicas: Replicas, wanted: int, result: Result) -> Incomplete:
+def not_ready(
+    module: Module, server: str, replica_set: ReplicaSet, replicas: Replicas, wanted: int, result: Result
+) -> Incomplete:
     """The time is over, and the replicas are not as wanted."""
     found = [replica(vmi) for vmi in replicas.vmis]
     ready = sum(one.ready for one in found)
     troubles = [f"{one.name}: {one.message.rstrip('.')}" for one in found if not one.ready]
+    troubles = [*_failures(replica_set.stored or {}), *troubles]
     return _late(
         module,
-        f"wait for the VMIs of replica set {title}",
+        f"wait for the VMIs of replica set {replica_set.title}",
         server,
         replicas,
         f"{ready} of {wanted} are ready",
         troubles,
         result,
     )
+
+
+def _failures(stored: Object) -> Iterator[str]:
+    """Why virt-controller cannot create or delete VMIs, such as a quota."""
+    for condition in (stored.get("status") or {}).get("conditions") or ():
+        if condition["type"] == "ReplicaFailure" and condition["status"] == "True":
+            yield str(condition.get("message") or condition.get("reason") or "").rstrip(".")
 
 
 def not_gone(module: Module, server: str, title: str, replicas: Replicas, result: Result) -> Incomplete:

@@ -63,13 +63,9 @@ def wanted_spec(wish: Wish, stored: Mapping[str, Any]) -> Object:
         kept = {name: part for name, part in template["spec"].items() if name not in FIELDS.values()}
         template["spec"] = {**kept, **placement_fields(wish.placement, own)}
     paused = stored.get("paused") if wish.paused is None else wish.paused
-    return {
-        **stored,
-        "replicas": stored.get("replicas", 1) if wish.replicas is None else wish.replicas,
-        "selector": selector,
-        "template": template,
-        **({} if paused is None else {"paused": paused}),
-    }
+    replicas = stored.get("replicas", 1) if wish.replicas is None else wish.replicas
+    wanted: Object = stated({**stored, "replicas": replicas, "selector": selector, "template": template})
+    return {**wanted, "paused": True} if paused else {key: part for key, part in wanted.items() if key != "paused"}
 
 
 def _template(wish: Wish, stored: Mapping[str, Any]) -> Object:

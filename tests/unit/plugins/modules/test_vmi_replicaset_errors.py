@@ -147,6 +147,16 @@ def test_replicas_that_do_not_get_ready(task: Run, api: ReplicasApi) -> None:
     assert [one["message"] for one in result["replicas"]] == [NO_NODE]
 
 
+def test_replicas_that_cannot_be_created(task: Run, api: ReplicasApi) -> None:
+    task(**CREATE)
+    words = "Error creating VMI: exceeded quota: vms."
+    condition = {"type": "ReplicaFailure", "status": "True", "reason": "FailedCreate", "message": words}
+    api.replica_set()["status"] = {"conditions": [condition]}
+    api.exhausted = True
+    result = task(replicas=2, wait_timeout=1)
+    assert f"after 1 s 1 of 2 are ready; {words} Remove the cause" in result["msg"]
+
+
 def test_vmis_that_do_not_go(task: Run, api: ReplicasApi) -> None:
     task(**CREATE)
     api.stubborn = True

@@ -28,9 +28,13 @@ NO_NODE = "0/2 nodes are available: 2 Insufficient memory."
 
 @dataclass
 class ReplicasApi(ObjectApi):
-    """`homeless`: new VMIs find no node. `stubborn`: VMIs stay for ever. `conflicts`: writes still to be outrun."""
+    """`homeless`: new VMIs find no node. `exhausted`: none can be created. `stubborn`: VMIs stay for ever.
+
+    conflicts: how many writes are still to be outrun by somebody else's.
+    """
 
     homeless: bool = False
+    exhausted: bool = False
     stubborn: bool = False
     conflicts: int = 0
 
@@ -82,7 +86,7 @@ class ReplicasApi(ObjectApi):
         wanted = sets[0]["spec"]["replicas"] if sets else 0
         if sets and sets[0]["spec"].get("paused"):
             wanted = len(vmis)
-        if len(vmis) < wanted:
+        if len(vmis) < wanted and not self.exhausted:
             return self._changed("ADDED", self._create_vmi(sets[0], len(vmis) + 1))
         if len(vmis) > wanted and not self.stubborn:
             return self._changed("DELETED", self.objects.pop(f"{VMIS}/{vmis[-1]['metadata']['name']}"))

@@ -64,7 +64,7 @@ def test_what_the_task_leaves_open_stays() -> None:
     before = {**stored(), "paused": True}
     assert wanted_spec(wish(), before) == before
     assert wanted_spec(wish(replicas=0), before) == {**before, "replicas": 0}
-    assert wanted_spec(wish(paused=False), before) == {**before, "paused": False}
+    assert wanted_spec(wish(paused=False), before) == stored()
 
 
 def test_a_template_replaces_the_whole_template_that_is_there() -> None:
