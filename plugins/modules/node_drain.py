@@ -18,7 +18,8 @@ description:
     Pods of virtual machines are never evicted.
   - Pods of DaemonSets, mirror pods, and pods that have ended stay.
   - What is to leave is known before anything is done. If something cannot or may not leave, nothing is done.
-  - Virtual machines are restarted or stopped last, when everything else that can leave has left.
+  - Each leaves when its turn has come. Pods go before VMs that follow them, and a VM is restarted or stopped only when
+    everything before it has left.
   - A task that was interrupted is continued by running it again. Its migrations in flight are watched, not repeated.
 options:
   name:
@@ -223,87 +224,95 @@ EXAMPLES = r"""
 RETURN = r"""
 moves:
   description: The VMs that were to be migrated, as M(virtops.kubevirt.vmi_migration) returns them.
-  returned: O(state=drained), unless the task cannot be meant so
+  returned: O(state=drained), when something was tried
   type: list
   elements: dict
   sample:
     - {"namespace": "shop", "name": "web-1", "outcome": "migrated", "source_node": "worker-2",
        "target_node": "worker-3", "node": "worker-3", "seconds": 12}
 evicted:
-  description:
-    - The pods that were to be evicted. RV(evicted[].outcome) is V(evicted), V(would_evict), V(failed), V(evicting) or
-      V(waiting). RV(evicted[].refusal) is what the server said to the last attempt. RV(evicted[].expected_node) is
-      where its replacement should run, if the whole cluster was read.
-  returned: O(state=drained), unless the task cannot be meant so
+  description: The pods that were to be evicted.
+  returned: O(state=drained), when something was tried
   type: list
   elements: dict
-  sample:
-    - {"namespace": "shop", "name": "cache-7c9", "outcome": "evicted", "expected_node": "worker-3", "refusal": "",
-       "seconds": 3}
+  contains:
+    namespace: {description: Its namespace., returned: always, type: str, sample: shop}
+    name: {description: Its name., returned: always, type: str, sample: cache-7c9}
+    outcome: {description: "One of V(evicted), V(evicting), V(waiting), V(failed), or V(would_evict) in check mode.",
+              returned: always, type: str, sample: evicted}
+    expected_node: {description: "Where its replacement should run, if the whole cluster was read, else empty.",
+                    returned: always, type: str, sample: worker-3}
+    refusal: {description: Why the server refused the last attempt., returned: always, type: str, sample: ""}
+    seconds: {description: From the first attempt to its end., returned: always, type: int, sample: 3}
 interrupted:
-  description:
-    - The VMs that were to be restarted or stopped. RV(interrupted[].why) says why they were not migrated.
-  returned: O(state=drained), unless the task cannot be meant so
+  description: The VMs that were to be restarted or stopped.
+  returned: O(state=drained), when something was tried
   type: list
   elements: dict
-  sample:
-    - {"namespace": "shop", "name": "db-1", "action": "stop", "outcome": "stopped", "why": "no node can take it",
-       "owner_kind": "VirtualMachine", "owner": "db-1", "successor": "", "target_node": "", "seconds": 4,
-       "failure_reason": ""}
+  contains:
+    namespace: {description: Namespace of the VMI., returned: always, type: str, sample: shop}
+    name: {description: Name of the VMI., returned: always, type: str, sample: db-1}
+    action: {description: V(restart) or V(stop)., returned: always, type: str, sample: stop}
+    outcome:
+      {description: "V(restarted), V(stopped), V(ending), V(waiting), V(failed), V(would_restart) or V(would_stop).",
+       returned: always, type: str, sample: stopped}
+    why: {description: Why it is not migrated., returned: always, type: str, sample: no node can take it}
+    owner_kind: {description: Kind of what brings it back., returned: always, type: str, sample: VirtualMachine}
+    owner: {description: Name of what brings it back., returned: always, type: str, sample: db-1}
+    successor: {description: The VMI in its place., returned: always, type: str, sample: ""}
+    target_node: {description: Where that runs or should run., returned: always, type: str, sample: ""}
+    seconds: {description: How long it took., returned: always, type: int, sample: 4}
+    failure_reason: {description: Why it failed., returned: always, type: str, sample: ""}
 left:
-  description: What should have left and has not, and why. In check mode it is empty.
-  returned: O(state=drained), unless the task cannot be meant so
+  description: What should have left and has not. In check mode it is empty.
+  returned: O(state=drained), when something was tried
   type: list
   elements: dict
-  sample:
-    - {"kind": "pod", "namespace": "shop", "name": "api-0", "why": "held back, the disruption budget api needs 1
-       healthy pods and has 1 currently"}
+  contains:
+    kind: {description: V(vm) or V(pod)., returned: always, type: str, sample: pod}
+    namespace: {description: Its namespace., returned: always, type: str, sample: shop}
+    name: {description: Its name., returned: always, type: str, sample: api-0}
+    why: {description: What keeps it., returned: always, type: str, sample: the disruption budget api needs 1}
 started:
-  description: The VMs that were started again and where they run, and the replica sets that have their VMIs back.
-  returned: O(state=restored)
+  description: The VMs that were started again, and the replica sets that have their VMIs back.
+  returned: O(state=restored), when something was tried
   type: list
   elements: dict
-  sample:
-    - {"kind": "VirtualMachine", "namespace": "shop", "name": "db-1", "outcome": "started", "node": "worker-2",
-       "message": "", "seconds": 9}
+  contains:
+    kind: {description: Of the API., returned: always, type: str, sample: VirtualMachine}
+    namespace: {description: Its namespace., returned: always, type: str, sample: shop}
+    name: {description: Its name., returned: always, type: str, sample: db-1}
+    outcome: {description: "V(started), V(starting), V(waiting), V(failed) or V(would_start).",
+              returned: always, type: str, sample: started}
+    node: {description: Where the VM runs., returned: always, type: str, sample: worker-2}
+    message: {description: What keeps it from running., returned: always, type: str, sample: ""}
+    seconds: {description: How long it took., returned: always, type: int, sample: 9}
 error:
   description: What went wrong, for programs. The same is in RV(ignore:msg) for people.
   returned: failure
   type: dict
   contains:
-    attempted:
-      description: What was tried.
-      returned: failure
-      type: str
-      sample: drain node worker-2
-    object:
-      description: On which server it was tried.
-      returned: when something was tried
-      type: str
-      sample: https://api.example.org:6443
-    status:
-      description: HTTP status of the API server's answer, if there was one.
-      returned: when something was tried
-      type: int
-      sample: 403
+    attempted: {description: What was tried., returned: failure, type: str, sample: drain node worker-2}
+    object: {description: On which server it was tried.,
+             returned: when something was tried, type: str, sample: "https://api.example.org:6443"}
+    status: {description: "HTTP status of the server's answer, if there was one.",
+             returned: when something was tried, type: int, sample: 403}
     reason:
       description:
         - One word for the cause, the server's own where it gave one. V(NotCordoned), V(CordonedByOther), V(LeaseHeld)
-          and V(NotDrainable) tell that nothing was done, V(DrainFailed) and V(DeadlineExceeded) that something is left.
+          and V(NotDrainable) tell that nothing was done, V(DrainFailed), V(StartFailed) and V(DeadlineExceeded) that
+          something is left.
       returned: when something was tried
       type: str
       sample: DeadlineExceeded
-    server_message:
-      description: What is left and why, or the words of the server.
-      returned: when something was tried
-      type: str
-      sample: "after 600 s there is left pod shop/api-0: held back, the disruption budget api needs 1 healthy pods"
+    server_message: {description: "What is left and why, or the words of the server.",
+                     returned: when something was tried, type: str, sample: "after 600 s there is left pod shop/api-0"}
     problems:
       description: Each thing that is wrong or left, by itself.
       returned: when there are several
       type: list
       elements: str
-      sample: ["shop/db-1: no node can take it: 0/6 nodes are available: 6 Insufficient memory."]
+      sample: ["vm shop/db-1: no node can take it: 0/6 nodes are available: 6 Insufficient memory."]
     remedy:
       description: What to do about it.
       returned: failure
