@@ -30,7 +30,7 @@ class EvictingApi(DrainingApi):
     """Evicted pods of a controller are replaced by one on n2, unless they are `forgotten`."""
 
     forgotten: bool = False
-    asked: list[str] = field(default_factory=list)
+    attempts: list[str] = field(default_factory=list)
 
     def _list(self, request: Request) -> Answer:
         if request.path == PODS:
@@ -39,7 +39,7 @@ class EvictingApi(DrainingApi):
 
     def _evict(self, request: Request) -> Answer:
         path = request.path.removesuffix("/eviction")
-        self.asked.append(path.rpartition("/")[2])
+        self.attempts.append(path.rpartition("/")[2])
         pod = self.objects.get(path)
         answer = super()._evict(request)
         if pod and path not in self.objects and pod["metadata"]["ownerReferences"] and not self.forgotten:
@@ -73,7 +73,7 @@ def test_a_pod_is_evicted_once_and_replaced(evict: Any, api: EvictingApi) -> Non
     assert first["diff"] == {"before": "pod shop/web-1\n", "after": ""}
     second = evict()
     assert (second["changed"], second["gone"], second["evicted"]) == (False, ["shop/web-1"], [])
-    assert api.asked == ["web-1"]
+    assert api.attempts == ["web-1"]
 
 
 def test_check_mode_asks_and_evicts_nothing(evict: Any, api: EvictingApi) -> None:
@@ -85,7 +85,7 @@ def test_check_mode_asks_and_evicts_nothing(evict: Any, api: EvictingApi) -> Non
 def test_a_budget_is_waited_for(evict: Any, api: EvictingApi) -> None:
     api.evictions = [BUDGET, BUDGET]
     assert evict()["evicted"][0]["outcome"] == "evicted"
-    assert api.asked == ["web-1"] * 3
+    assert api.attempts == ["web-1"] * 3
 
 
 def test_a_budget_that_never_yields_is_named(evict: Any, api: EvictingApi) -> None:
@@ -149,7 +149,7 @@ def test_a_round_goes_on_where_the_last_one_ended(evict: Any, api: EvictingApi) 
 def test_a_task_that_cannot_be_meant_so(evict: Any, api: EvictingApi, arguments: dict[str, Any], words: str) -> None:
     result = evict(**arguments)
     assert words in result["msg"]
-    assert api.asked == []
+    assert api.attempts == []
 
 
 def test_virtual_machines_are_refused(evict: Any, api: EvictingApi) -> None:
@@ -157,4 +157,4 @@ def test_virtual_machines_are_refused(evict: Any, api: EvictingApi) -> None:
     result = evict(pods=[{"namespace": "shop", "name": "launcher"}, WEB_1])
     assert result["error"]["problems"] == ["pod shop/launcher belongs to a virtual machine"]
     assert "vmi_migration" in result["msg"]
-    assert api.asked == []
+    assert api.attempts == []

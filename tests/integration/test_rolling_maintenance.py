@@ -1,0 +1,109 @@
+# Copyright: Contributors to the virtops.kubevirt project
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The playbook rolling_maintenance on the demonstration application: foretold, stopped by an error, and continued."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from subprocess import CompletedProcess
+from typing import Any
+
+import pytest
+import yaml
+
+from demo.history import History
+from integration.clusters import loaded
+from integration.playbooks import run
+from testbed.api import Api, Object, resource_path
+from testbed.handle import RunningTestbed
+from testbed.scenarios import files
+
+CUSTOMAPP = files.read(files.FOLDER / "customapp.yaml")
+NAMESPACE, LABEL = "customapp", "virtops.kubevirt/maintained"
+# A node with a cache and a black box that move away, and one with a database that cannot.
+REGULAR, HIGH = "kni-worker", "kni-worker4"
+SETTINGS: dict[str, Any] = {
+    "plan_maintenance_run": "test",
+    "plan_maintenance_nodes": [REGULAR, HIGH],
+    "plan_maintenance_policies": [{"selector": {"app": "mssql2016"}, "policy": "stop"}],
+    "plan_maintenance_delete_emptydir_data": True,
+    "uncordon_wait_sleep": 1,
+}
+
+
+@pytest.fixture
+def customapp(testbed: RunningTestbed) -> Iterator[Api]:
+    with loaded(testbed.api, CUSTOMAPP):
+        yield testbed.api
+
+
+def maintain(testbed: RunningTestbed, folder: Path, hook: list[dict[str, Any]], *words: str) -> CompletedProcess[str]:
+    (folder / "hook.yml").write_text(yaml.safe_dump(hook))
+    playbook = folder / "maintain.yml"
+    playbook.write_text(yaml.safe_dump([{"import_playbook": "virtops.kubevirt.rolling_maintenance"}]))
+    variables = {
+        **SETTINGS,
+        "rolling_maintenance_tasks": str(folder / "hook.yml"),
+        "rolling_maintenance_kubeconfig": str(testbed.kubeconfig),
+    }
+    return run(playbook, "--diff", "--extra-vars", json.dumps(variables), *words)
+
+
+def told(done: CompletedProcess[str]) -> str:
+    return done.stdout[-6000:] + done.stderr[-2000:]
+
+
+def nodes(api: Api) -> dict[str, Object]:
+    return {node["metadata"]["name"]: node for node in api.items("/api/v1/nodes")}
+
+
+def maintained(api: Api) -> list[str]:
+    return sorted(name for name, node in nodes(api).items() if node["metadata"]["labels"].get(LABEL) == "test")
+
+
+def cordoned(api: Api) -> list[str]:
+    return sorted(name for name, node in nodes(api).items() if node["spec"].get("unschedulable"))
+
+
+def placement(api: Api) -> dict[str, tuple[str, str]]:
+    """Node and uid of each pod of the application that has not ended."""
+    pods = api.items(resource_path("v1", "pods", NAMESPACE))
+    living = [pod for pod in pods if pod["status"]["phase"] not in ("Succeeded", "Failed")]
+    return {pod["metadata"]["name"]: (pod["spec"].get("nodeName", ""), pod["metadata"]["uid"]) for pod in living}
+
+
+def test_check_mode_tells_all_and_changes_nothing(testbed: RunningTestbed, customapp: Api, tmp_path: Path) -> None:
+    before = placement(customapp)
+    done = maintain(testbed, tmp_path, [{"ansible.builtin.debug": {"msg": "maintained"}}], "--check")
+    assert done.returncode == 0, told(done)
+    assert "-> kni-worker2" in done.stdout
+    assert "is off until the node is back" in done.stdout
+    assert (cordoned(customapp), maintained(customapp)) == ([], [])
+    assert placement(customapp) == before
+
+
+def test_a_run_that_an_error_stopped_goes_on(testbed: RunningTestbed, customapp: Api, tmp_path: Path) -> None:
+    """The first node's maintenance fails, then succeeds; a third run has nothing to do."""
+    broken = [{"ansible.builtin.fail": {"msg": "The disk of {{ inventory_hostname }} is full."}}]
+    sound = [{"ansible.builtin.debug": {"msg": "maintained {{ inventory_hostname }}"}}]
+    with History(testbed.kubeconfig, NAMESPACE) as history:
+        stopped = maintain(testbed, tmp_path, broken)
+        assert stopped.returncode != 0
+        assert f"The disk of {REGULAR} is full." in stopped.stdout + stopped.stderr
+        assert f"{HIGH}: not begun, because {REGULAR} of an earlier batch is not done." in stopped.stdout
+        assert (cordoned(customapp), maintained(customapp)) == ([REGULAR], [])
+
+        done = maintain(testbed, tmp_path, sound)
+        assert done.returncode == 0, told(done)
+        assert (cordoned(customapp), maintained(customapp)) == ([], sorted([REGULAR, HIGH]))
+
+        again = maintain(testbed, tmp_path, sound)
+        assert again.returncode == 0, told(again)
+        assert "changed=0" in again.stdout
+        assert "maintained kni" not in again.stdout
+    assert history.crowded == set()
+    assert (history.newcomers("blackbox"), history.interruptions("blackbox")) == ([], [])
+    assert len(history.newcomers("mssql2016")) == 1
