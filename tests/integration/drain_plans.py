@@ -21,6 +21,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.drain_pl
     PlannedMove,
     PodFate,
     PodOutcome,
+    Policy,
     StuckMachine,
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.policies import compile_rules
@@ -55,6 +56,7 @@ class Tally:
     plans: int = 0
     moved: int = 0
     evicted: int = 0
+    shut_down: int = 0
     refused: int = 0
     blocked: int = 0
     wrong: list[str] = field(default_factory=list)
@@ -121,9 +123,7 @@ def _carry_out(api: Api, plan: DrainPlan, tally: Tally) -> bool:
     for _wave, group in groupby(sorted(items, key=lambda item: item[0]), key=lambda item: item[0]):
         inside = [item for _number, item in group]
         as_planned = [_evict(api, pod, tally) for pod in inside if isinstance(pod, PodFate)]
-        for machine in inside:
-            if isinstance(machine, StuckMachine):
-                _shut_down(api, machine)
+        as_planned += [_shut_down(api, machine, tally) for machine in inside if isinstance(machine, StuckMachine)]
         _migrate(api, [move for move in inside if isinstance(move, PlannedMove)], tally)
         if not all(as_planned):
             return False
@@ -186,21 +186,48 @@ def _evicted(api: Api, pod: Object) -> bool:
     return True
 
 
-def _shut_down(api: Api, machine: StuckMachine) -> None:
-    """A replica of a set; another one is made at once."""
+def _shut_down(api: Api, machine: StuckMachine, tally: Tally) -> bool:
+    """End a VM, and wait for the node of what its owner starts; whether that is the one that the plan goes on with."""
+    vmi = _vmi(api, machine)
+    (owner,) = vmi["metadata"]["ownerReferences"]
+    before = {other["metadata"]["uid"] for other in _owned(api, machine.namespace, owner["uid"])}
     path = resource_path(KUBEVIRT, VMIS, machine.namespace, machine.name)
-    api.delete(path)
-    wait_for(f"the end of {machine.name}", lambda: not _exists(api, path), TIMEOUT)
+    if machine.policy is Policy.STOP and owner["kind"] == "VirtualMachine":
+        of_vm = resource_path(KUBEVIRT, "virtualmachines", machine.namespace, owner["name"])
+        api.patch(of_vm, {"spec": {"runStrategy": "Halted"}})
+    else:
+        api.delete(path)
+    tally.shut_down += 1
+    wait_for(f"the end of {machine.name}", lambda: _uid(api, path) != vmi["metadata"]["uid"], TIMEOUT)
+    if machine.outcome is Outcome.STOPS:
+        return True
+    node: list[str] = []
+
+    def placed() -> bool:
+        new = [
+            other for other in _owned(api, machine.namespace, owner["uid"]) if other["metadata"]["uid"] not in before
+        ]
+        node[:] = [other["status"]["nodeName"] for other in new if other["status"].get("nodeName")]
+        return bool(node)
+
+    wait_for(f"the next start of {machine.name}", placed, TIMEOUT)
+    _expect(tally, node[0] in machine.choices, f"{machine}: starts on {node[0]}")
+    return node[0] == machine.target_node
 
 
-def _exists(api: Api, path: str) -> bool:
+def _owned(api: Api, namespace: str, owner: str) -> list[Object]:
+    machines = api.items(resource_path(KUBEVIRT, VMIS, namespace))
+    return [vmi for vmi in machines if owner in {entry["uid"] for entry in vmi["metadata"].get("ownerReferences", [])}]
+
+
+def _uid(api: Api, path: str) -> str:
+    """Empty if there is no such object."""
     try:
-        api.get(path)
+        return str(api.get(path)["metadata"]["uid"])
     except ApiError as error:
         if error.status == HTTPStatus.NOT_FOUND:
-            return False
+            return ""
         raise
-    return True
 
 
 def _siblings(api: Api, pod: Object) -> list[Object]:

@@ -9,7 +9,18 @@ import pytest
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.drain import plan_drain
 
-from unit.plugins.module_utils._planner.scene import HOST, ZONE, Json, Lists, Scene, apart, apart_but_own, near, node
+from unit.plugins.module_utils._planner.scene import (
+    HOST,
+    ZONE,
+    Json,
+    Lists,
+    Scene,
+    apart,
+    apart_but_own,
+    even,
+    near,
+    node,
+)
 
 
 def waves(lists: Lists, *nodes: str) -> list[list[str]]:
@@ -68,6 +79,17 @@ def test_replicas_in_the_same_zone_do_not_pass_each_other() -> None:
     scene.vm("db-1", "a", rules={"affinity": apart_but_own(ZONE, "db")})
     scene.vm("db-2", "c", rules={"affinity": apart_but_own(ZONE, "db")})
     assert waves(scene.lists, "a", "c") == [["db-1", "db-2"]]
+
+
+def test_both_ends_of_a_migration_count_for_the_others() -> None:
+    """Two zones with two replicas each: a third one may be in a zone for a while, but not a fourth one."""
+    scene = Scene(node("a", "x"), node("b", "x"), node("c", "y"))
+    rules = {"topologySpreadConstraints": even(ZONE, "db", nodeAffinityPolicy="Ignore")}
+    for name in ("db-1", "db-2"):
+        scene.vm(name, "a", rules={**rules, "nodeSelector": {ZONE: "x"}})
+    for name in ("db-3", "db-4"):
+        scene.vm(name, "c", rules=rules)
+    assert waves(scene.lists, "a") == [["db-1"], ["db-2"]]
 
 
 def test_one_that_follows_another_comes_later() -> None:
