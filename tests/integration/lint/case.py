@@ -28,6 +28,7 @@ class Proof(Enum):
 
     MIGRATION_PENDING = auto()
     NODE_NOT_EMPTIED = auto()  # its VMs leave one after the other, and the last one cannot
+    DRAIN_STOPS = auto()  # the same on a cordoned node
     NODE_NEVER_REACHED = auto()  # a migration to the case's last node stays Pending
     POD_PENDING = auto()  # a new pod, with the scheduler's word on it
     POD_IGNORED = auto()  # a new pod, without a word

@@ -20,7 +20,7 @@ Lists = dict[str, list[Object]]
 
 CASES: tuple[Case, ...] = (*moving_cases.CASES, *standing_cases.CASES)
 # How long a drain may take where the cases are looked at: longer than all take but the one planted.
-WINDOW = 600
+WINDOW = 300
 
 
 def shared() -> list[Object]:

@@ -109,7 +109,7 @@ CASES = (
     Case(
         "two-on-each-node",
         "spread-stops-drain",
-        Proof.NODE_NOT_EMPTIED,
+        Proof.DRAIN_STOPS,
         (vms(replicas=6, nodeSelector={TAINT: "two-on-each-node"}, topologySpreadConstraints=spread(HOST, "vms")),),
         places=(Place(), Place(), Place()),
         patched=True,
@@ -127,7 +127,7 @@ CASES = (
         Proof.MIGRATION_FAILS,
         (
             policy("slow-and-hasty", "slow", bandwidthPerMigration="1Mi", completionTimeoutPerGiB=10),
-            vm("slow"),
+            vm("slow", memory="256Mi"),
         ),
         patched=True,
     ),
@@ -137,7 +137,7 @@ CASES = (
         Proof.DRAIN_TAKES_LONG,
         (
             policy("slow-and-many", "many", bandwidthPerMigration="1Mi", completionTimeoutPerGiB=2000),
-            vms("many", replicas=3, affinity=rather_on("disk", "ssd")),
+            vms("many", replicas=3, memory="256Mi", affinity=rather_on("disk", "ssd")),
         ),
         places=(Place(SSD), Place()),
         kind="Node",

@@ -16,6 +16,8 @@ from http import HTTPStatus
 
 import pytest
 
+from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.contract import Finding
+
 from integration.clusters import (
     KUBEVIRT,
     MIGRATIONS,
@@ -42,11 +44,11 @@ TIMEOUT = 60.0
 
 @dataclass(frozen=True)
 class Scene:
-    """A case on a cluster, and what the linter said of it; an empty consequence once it is mended."""
+    """A case on a cluster, and what the linter said of it; nothing once it is mended."""
 
     api: Api
     case: Case
-    consequence: str = ""
+    finding: Finding | None = None
 
     def vmis(self) -> list[Object]:
         return sorted(vmis(self.api, self.case.namespace), key=lambda vmi: str(vmi["metadata"]["name"]))
@@ -59,21 +61,26 @@ class Scene:
 
     def check(self, message: str) -> None:
         """That the cluster says what the finding quotes, or what the case expects."""
-        if self.case.words:
-            assert self.case.words in message
-        else:
-            assert message.rstrip(".") in self.consequence
+        assert self.finding
+        said = self.finding.problem.consequence
+        expected, given = (self.case.words, message) if self.case.words else (message.rstrip("."), said)
+        assert expected in given, f"{expected!r} is not in {given!r}"
 
 
 def migration_pending(scene: Scene) -> None:
-    vmi = next(vmi for vmi in scene.vmis() if f"{scene.case.namespace}/{vmi['metadata']['name']}" in scene.consequence)
+    assert scene.finding
+    concerned = scene.finding.problem.vmis
+    vmi = next(vmi for vmi in scene.vmis() if f"{scene.case.namespace}/{vmi['metadata']['name']}" in concerned)
     stays_pending(scene, vmi)
 
 
 def stays_pending(scene: Scene, vmi: Object, node: str = "") -> None:
     migration = migrate(scene.api, vmi, node)
-    scene.check(scheduling_message(scene.api, vmi))
-    cancel(scene.api, migration, vmi)
+    try:
+        scene.check(scheduling_message(scene.api, vmi))
+    finally:
+        # Else it holds a place that other cases wait for.
+        cancel(scene.api, migration, vmi)
 
 
 def migrates(scene: Scene) -> None:
@@ -93,20 +100,27 @@ def cancel(api: Api, migration: Object, vmi: Object) -> None:
 
 
 def node_not_emptied(scene: Scene) -> None:
-    node = scene.case.nodes[0]
-    with cordoned(scene.api, node):
-        *first, last = scene.vmis_on(node)
-        for vmi in first:
-            moves(scene, vmi)
-        stays_pending(scene, last)
+    *first, last = scene.vmis_on(scene.case.nodes[0])
+    for vmi in first:
+        moves(scene, vmi)
+    stays_pending(scene, last)
 
 
 def node_emptied(scene: Scene) -> None:
     node = scene.case.nodes[0]
-    with cordoned(scene.api, node):
-        for vmi in scene.vmis_on(node):
-            moves(scene, vmi)
-        assert scene.vmis_on(node) == []
+    for vmi in scene.vmis_on(node):
+        moves(scene, vmi)
+    assert scene.vmis_on(node) == []
+
+
+def drain_stops(scene: Scene) -> None:
+    with cordoned(scene.api, scene.case.nodes[0]):
+        node_not_emptied(scene)
+
+
+def drain_ends(scene: Scene) -> None:
+    with cordoned(scene.api, scene.case.nodes[0]):
+        node_emptied(scene)
 
 
 def node_never_reached(scene: Scene) -> None:
@@ -124,7 +138,7 @@ def pod_pending(scene: Scene) -> None:
 def pod_ignored(scene: Scene) -> None:
     (pod,) = launchers(scene.api, scene.vmis()[0])
     assert "nodeName" not in pod["spec"]
-    assert "conditions" not in pod["status"]
+    assert "PodScheduled" not in [condition["type"] for condition in pod["status"].get("conditions", ())]
 
 
 def all_run(scene: Scene) -> None:
@@ -212,6 +226,7 @@ def drain_takes_long(scene: Scene) -> None:
 PROOFS: dict[Proof, tuple[Callable[[Scene], None], Callable[[Scene], None]]] = {
     Proof.MIGRATION_PENDING: (migration_pending, migrates),
     Proof.NODE_NOT_EMPTIED: (node_not_emptied, node_emptied),
+    Proof.DRAIN_STOPS: (drain_stops, drain_ends),
     Proof.NODE_NEVER_REACHED: (node_never_reached, node_reached),
     Proof.POD_PENDING: (pod_pending, all_run),
     Proof.POD_IGNORED: (pod_ignored, all_run),
