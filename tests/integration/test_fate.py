@@ -25,8 +25,8 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.fate im
 
 from integration.clusters import remove_deserted, vmis
 from integration.fate.population import HOME, POOL, SET, Machine, create, pause, remove, vmis_of
-from integration.fate.watching import Before, all_ready, evict_all, lists, nodes_of, outcomes, remember
-from testbed.api import Api, resource_path
+from integration.fate.watching import Before, all_ready, evict_all, lists, nodes_of, outcomes, projected, remember
+from testbed.api import Api, Object, resource_path
 from testbed.handle import RunningTestbed
 from testbed.home import TestbedError
 from testbed.nodes import fake_node
@@ -118,8 +118,9 @@ def site(testbed: RunningTestbed) -> Iterator[Site]:
         api.create("/api/v1/nodes", fake_node(FREE))
         pause(api, namespace, ALL)
         wait_for("the budgets to count", partial(budgets_count, api, namespace))
-        drained = foretell(api, namespace, TO_DRAIN, Event.DRAIN)
-        lost = foretell(api, namespace, TO_LOSE, Event.NODE_FAILURE)
+        whole = lists(api)
+        drained = foretell(whole, namespace, TO_DRAIN, Event.DRAIN)
+        lost = foretell(whole, namespace, TO_LOSE, Event.NODE_FAILURE)
         before = remember(vmis(api, namespace), ALL)
         testbed.inject("node-lost", "--node", LOST)
         yield Site(testbed, namespace, before, drained, lost)
@@ -130,11 +131,12 @@ def site(testbed: RunningTestbed) -> Iterator[Site]:
         testbed.drop_namespace(namespace)
 
 
-def foretell(api: Api, namespace: str, machines: Sequence[Machine], event: Event) -> dict[str, Fate]:
+def foretell(
+    whole: dict[str, list[Object]], namespace: str, machines: Sequence[Machine], event: Event
+) -> dict[str, Fate]:
     """The same from whole objects and from what a snapshot keeps of them."""
     told = []
-    for projected in (False, True):
-        around = lists(api, projected=projected)
+    for around in (whole, projected(whole)):
         known, found = surroundings(around), [v for v in around["vmis"] if v["metadata"]["namespace"] == namespace]
         told.append({machine.name: fate(vmis_of(found, machine)[0], event, known) for machine in machines})
     assert told[0] == told[1]

@@ -24,7 +24,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._model import qua
 
 from integration.clusters import KUBEVIRT, VMIS, migrate, remove_deserted, vmis
 from integration.configured import configured
-from integration.fate.watching import lists
+from integration.fate.watching import lists, projected
 from integration.simulator.lab import new_vmi
 from testbed.api import Api, Object, object_path, resource_path
 from testbed.handle import RunningTestbed
@@ -71,7 +71,7 @@ class Place:
         return self.testbed.api
 
     def around(self) -> Surroundings:
-        return surroundings(lists(self.api, projected=True))
+        return surroundings(projected(lists(self.api)))
 
     def vmi(self, name: str) -> Object:
         return self.api.get(resource_path(KUBEVIRT, VMIS, self.namespace, name))
@@ -158,7 +158,7 @@ def told(state: Object) -> Migrations:
 def test_policies(place: Place) -> None:
     around = place.around()
     namespace = place.api.get(resource_path("v1", "namespaces", name=place.namespace))
-    policies = lists(place.api, projected=True)["migrationpolicies"]
+    policies = lists(place.api)["migrationpolicies"]
     cluster = around.configuration.migrations
     labels = namespace["metadata"]["labels"]
     foretold = {name: terms(place.vmi(name), labels, policies, cluster) for name in MACHINES}

@@ -26,12 +26,14 @@ class Before:
     node: str
 
 
-def lists(api: Api, *, projected: bool) -> dict[str, list[Object]]:
-    """The cluster in plain form, whole or as a snapshot keeps it."""
-    found = {kind.name: api.items(kind.path) for kind in KINDS}
-    if not projected:
-        return found
-    return {kind.name: [kind.project(item) for item in found[kind.name]] for kind in KINDS}
+def lists(api: Api) -> dict[str, list[Object]]:
+    """The cluster in plain form."""
+    return {kind.name: api.items(kind.path) for kind in KINDS}
+
+
+def projected(whole: dict[str, list[Object]]) -> dict[str, list[Object]]:
+    """What a snapshot keeps of it."""
+    return {kind.name: [kind.project(item) for item in whole[kind.name]] for kind in KINDS}
 
 
 def remember(found: Sequence[Object], machines: Sequence[Machine]) -> dict[str, Before]:
