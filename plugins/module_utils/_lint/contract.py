@@ -5,10 +5,14 @@
 
     lint.py           lists in, findings out: which rules run, and in which order findings come
     rules/            one file a rule, and registry.py with their order
-    cluster.py        what rules look at: the lists, and what several of them need computed from them, once
+    cluster.py        what rules look at: the lists, and what several rules need computed from them, once
     workloads.py      pods and VMs by the object that one would edit to change them
-    placement.py      the parts of a pod's specification that decide where it may run, each with its place in the object
-    trials.py         migrations tried in the scheduler's model, with what stands against them
+    placement.py      the parts of a pod's specification that decide where it may run, each with its place in it
+    eligible.py       nodes that a specification admits by labels and taints
+    trials.py         migrations tried in the scheduler's model, with what stands against them; stuck.py groups them
+    emptying.py       a node's VMs leaving it one by one under spread constraints
+    covered.py        disruption budgets with the pods they count
+    words.py          words that several rules share; node_keys.py: labels of nodes, outdated or mistaken
 
 A rule is asked once for a whole cluster and names each object that is at fault, what follows from it, and how to mend
 it. It says nothing about objects that are well, and nothing that is not certain from what it was given.

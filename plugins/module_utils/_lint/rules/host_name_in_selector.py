@@ -17,16 +17,16 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.workloads i
 _NAMING = (HOSTNAME, "metadata.name")
 
 
+def bound_to(workload: Workload) -> frozenset[str]:
+    """The only nodes that a workload names; empty if it may run on others as well."""
+    return _bound(_required(workload))
+
+
 def _check(cluster: Cluster) -> Iterator[Problem]:
     for workload in cluster.vms:
-        conditions = [entry for entry in node_conditions(workload.spec, workload.prefix) if entry.required]
-        naming = [entry for entry in conditions if entry.key in _NAMING and entry.operator == "In"]
-        if not naming:
-            continue
-        nodes = _nodes(naming)
-        # Terms are alternatives: one without a name leaves the others open.
-        terms = {entry.term for entry in conditions if entry.term is not None}
-        if not any(entry.term is None for entry in naming) and terms != {entry.term for entry in naming}:
+        conditions = _required(workload)
+        nodes, naming = _bound(conditions), [entry for entry in conditions if _names(entry)]
+        if not nodes:
             continue
         alone = len(nodes) == 1
         effect = (
@@ -40,23 +40,32 @@ def _check(cluster: Cluster) -> Iterator[Problem]:
             f"Its nodes are chosen by name, so {effect}.",
             "Choose nodes by what they have, such as a zone or a label for their kind, not by their names.",
             field=naming[0].pointer,
-            patch=tuple(_removals(naming, conditions, workload)),
+            patch=tuple(_removals(naming, workload)),
             vmis=workload.running,
             severity=Severity.ERROR if alone else Severity.WARNING,
         )
 
 
-def _nodes(naming: Sequence[NodeCondition]) -> frozenset[str]:
-    """The names that are left when selector and terms must both hold."""
-    selected = [frozenset(entry.values) for entry in naming if entry.term is None]
-    terms = [frozenset(entry.values) for entry in naming if entry.term is not None]
-    alternatives = [frozenset().union(*terms)] if terms else []
-    return frozenset.intersection(*selected, *alternatives)
+def _required(workload: Workload) -> list[NodeCondition]:
+    return [entry for entry in node_conditions(workload.spec, workload.prefix) if entry.required]
 
 
-def _removals(
-    naming: Sequence[NodeCondition], conditions: Sequence[NodeCondition], workload: Workload
-) -> Iterator[Operation]:
+def _names(condition: NodeCondition) -> bool:
+    return condition.key in _NAMING and condition.operator == "In"
+
+
+def _bound(conditions: Sequence[NodeCondition]) -> frozenset[str]:
+    """The names that are left when selector and terms must both hold; empty if nothing binds."""
+    naming = [entry for entry in conditions if _names(entry)]
+    bounds = [frozenset(entry.values) for entry in naming if entry.term is None]
+    terms = {entry.term for entry in conditions if entry.term is not None}
+    # Terms are alternatives: one without a name leaves the others open.
+    if terms and terms == {entry.term for entry in naming if entry.term is not None}:
+        bounds.append(frozenset(name for entry in naming if entry.term is not None for name in entry.values))
+    return frozenset.intersection(*bounds) if bounds else frozenset()
+
+
+def _removals(naming: Sequence[NodeCondition], workload: Workload) -> Iterator[Operation]:
     """Of the node selector only: what is to be left of a term of affinity is for a person to say."""
     if workload.editable and all(entry.term is None for entry in naming):
         for entry in naming:

@@ -24,7 +24,8 @@ def _check(cluster: Cluster) -> Iterator[Problem]:
         terms = [term for term in pod_terms(workload.spec, workload.prefix) if _counts_itself(term, workload)]
         yield Problem(
             workload.subject,
-            f"The pod that {who(stuck)} runs in counts against its own anti-affinity: {stays_pending(trials[0])}.",
+            f"Required anti-affinity counts the pod a VM runs in against its own target pod, for {who(stuck)}: "
+            f"{stays_pending(trials[0])}.",
             f"Add mismatchLabelKeys [{CREATED_BY}] to the term, so that it looks at other VMs only.",
             field=terms[0].pointer if len(terms) == 1 else "",
             patch=tuple(_exception(term) for term in terms) if workload.editable else (),

@@ -19,7 +19,7 @@ def _check(cluster: Cluster) -> Iterator[Problem]:
         workload, stuck = trials[0].attempt.workload, running(trials)
         yield Problem(
             workload.subject,
-            f"The pods required beside {who(stuck)} are at no other place that its rules admit: "
+            f"The pods required beside {who(stuck)} are at no other place that the rules admit: "
             f"{stays_pending(trials[0])}.",
             "Move those pods first, run one more of them, or prefer the affinity instead of requiring it.",
             field=f"{workload.prefix}/affinity/podAffinity",

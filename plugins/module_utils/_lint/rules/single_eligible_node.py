@@ -7,15 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.labels import HOSTNAME
 from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.cluster import Cluster
 from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.contract import Problem, Rule, Severity
 from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.lone_domain import lone_domain
-from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.placement import node_conditions
+from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.rules.host_name_in_selector import bound_to
 from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.stuck import by_workload, running, stays_pending
 from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.trials import Cause, Trial
 from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.words import names, who
-from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.workloads import Workload
 
 
 def _check(cluster: Cluster) -> Iterator[Problem]:
@@ -31,7 +29,7 @@ def _check(cluster: Cluster) -> Iterator[Problem]:
 
 
 def _concerns(trial: Trial, cluster: Cluster) -> bool:
-    if _names_a_host(trial.attempt.workload):
+    if len(bound_to(trial.attempt.workload)) == 1:
         return False  # a rule of its own
     return trial.cause is Cause.SELECTION or lone_domain(trial, cluster) is not None
 
@@ -44,13 +42,6 @@ def _where(group: list[Trial], cluster: Cluster) -> str:
     keys = {key for key, _domain in domains}
     zones = names(domain for _key, domain in domains)
     return f"There is no second eligible node in {' or '.join(sorted(keys))} {zones}"
-
-
-def _names_a_host(workload: Workload) -> bool:
-    return any(
-        entry.required and entry.key in (HOSTNAME, "metadata.name")
-        for entry in node_conditions(workload.spec, workload.prefix)
-    )
 
 
 RULE = Rule(
