@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
+from pathlib import Path
 
 import pytest
 
@@ -22,8 +23,7 @@ from testbed.nodes import fake_node
 from testbed.waiting import wait_for
 
 TSC = "cpu-timer.node.kubevirt.io/tsc-frequency"
-TIMEOUT = 30.0
-LONG = 120.0
+TIMEOUT = 120.0
 STORAGE_CLASS = "launcher-state"
 
 
@@ -46,8 +46,11 @@ def _configure(testbed: RunningTestbed, spec: Object, annotations: Object) -> No
     taken = f"KubeVirt to resource version '{stored['metadata']['resourceVersion']}'"
     for part in ("virt-api", "virt-controller"):
         # Both say so in their logs and nowhere else; an unchanged object has the version that they have taken before.
-        log = testbed.home.log(part)
-        wait_for(f"{part} to take KubeVirt's configuration", lambda log=log: taken in log.read_text(), 30)  # type: ignore[misc]
+        wait_for(f"{part} to take KubeVirt's configuration", partial(_says, testbed.home.log(part), taken), TIMEOUT)
+
+
+def _says(log: Path, text: str) -> bool:
+    return text in log.read_text()
 
 
 @contextmanager
@@ -66,7 +69,7 @@ def cluster(api: Api) -> Iterator[None]:
         for item in made:
             api.delete(object_path(item))
         # Not after each file: KubeVirt ends the VMs of one while it starts those of the next.
-        wait_for("the end of the VMs", lambda: not api.items(f"/apis/{KUBEVIRT}/{VMIS}", labelSelector=CASE), LONG)
+        wait_for("the end of the VMs", lambda: not api.items(f"/apis/{KUBEVIRT}/{VMIS}", labelSelector=CASE), TIMEOUT)
         remove_nodes(api)
 
 
