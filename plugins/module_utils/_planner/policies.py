@@ -13,9 +13,10 @@ try:
     import jmespath
     from jmespath.exceptions import JMESPathError
 except ImportError:  # only rules with an expression need it
-    jmespath = None
+    HAS_JMESPATH = False
     _ERRORS: tuple[type[Exception], ...] = ()
 else:
+    HAS_JMESPATH = True
     _ERRORS = (JMESPathError,)
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.mistake import Mistake
@@ -85,7 +86,7 @@ def _rule(source: str, entry: object) -> Rule:
 
 
 def _compile(source: str, text: object) -> Any:
-    if jmespath is None:
+    if not HAS_JMESPATH:
         remedy = "Install jmespath for the Python that runs, or choose VMs by labels."
         raise Mistake(_ATTEMPT, [f"{source} has an expression, which needs the Python package jmespath"], remedy)
     if not isinstance(text, str):

@@ -66,7 +66,7 @@ def test_an_expression_that_cannot_be_applied() -> None:
 
 
 def test_only_expressions_need_the_library(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(policies, "jmespath", None)
+    monkeypatch.setattr(policies, "HAS_JMESPATH", False)
     assert compile_rules([{"policy": "stop"}])
     with pytest.raises(Mistake, match="needs the Python package jmespath"):
         compile_rules([{"expression": "spec", "policy": "stop"}])
