@@ -10,9 +10,10 @@ may not go there again. The number of attempts is bounded, and the same input gi
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.resources import MEMORY
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.board import Board, Stage
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.mover import Mover
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.options import Option, Options
@@ -66,7 +67,10 @@ class _Start:
 
 def search(board: Board, movers: Sequence[Mover], profile: Profile) -> Attempt:
     """The best attempt: fewest VMs without a node, then fewest movers. The board is left as it was, at the start."""
-    first = _Start(by_difficulty(board, movers, profile), profile)
+    choices = {mover.id: len(board.options(mover, Profile.NO_SCORING)) for mover in movers if mover.chosen}
+    hopeless = tuple(mover for mover in movers if choices.get(mover.id) == 0 and _is_hopeless(board, mover, movers))
+    order = by_difficulty([mover for mover in movers if mover not in hopeless], choices)
+    first = _Start(order, profile)
     waiting, seen = deque([first]), {first.identity}
     best: Attempt | None = None
     for _attempt in range(MOST_ATTEMPTS):
@@ -83,7 +87,7 @@ def search(board: Board, movers: Sequence[Mover], profile: Profile) -> Attempt:
             best = attempt
         if not attempt.stuck:
             break
-    return best or Attempt((), ())
+    return Attempt(best.steps if best else (), (*(best.stuck if best else ()), *hopeless))
 
 
 def go(
@@ -116,20 +120,37 @@ def step_to_best(mover: Mover, options: Options) -> Step:
     return Step(mover, options[0], len(options), options.as_good_as_the_best())
 
 
-def by_difficulty(board: Board, movers: Sequence[Mover], profile: Profile) -> tuple[Mover, ...]:
+def by_difficulty(movers: Sequence[Mover], choices: Mapping[str, int]) -> tuple[Mover, ...]:
     """Pods first, as nobody chooses for them and VMs may follow them; of VMs first those with the fewest nodes.
 
-    Of equals the one that takes more memory comes first, as it is harder to place later.
+    Of equals the one that takes more memory comes first, as it is harder to place later. choices: how many nodes a VM
+    could go to at once, by id.
     """
 
-    def rank(mover: Mover) -> tuple[int, int, int, str]:
-        if mover.newcomer is None or not mover.chosen:
-            return 0, 0, 0, mover.key
+    def rank(mover: Mover) -> tuple[bool, bool, int, int, str]:
+        memory = mover.newcomer.occupant.requests.get(MEMORY, 0) if mover.newcomer is not None else 0
         # Without a node now it may have one later, when others have moved, so it comes last.
-        nodes = len(board.options(mover, Profile.NO_SCORING)) or len(board.state.nodes) + 1
-        return 1, nodes, -mover.newcomer.occupant.requests.get("memory", 0), mover.key
+        nodes = choices.get(mover.id, 0)
+        return (True, nodes == 0, nodes, -memory, mover.key) if mover.chosen else (False, False, 0, 0, mover.key)
 
     return tuple(sorted(movers, key=rank))
+
+
+def _is_hopeless(board: Board, mover: Mover, movers: Sequence[Mover]) -> bool:
+    """Whether a VM has no node even when all others are gone, as far as others can only be in its way.
+
+    They can also be company that it needs, or what others are counted against to be even.
+    """
+    newcomer = mover.newcomer
+    if newcomer is None or newcomer.occupant.affinity.required or any(entry.hard for entry in newcomer.spread):
+        return False
+    for other in movers:
+        if other is not mover:
+            board.put(other, Stage.AFTER)
+    try:
+        return not board.options(mover, Profile.NO_SCORING)
+    finally:
+        board.reset(movers)
 
 
 def _repairs(board: Board, start: _Start, attempt: Attempt) -> list[_Start]:
@@ -140,6 +161,8 @@ def _repairs(board: Board, start: _Start, attempt: Attempt) -> list[_Start]:
     ids = {mover.id for mover in stuck}
     others = tuple(mover for mover in start.order if mover.id not in ids)
     repairs = [replace(start, order=(*stuck, *others))]
+    if len(stuck) > 1:
+        repairs += [replace(start, order=_first(mover, start.order)) for mover in stuck]
     if start.profile is not Profile.HIGH_NODE_UTILIZATION:
         # Fuller nodes first leaves larger gaps on the others.
         repairs.append(replace(start, profile=Profile.HIGH_NODE_UTILIZATION))
@@ -149,6 +172,10 @@ def _repairs(board: Board, start: _Start, attempt: Attempt) -> list[_Start]:
                 forbidden = start.forbidden | {(step.mover.id, step.node or "")}
                 repairs.append(replace(start, forbidden=forbidden))
     return repairs
+
+
+def _first(mover: Mover, order: Sequence[Mover]) -> tuple[Mover, ...]:
+    return (mover, *(other for other in order if other is not mover))
 
 
 def _stands_in_the_way(board: Board, step: Step, mover: Mover) -> bool:
