@@ -10,6 +10,7 @@ VM takes the emptiest place, so a drain that stops here stops in any order.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -52,9 +53,8 @@ def first_stuck(
         verdict = evaluate(target, around, _ALL)
         if not verdict.fits.any():
             return (attempt, verdict.message) if evaluate(target, around, _ELSE).fits.any() else None
-        names = [around.nodes.names[number] for number in verdict.feasible]
         around.remove(attempt.source_key)
-        around.add(target.occupant, min(names, key=lambda name: (_population(name, attempt, around), name)))
+        around.add(target.occupant, _emptiest([around.nodes.names[node] for node in verdict.feasible], target, around))
     return None
 
 
@@ -77,16 +77,14 @@ def _cordoned(state: ClusterState, attempt: Attempt) -> ClusterState:
     )
 
 
-def _population(node: str, attempt: Attempt, state: ClusterState) -> int:
-    """Pods on the domains of a node that the VM is to be spread from."""
-    return sum(
-        constraint.selector.matches(placement.occupant.labels)
-        and _same_domain(state, node, placement.node, constraint.topology_key)
-        for constraint in attempt.target.spread
-        for placement in state.placements()
-    )
-
-
-def _same_domain(state: ClusterState, one: str, other: str, key: str) -> bool:
-    labels = state.nodes.nodes
-    return labels[state.nodes.index[one]].labels.get(key) == labels[state.nodes.index[other]].labels.get(key)
+def _emptiest(names: Sequence[str], target: Pod, state: ClusterState) -> str:
+    """Of these nodes the one whose domains have the fewest of the pods that the target is to be spread from."""
+    labels = {node.name: node.labels for node in state.nodes.nodes}
+    population: Counter[tuple[str, str | None]] = Counter()
+    for placement in state.placements():
+        for constraint in target.spread:
+            if constraint.selector.matches(placement.occupant.labels):
+                key = constraint.topology_key
+                population[key, labels[placement.node].get(key)] += 1
+    keys = [constraint.topology_key for constraint in target.spread]
+    return min(names, key=lambda name: (sum(population[key, labels[name].get(key)] for key in keys), name))
