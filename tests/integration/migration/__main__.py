@@ -41,7 +41,8 @@ def main() -> int:
                 try_refused(api, tally.refused + REFUSED, tally)
                 try_fulfilled(api, tally.fulfilled + FULFILLED, tally)
             print(
-                f"cluster {seed}: so far {tally.refused} refused, {tally.fulfilled} fulfilled, {len(tally.wrong)} wrong"
+                f"after cluster {seed}: {tally.refused} refused, {tally.repeated} of them asked twice, "
+                f"{tally.fulfilled} fulfilled, {len(tally.wrong)} wrong"
             )
             seed += 1
     for reason, count in tally.reasons.most_common():
