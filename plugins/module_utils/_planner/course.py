@@ -36,7 +36,7 @@ class Course:
         """Let those leave that do it without a migration, and the others try again, until nothing changes any more.
 
         departures: by id, also of movers that are stuck. must_land: ids of those that leave only if their newcomer
-        has a node; pods that have none leave in any case, in the end.
+        lands elsewhere; pods without a node for theirs leave in any case, in the end.
         """
         waiting = dict(departures)
         while True:
@@ -59,7 +59,8 @@ class Course:
         wave = []
         for name, mover in sorted(movers.items()):
             options = self.board.options(mover, self._profile)
-            if options or name not in must_land:
+            lands = bool(options) and options[0].node not in self.board.draining
+            if lands or name not in must_land:
                 step = step_to_best(mover, options) if options else Step(mover, None)
                 self.board.put(mover, Stage.AFTER, step.node)
                 wave.append(step)

@@ -128,7 +128,7 @@ def plan(scene: Scene, profile: Profile = Profile.LOW_NODE_UTILIZATION) -> Drain
     objections = {name: reason for name, reason in found.items() if isinstance(reason, str)}
     stuck = outcome.stuck_machines(machines, scene.ways, scene.policies, objections, steps, board)
     fates = outcome.pod_fates(scene.residents.pods, scene.refusals, steps, board)
-    feasible = outcome.feasible(stuck, fates)
+    feasible = outcome.feasible(stuck, fates, board)
     message = story.summary(scene.nodes, feasible, moves, stuck, fates)
     return DrainPlan(scene.nodes, feasible, message, moves, stuck, fates)
 

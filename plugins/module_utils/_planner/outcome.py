@@ -101,7 +101,7 @@ def _stuck(
     if step is None:
         result = Outcome.STAYS
         refusal = board.refusal(mover) if mover is not None else _NOTHING
-        why = why_staying(policy, objection, blockers)
+        why = why_staying(policy, objection, blockers, refusal.message)
     else:
         result = Outcome.RESTARTS if step.node is not None else Outcome.STOPS
         refusal = board.refusal(step.mover) if step.node is None else _NOTHING
@@ -131,9 +131,9 @@ def pod_fates(
     return tuple(sorted(found, key=lambda fate: (fate.wave or 0, fate.namespace, fate.name)))
 
 
-def feasible(stuck: Sequence[StuckMachine], pods: Sequence[PodFate]) -> bool:
+def feasible(stuck: Sequence[StuckMachine], pods: Sequence[PodFate], board: Board) -> bool:
     """Whether all VMs and pods leave, or follow their policy."""
-    kept = any(machine.outcome is Outcome.STAYS for machine in stuck)
+    kept = any(machine.outcome is Outcome.STAYS or machine.target_node in board.draining for machine in stuck)
     return not kept and not any(pod.outcome in (PodOutcome.REFUSED, PodOutcome.RETURNS) for pod in pods)
 
 

@@ -20,6 +20,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.drain_pl
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.search import Step
 
 _MOST_NAMED = 3
+_NO_TARGET = "the nodes that fit are drained too, or have no label kubernetes.io/hostname of their own to pin it by"
 
 
 def why_there(step: Step, *, given: bool) -> str:
@@ -38,9 +39,12 @@ def why_there(step: Step, *, given: bool) -> str:
     return f"{text}, once others have left" if step.follows else text
 
 
-def why_staying(policy: Policy, objection: str, blockers: Sequence[Blocker]) -> str:
-    """Why a VM that cannot be migrated does not leave, a sentence. objection: why its policy cannot be followed."""
-    cause = _as_clause(blockers) or "no node fits"
+def why_staying(policy: Policy, objection: str, blockers: Sequence[Blocker], message: str) -> str:
+    """Why a VM that cannot be migrated does not leave, a sentence or two.
+
+    objection: why its policy cannot be followed. message: the scheduler's.
+    """
+    cause = _as_clause(blockers) or ("no node fits" if message else _NO_TARGET)
     if policy is Policy.FAIL:
         return f"It cannot be migrated: {cause}."
     return f"It cannot be migrated: {cause}. Nor can it {policy.value}: {objection or 'no node would fit then either'}."
@@ -79,8 +83,8 @@ def summary(
     """The plan in a sentence or two."""
     where = ", ".join(nodes)
     if not feasible:
-        return f"{where} cannot be drained: {'; '.join(_obstacles(stuck, pods))}."
-    leaving = [pod for pod in pods if pod.outcome is not PodOutcome.STAYS]
+        return f"{where} cannot be drained: {'; '.join(_obstacles(nodes, stuck, pods))}."
+    leaving = [pod for pod in pods if pod.wave is not None]
     counts = (
         (len(moves), "VM migrates", "VMs migrate"),
         (_count(stuck, Outcome.RESTARTS), "VM restarts elsewhere", "VMs restart elsewhere"),
@@ -100,11 +104,16 @@ def _count(stuck: Sequence[StuckMachine], outcome: Outcome) -> int:
     return sum(machine.outcome is outcome for machine in stuck)
 
 
-def _obstacles(stuck: Sequence[StuckMachine], pods: Sequence[PodFate]) -> list[str]:
+def _obstacles(nodes: Sequence[str], stuck: Sequence[StuckMachine], pods: Sequence[PodFate]) -> list[str]:
     texts = [
         f"VM {machine.namespace}/{machine.name} cannot leave ({_cause(machine)})"
         for machine in stuck
         if machine.outcome is Outcome.STAYS
+    ]
+    texts += [
+        f"VM {machine.namespace}/{machine.name} tolerates the cordon, and starts again on {machine.target_node}"
+        for machine in stuck
+        if machine.target_node in nodes
     ]
     texts += [
         f"pod {pod.namespace}/{pod.name}: {pod.why.rstrip('.')}"
@@ -116,7 +125,7 @@ def _obstacles(stuck: Sequence[StuckMachine], pods: Sequence[PodFate]) -> list[s
 
 
 def _cause(machine: StuckMachine) -> str:
-    return _as_clause(machine.blockers) or machine.message.rstrip(".")
+    return _as_clause(machine.blockers) or machine.message.rstrip(".") or _NO_TARGET
 
 
 def _as_clause(blockers: Sequence[Blocker]) -> str:

@@ -38,6 +38,33 @@ def test_drained_nodes_are_no_targets_even_for_what_tolerates_everything() -> No
     assert targets(plan_drain(scene.lists, ["a", "b"])) == {"vm": "c"}
 
 
+EVERYTHING = {"tolerations": [{"operator": "Exists"}]}
+
+
+@pytest.mark.parametrize("policy", ["fail", "restart"])
+def test_what_tolerates_the_cordon_is_not_left_where_it_is(policy: str) -> None:
+    scene = Scene(node("a"), node("b"))
+    scene.vm("vm", "a", rules=EVERYTHING)
+    plan = plan_drain(scene.lists, ["a", "b"], policies=rules(policy))
+    (machine,) = plan.stuck
+    assert (plan.feasible, machine.outcome) == (False, Outcome.STAYS)
+    assert "VM shop/vm cannot leave (the nodes that fit are drained too, or have no label" in plan.message
+
+
+def test_a_replica_that_would_start_on_a_drained_node_makes_the_drain_infeasible() -> None:
+    scene = Scene(node("a"), node("b"))
+    scene.vm("vm", "a", owner=REPLICA_SET, rules=EVERYTHING)
+    plan = plan_drain(scene.lists, ["a", "b"], policies=rules("stop"))
+    assert not plan.feasible
+    assert plan.message == "a, b cannot be drained: VM shop/vm tolerates the cordon, and starts again on b."
+
+
+def test_a_pod_that_is_going_already_needs_no_wave() -> None:
+    scene = Scene(node("a"), node("b"))
+    scene.pod("web-1", "a", metadata={"deletionTimestamp": "2026-01-01T00:00:00Z"})
+    assert plan_drain(scene.lists, ["a"]).message == "a can be drained: nothing has to leave."
+
+
 def test_a_cordon_elsewhere_counts() -> None:
     scene = Scene(node("a"), node("b", cordoned=True), node("c"))
     scene.vm("vm", "a")
@@ -251,11 +278,20 @@ def test_policies(
 def test_a_restart_needs_an_owner_that_starts_again() -> None:
     scene = Scene(node("a"), node("b"))
     scene.vm("vm", "a", status=FIXED)
-    scene.lists["vms"][0]["spec"]["runStrategy"] = "Manual"
+    scene.lists["vms"][0]["spec"]["runStrategy"] = "Halted"
     (machine,) = plan_drain(scene.lists, ["a"], policies=rules("restart")).stuck
-    assert "Nor can it restart: VirtualMachine vm does not start it again (runStrategy Manual)." in machine.why
+    assert "Nor can it restart: VirtualMachine vm does not start it again (runStrategy Halted)." in machine.why
     (machine,) = plan_drain(scene.lists, ["a"], policies=rules("stop")).stuck
     assert machine.outcome is Outcome.STOPS
+
+
+@pytest.mark.parametrize("run_strategy", ["Always", "RerunOnFailure", "Manual", "Once"])
+def test_a_vm_that_is_asked_restarts(run_strategy: str) -> None:
+    scene = Scene(node("a"), node("b"))
+    scene.vm("vm", "a", status=FIXED)
+    scene.lists["vms"][0]["spec"]["runStrategy"] = run_strategy
+    (machine,) = plan_drain(scene.lists, ["a"], policies=rules("restart")).stuck
+    assert (machine.outcome, machine.target_node) == (Outcome.RESTARTS, "b")
 
 
 def test_a_paused_replica_set_makes_no_other_replica() -> None:
