@@ -20,6 +20,9 @@ from testbed.nodes import fake_node
 from testbed.waiting import wait_for
 
 POOL = {"pool": "yard"}
+# Keeps KubeVirt's own pods away, whose data would be in every test's way.
+TAINT = {"key": "pool", "value": "yard", "effect": "NoSchedule"}
+_TOLERATIONS = [{"key": "pool", "operator": "Exists"}]
 TIMEOUT = 60.0
 _OWNERS = (
     (KUBEVIRT, "virtualmachines"),
@@ -47,8 +50,8 @@ class Yard:
 
     def set_up(self) -> None:
         for name in self.nodes:
-            self.testbed.api.create("/api/v1/nodes", fake_node(name, labels=POOL))
-        wait_for("the nodes to report", lambda: all(map(self._reports, self.nodes)), TIMEOUT)
+            self.testbed.api.create("/api/v1/nodes", fake_node(name, labels=POOL, taints=[TAINT]))
+        wait_for("the nodes to take pods", lambda: all(map(self._takes_pods, self.nodes)), TIMEOUT)
 
     def tear_down(self) -> None:
         remove_deserted(self.testbed.api, self.nodes)
@@ -198,8 +201,10 @@ class Yard:
         known = {condition["type"]: condition["status"] for condition in conditions}
         return known.get("Ready") == "True" and "LiveMigratable" in known
 
-    def _reports(self, node: str) -> bool:
-        return "conditions" in self.testbed.api.get(resource_path("v1", "nodes", name=node))["status"]
+    def _takes_pods(self, node: str) -> bool:
+        """Whether it is Ready and the node controller has seen it."""
+        item = self.testbed.api.get(resource_path("v1", "nodes", name=node))
+        return "conditions" in item["status"] and item["spec"]["taints"] == [TAINT]
 
     def _create(self, kind: str, name: str, spec: Object, api_version: str, resource: str) -> None:
         metadata = {"name": name, "namespace": self.namespace}
@@ -218,13 +223,15 @@ def _spec(node: str, migratable: bool) -> Object:
         "domain": {"memory": {"guest": "256Mi"}, **network["domain"]},
         "terminationGracePeriodSeconds": 1,
         "nodeSelector": POOL,
+        "tolerations": _TOLERATIONS,
         "affinity": _at_first_on(node),
     }
 
 
 def _pod_spec(node: str) -> Object:
     container = {"name": "main", "image": "any"}
-    return {"containers": [container], "nodeSelector": POOL, "affinity": _at_first_on(node)}
+    place: Object = {"nodeSelector": POOL, "tolerations": _TOLERATIONS, "affinity": _at_first_on(node)}
+    return {"containers": [container], **place}
 
 
 def _at_first_on(node: str) -> Object:

@@ -135,7 +135,7 @@ def test_a_stopped_vm_comes_back_as_it_was(drain: Any, yard: Yard, run_strategy:
     assert drain(state="restored")["started"] == []
 
 
-@pytest.mark.parametrize("run_strategy", ["Always", "RerunOnFailure", "Once"])
+@pytest.mark.parametrize("run_strategy", ["Always", "RerunOnFailure", "Manual", "Once"])
 def test_a_restarted_vm_runs_elsewhere(drain: Any, yard: Yard, run_strategy: str) -> None:
     uid = yard.start_vm("moves", SOURCE, migratable=False, run_strategy=run_strategy)["metadata"]["uid"]
     (entry,) = drain(policies=RESTART)["interrupted"]
@@ -183,8 +183,9 @@ def test_a_target_that_vanishes_is_replaced(drain: Any, yard: Yard) -> None:
 def test_a_vm_that_fails_everywhere_follows_its_policy(drain: Any, yard: Yard) -> None:
     yard.start_vm("vm", SOURCE, run_strategy="Always")
     yard.testbed.inject("migration-failure", "--vmi", f"{yard.namespace}/vm")
-    failed = drain(retries=1)
+    lines, failed = in_rounds(drain, retries=1)
     assert failed["error"]["reason"] == "DrainFailed"
+    assert sum("still 1 migration to do" in line for line in lines) == 1
     assert (failed["moves"][0]["outcome"], failed["moves"][0]["attempts"]) == ("failed", 2)
     assert failed["moves"][0]["failure_reason"] in failed["msg"]
     result = drain(retries=0, policies=RESTART)
@@ -197,7 +198,7 @@ def test_a_killed_run_is_gone_on_with(drain: Any, yard: Yard) -> None:
     yard.testbed.inject("slow-migration", "--factor", "20", "--vmi", f"{yard.namespace}/vm")
     first = in_flight(drain)
     second = drain()
-    assert second["moves"][0]["migration"] == first["migrations"]["moves"][0]["migration"]
+    assert second["moves"][0]["migration"] == first["run"]["migrations"]["moves"][0]["migration"]
     assert second["moves"][0]["outcome"] == "migrated"
 
 
@@ -206,22 +207,28 @@ def in_flight(drain: Any) -> Any:
     state: Any = None
     while not (state and state["run"]["migrations"]["moves"][0]["migration"]):
         state = drain(_round={"elapsed": 0, "seconds": 5, "state": state})["_round"]
-    return state["run"]
+    return state
+
+
+def in_rounds(drain: Any, state: Any = None, **arguments: Any) -> tuple[list[str], Result]:
+    """As the action runs it, from a state on: the lines it shows, and the result of the last round."""
+    lines: list[str] = []
+    for _number in range(60):
+        result = drain(**arguments, _round={"elapsed": 0, "seconds": 5, "state": state})
+        lines += result.get("_progress", ())
+        state = result.get("_round")
+        if state is None:
+            break
+    return lines, result
 
 
 def test_a_server_that_is_away_is_waited_for(drain: Any, yard: Yard) -> None:
     yard.start_vm("vm", SOURCE)
     yard.testbed.inject("slow-migration", "--factor", "20", "--vmi", f"{yard.namespace}/vm")
-    result: Result = {"_round": None}
-    lines: list[str] = []
-    for number in range(50):
-        patience = 1 if number > 1 else 30
-        result = drain(request_timeout=patience, _round={"elapsed": 0, "seconds": 5, "state": result["_round"]})
-        lines += result.get("_progress", ())
-        if "_round" not in result:
-            break
-        if number == 1:
-            yard.silence_api(8)
+    state = in_flight(drain)
+    # Not for longer: after ten seconds virt-controller would take itself for disposed of.
+    yard.silence_api(8)
+    lines, result = in_rounds(drain, state, request_timeout=1)
     assert result["moves"][0]["outcome"] == "migrated"
     assert any("Trying again" in line for line in lines)
 

@@ -9,7 +9,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blocker
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.configuration import Configuration
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.launcher.pod import launcher_pod
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.launcher.vmi import vmi_of
-from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.revival import revival
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.revival import HALTED, revival, run_strategy
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.workloads import VM, VMI_REPLICA_SET, Workloads
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.pod import pod
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.drain_plan import Policy
@@ -33,7 +33,7 @@ def departure(
     LauncherError, WorkloadError, `QuantityError`, `SelectorError`.
     """
     again, owner = revival(machine.vmi, cluster.workloads, failed=False), controller(machine.vmi)
-    if policy is Policy.RESTART and not again.starts:
+    if policy is Policy.RESTART and not again.starts and not _restarts_when_asked(machine, owner, cluster.workloads):
         return again.reason
     if owner is None or owner["kind"] not in (VM, VMI_REPLICA_SET):
         return again.reason
@@ -46,6 +46,14 @@ def departure(
         name = f"{machine.source_pod['metadata']['name']}/restart"
         newcomer = pod({**raw, "metadata": {**raw["metadata"], "name": name}})
     return Mover(key=machine.key, source=machine.node, leaving=leaving(machine, state), newcomer=newcomer)
+
+
+def _restarts_when_asked(machine: Machine, owner: Object | None, workloads: Workloads) -> bool:
+    """A drain does not only end a VM, it asks for the restart, which every run strategy but `Halted` allows."""
+    if owner is None or owner["kind"] != VM:
+        return False
+    vm = workloads.vm(f"{machine.vmi['metadata'].get('namespace') or 'default'}/{owner['name']}")
+    return vm is not None and not vm["metadata"].get("deletionTimestamp") and run_strategy(vm) != HALTED
 
 
 def _next_vmi(machine: Machine, owner: Object, workloads: Workloads, settings: Configuration) -> Object:
