@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import copy
 import random
-from typing import Any
+from typing import Any, TypeAlias
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.configuration import configuration
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.migration_target import target_pod
@@ -24,7 +24,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.verdic
 from unit.plugins.module_utils._planner.scene import Json, Lists
 
 _CORDON = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}
-Item = PlannedMove | PodFate | StuckMachine
+Item: TypeAlias = "PlannedMove | PodFate | StuckMachine"
 
 
 class Replay:
