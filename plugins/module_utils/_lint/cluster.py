@@ -56,6 +56,10 @@ class Cluster:
         return [workload for workload in self.workloads if workload.has_vms]
 
     @cached_property
+    def vmis_by_uid(self) -> dict[str, Object]:
+        return {vmi["metadata"]["uid"]: vmi for vmi in self.lists.get("vmis") or () if vmi["metadata"].get("uid")}
+
+    @cached_property
     def index(self) -> Workloads:
         return Workloads(self.lists)
 

@@ -20,13 +20,8 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.words impor
 
 def evicted_machines(covered: Covered, cluster: Cluster) -> int:
     """How many of the VMs' pods an eviction would reach, as KubeVirt does not answer it with a migration."""
-    uids = {
-        owner["uid"]
-        for pod in covered.machines
-        for owner in pod["metadata"].get("ownerReferences") or ()
-        if owner.get("uid")
-    }
-    vmis = (vmi for vmi in cluster.lists.get("vmis") or () if vmi["metadata"].get("uid") in uids)
+    owners = (owner.get("uid") for pod in covered.machines for owner in pod["metadata"].get("ownerReferences") or ())
+    vmis = (cluster.vmis_by_uid[uid] for uid in owners if uid in cluster.vmis_by_uid)
     return sum(not _is_intercepted(vmi, cluster) for vmi in vmis)
 
 

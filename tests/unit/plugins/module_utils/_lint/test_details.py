@@ -16,6 +16,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.lint import
 from integration.lint.case import Case, Place, Proof
 from integration.lint.objects import HOST, PREFERRED, ZONE, apart, budget, deployment, on, term, vm, vms
 from testbed.api import Object
+from unit.plugins.module_utils._lint.json_patch import patched
 from unit.plugins.module_utils._lint.world import Lists, world
 
 BETA_ZONE = "failure-domain.beta.kubernetes.io/zone"
@@ -137,6 +138,18 @@ def test_time_matters_only_within_a_window() -> None:
     assert rules(lists) == []
     assert rules(lists, window=11) == []
     assert rules(lists, window=10) == ["drain-exceeds-window", "drain-exceeds-window"]
+
+
+def test_limits_of_the_cluster_are_mended_there() -> None:
+    lists = cluster(vms())
+    migrations = {"bandwidthPerMigration": "1Mi", "completionTimeoutPerGiB": 100}
+    metadata = {"name": "kubevirt", "namespace": "kubevirt"}
+    kubevirt = {"metadata": metadata, "spec": {"configuration": {"migrations": migrations}}}
+    lists["kubevirts"] = [{**kubevirt, "status": {"phase": "Deployed"}}]
+    finding = only(lists, rules=["migration-times-out"])
+    assert finding.problem.subject.title == "KubeVirt kubevirt/kubevirt"
+    lists["kubevirts"] = [patched(lists["kubevirts"][0], finding.to_json()["patch"])]
+    assert rules(lists, rules=["migration-times-out"]) == []
 
 
 def test_the_worst_comes_first_and_less_is_left_out_on_request() -> None:
