@@ -12,6 +12,8 @@ from typing import Protocol
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.failure import Failure
 
 _PAUSE_AFTER_TROUBLE = 1.0
+# News seldom comes alone, and telling it costs the start of another process.
+_GATHERING = 1.0
 
 
 class Run(Protocol):
@@ -32,15 +34,18 @@ class Run(Protocol):
 
 
 def follow(run: Run, seconds: float, *, until_news: bool) -> list[str]:
-    """Take steps until all has ended, or for so long, or until there is news; lines on the news.
+    """Take steps until all has ended, or for so long, or until a moment after the first news; lines on the news.
 
     While the API server does not answer it is asked again. Raises Failure.
     """
     end = time.monotonic() + seconds
     lines = run.news()
     while len(run.unfinished):
-        left = end - time.monotonic()
-        if left <= 0 or (until_news and lines):
+        now = time.monotonic()
+        if until_news and lines:
+            until_news, end = False, now if run.away else min(end, now + _GATHERING)
+        left = end - now
+        if left <= 0:
             break
         try:
             run.step(left)

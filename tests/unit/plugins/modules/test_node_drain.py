@@ -211,7 +211,8 @@ def test_a_failed_migration_is_the_policys_matter(drain: Any, api: DrainingApi) 
     assert f"vm shop/db: {api.reason}" in result["msg"]
 
 
-def test_rounds_survive_a_server_that_is_away(drain: Any, api: DrainingApi) -> None:
+def test_rounds_survive_a_server_that_is_away(drain: Any, api: DrainingApi, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(following, "_GATHERING", 0.0)
     away = [refusal(503, "ServiceUnavailable", "starting")] * 2
     result: Result = {"_round": None}
     lines: list[str] = []

@@ -12,6 +12,7 @@ from typing import Any, Protocol
 
 import pytest
 
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster import following
 from ansible_collections.virtops.kubevirt.plugins.modules.vmi_migration import main
 
 from testbed.pki import Authority
@@ -228,7 +229,10 @@ def test_rounds_lead_to_the_same_end(migrate: Migrate, api: MigratingApi) -> Non
     assert len(api.created()) == 1
 
 
-def test_a_round_without_a_server_is_repeated(migrate: Migrate, api: MigratingApi) -> None:
+def test_a_round_without_a_server_is_repeated(
+    migrate: Migrate, api: MigratingApi, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(following, "_GATHERING", 0.0)
     first = migrate(name="db", target_node="n2", _round={"elapsed": 0, "seconds": 5, "state": None})
     given = {"elapsed": 1, "seconds": 5, "state": first["_round"]}
     second = migrate(host="https://127.0.0.1:1", name="db", target_node="n2", _round=given)
