@@ -100,7 +100,7 @@ CASES = (
         "full-nodes",
         "node-overcommitted",
         Proof.NODE_NOT_EMPTIED,
-        (vms(replicas=4, memory="1Gi", affinity=None),),
+        tuple(vm(f"vm-{number}", memory="1Gi") for number in range(1, 5)),
         places=(Place(memory="4Gi"), Place(memory="4Gi")),
         kind="Node",
         subjects=("full-nodes-1", "full-nodes-2"),
