@@ -70,14 +70,14 @@ class Improvement:
         """Who would gain by moving now, the largest gain first."""
         gains = []
         for mover in self._movers:
-            best = self._best(mover) if mover.key not in self._moved else None
+            best = self._best(mover) if mover.id not in self._moved else None
             if best is not None and best[1] > 0:
                 gains.append((-best[1], mover.key, mover))
         return [mover for _gain, _key, mover in sorted(gains, key=lambda entry: entry[:2])]
 
     def _group(self, mover: Mover, why: str, limit: int, *, gainful: bool = False) -> list[Change]:
         """A mover and its followers, moved; nobody if they are too many, cannot all move, or gain nothing."""
-        if mover.key in self._moved:
+        if mover.id in self._moved:
             return []
         changes = self._place(mover, why)
         if changes is None:
@@ -96,10 +96,10 @@ class Improvement:
         step, gain = best
         neighbours = [other for other in self._neighbours(mover) if not self._displaced(other)]
         self._board.put(mover, Stage.AFTER, step.node)
-        self._moved.add(mover.key)
+        self._moved.add(mover.id)
         changes = [Change(step, gain, why)]
         for follower in neighbours:
-            if follower.key not in self._moved and self._displaced(follower):
+            if follower.id not in self._moved and self._displaced(follower):
                 more = self._place(follower, f"It has to follow {mover.key}.")
                 if more is None:
                     self._take_back(changes)
@@ -110,7 +110,7 @@ class Improvement:
     def _take_back(self, changes: Sequence[Change]) -> None:
         for change in reversed(changes):
             self._board.put(change.step.mover, Stage.BEFORE)
-            self._moved.discard(change.step.mover.key)
+            self._moved.discard(change.step.mover.id)
 
     def _best(self, mover: Mover) -> tuple[Step, int] | None:
         """Where a mover at its source goes to, and its gain there; None if it can go nowhere.
@@ -159,7 +159,7 @@ class Improvement:
         nodes = self._board.state.nodes
         here = nodes.nodes[nodes.index[mover.source]].labels
         for other in self._movers:
-            if other.key in self._moved or other is mover or other.newcomer is None:
+            if other.id in self._moved or other is mover or other.newcomer is None:
                 continue
             there = nodes.nodes[nodes.index[other.source]].labels
             keys = [term.topology_key for term in other.newcomer.occupant.affinity.required]

@@ -168,3 +168,10 @@ def test_the_message_says_when_there_may_be_more() -> None:
         scene.vm(f"db-{number}", "n1", rules={"affinity": rather("fast")})
     assert plan(scene, 2).message == "2 VMs migrate; as no more moves are allowed, there may be more to do."
     assert len(plan(scene).moves) == 3
+
+
+def test_a_machine_and_a_pod_of_one_name_both_go_home() -> None:
+    scene = Scene(node("n1"), node("n2", fast="yes"))
+    scene.vm("db", "n1", rules={"affinity": rather("fast")})
+    scene.pod("db", "n1", affinity=rather("fast"))
+    assert sorted(move.kind for move in plan(scene).moves) == ["Pod", "VirtualMachineInstance"]
