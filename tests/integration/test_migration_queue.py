@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -183,13 +182,17 @@ def test_as_many_go_as_may(place: Place) -> None:
     place.testbed.inject("slow-migration", "--factor", "1000000")
     place.migrate_all()
 
+    seen: list[Queue] = []
+
     def full() -> bool:
         now = queue(place.around())
-        return len(now.running) == sum(min(2, count) for count in Counter(homes.values()).values()) or not now.free
+        seen[:] = [now]
+        # How many may leave a node depends also on where its VMs came from.
+        stuck = all(now.free_on(homes[entry.vmi]) == 0 for entry in now.waiting)
+        return len(now.running) + len(now.waiting) == len(MACHINES) and (stuck or not now.free)
 
     wait_for("the places to be taken", full, TIMEOUT, 0.5)
-    now = queue(place.around())
-    check(place, now, homes)
+    check(place, seen[0], homes)
 
 
 def check(place: Place, now: Queue, homes: dict[str, str]) -> None:
@@ -202,5 +205,5 @@ def check(place: Place, now: Queue, homes: dict[str, str]) -> None:
     assert len(moving) <= now.caps.parallel_per_cluster
     for node in NODES:
         assert sum(homes[name] == node for name in moving) <= now.caps.parallel_outbound_per_node
-        if any(homes[entry.vmi] == node for entry in now.waiting):
+        if now.free and any(homes[entry.vmi] == node for entry in now.waiting):
             assert now.free_on(node) == 0

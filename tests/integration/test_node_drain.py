@@ -195,7 +195,7 @@ def test_a_vm_that_fails_everywhere_follows_its_policy(drain: Any, yard: Yard) -
 
 def test_a_killed_run_is_gone_on_with(drain: Any, yard: Yard) -> None:
     yard.start_vm("vm", SOURCE)
-    yard.testbed.inject("slow-migration", "--factor", "20", "--vmi", f"{yard.namespace}/vm")
+    yard.testbed.inject("slow-migration", "--factor", "600", "--vmi", f"{yard.namespace}/vm")
     first = in_flight(drain)
     second = drain()
     assert second["moves"][0]["migration"] == first["run"]["migrations"]["moves"][0]["migration"]
@@ -224,7 +224,7 @@ def in_rounds(drain: Any, state: Any = None, **arguments: Any) -> tuple[list[str
 
 def test_a_server_that_is_away_is_waited_for(drain: Any, yard: Yard) -> None:
     yard.start_vm("vm", SOURCE)
-    yard.testbed.inject("slow-migration", "--factor", "20", "--vmi", f"{yard.namespace}/vm")
+    yard.testbed.inject("slow-migration", "--factor", "600", "--vmi", f"{yard.namespace}/vm")
     state = in_flight(drain)
     # Not for longer: after ten seconds virt-controller would take itself for disposed of.
     yard.silence_api(8)

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from functools import partial
 from typing import Any
@@ -16,7 +17,7 @@ from ansible_collections.virtops.kubevirt.plugins.modules.vmi_replicaset import 
 
 from integration.clusters import KUBEVIRT, VMIS, remove_deserted
 from testbed.access import service_account_kubeconfig
-from testbed.api import Object, resource_path
+from testbed.api import Api, Object, resource_path
 from testbed.handle import RunningTestbed
 from testbed.nodes import fake_node
 from testbed.waiting import wait_for
@@ -44,10 +45,18 @@ def nodes(testbed: RunningTestbed) -> Iterator[None]:
     for name, zone in NODES.items():
         labels = {ZONE: zone, "example.com/sets": "fast" if name.endswith("2") else "slow"}
         testbed.api.create("/api/v1/nodes", fake_node(name, labels=labels))
-    paths = [resource_path("v1", "nodes", name=name) for name in NODES]
-    wait_for("the nodes to report", lambda: all("conditions" in testbed.api.get(path)["status"] for path in paths), 30)
+    wait_for("the nodes to be ready", lambda: all(is_ready(testbed.api, name) for name in NODES))
     yield
     remove_deserted(testbed.api, tuple(NODES))
+
+
+def is_ready(api: Api, name: str) -> bool:
+    """A new node is tainted until its kubelet has reported, and not for VMs until its virt-handler has."""
+    node = api.get(resource_path("v1", "nodes", name=name))
+    reported = "kubevirt.io/heartbeat" in node["metadata"].get("annotations", {})
+    return (
+        reported and node["metadata"]["labels"]["kubevirt.io/schedulable"] == "true" and not node["spec"].get("taints")
+    )
 
 
 @pytest.fixture
@@ -115,6 +124,8 @@ def test_a_replaced_vmi_is_of_the_new_template(apply: Any, testbed: RunningTestb
     apply(replicas=2, template=template(), placement=PER_ZONE)
     task: Object = {"template": template(guest="1Gi"), "placement": PER_ZONE}
     first, second = (one["name"] for one in apply(**task)["outdated"])
+    # What virt-controller replaces before it has heard of the change is of the old template.
+    time.sleep(1)
     testbed.api.delete(resource_path(KUBEVIRT, VMIS, namespace, first))
     wait_for("the VMI to go", lambda: first not in names(testbed, namespace), 30)
     again = apply(**task)
