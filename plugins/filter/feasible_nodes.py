@@ -39,6 +39,14 @@ options:
         V(namespace/name) of one in the snapshot. Of a replica set its next replica is asked about.
     type: raw
     required: true
+  added_node_selector:
+    description:
+      - Node labels that the VM's migration adds to its own node selector, as C(addedNodeSelector) of a
+        C(VirtualMachineInstanceMigration) does. The VM then has to run.
+      - A migration that is pinned to a node is another question than whether that node is among those that fit, as
+        topology spread counts only the nodes that are selected.
+    type: dict
+    default: {}
   scores:
     description: Whether to add the score of each node that fits.
     type: bool
@@ -146,7 +154,7 @@ _value:
 """
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, TypeGuard
 
 from ansible.errors import AnsibleFilterError
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.failure import Failure
@@ -157,6 +165,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.next_po
     NoMigrationError,
     UnknownWorkloadError,
     next_pod,
+    pod_of_migration,
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.arrays import NumpyMissingError
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.quantity import QuantityError
@@ -165,6 +174,8 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot i
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.build import Lists
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.scores.registry import Profile
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.verdict import verdict
+
+Object = Mapping[str, Any]
 
 _EXPECTED = (
     Failure,
@@ -180,28 +191,37 @@ _VM_PARTS = frozenset({"domain", "template"})
 
 
 def feasible_nodes(
-    source: object, pod: object, *, scores: bool = False, profile: str = Profile.LOW_NODE_UTILIZATION.value
+    source: object,
+    pod: object,
+    *,
+    added_node_selector: object = None,
+    scores: bool = False,
+    profile: str = Profile.LOW_NODE_UTILIZATION.value,
 ) -> dict[str, Any]:
     """The verdict; see RETURN. Raises AnsibleFilterError."""
     if not isinstance(pod, str) and not _is_object(pod):
         raise AnsibleFilterError(
             "A v1.Pod with metadata and spec is expected, a VM, or the namespace/name of one. Give the whole object."
         )
+    added = added_node_selector or {}
+    if not isinstance(added, Mapping):
+        raise AnsibleFilterError(f"`added_node_selector` is a mapping of labels to values, got {added!r}.")
+    if added and _is_pod(pod):
+        raise AnsibleFilterError("Only a VM's migration adds to a node selector. Give the VM instead of the pod.")
     if profile not in {known.value for known in Profile}:
         known = ", ".join(known.value for known in Profile)
         raise AnsibleFilterError(f"There is no profile {profile!r}. Give one of {known}.")
     try:
-        return _answer(load(source).lists, pod, scores, profile)
+        lists = load(source).lists
+        return verdict(lists, pod, scores, profile) if _is_pod(pod) else _of_vm(lists, pod, added, scores, profile)
     except _EXPECTED as error:
         # Ansible prints a cause after the message, and here that would be the same sentence again.
         raise AnsibleFilterError(str(error)) from None
 
 
-def _answer(lists: Lists, asked: Any, scores: bool, profile: str) -> dict[str, Any]:
-    if isinstance(asked, Mapping) and not _VM_PARTS.intersection(asked["spec"]):
-        return verdict(lists, asked, scores, profile)
+def _of_vm(lists: Lists, asked: Any, added: Object, scores: bool, profile: str) -> dict[str, Any]:
     try:
-        foretold = next_pod(asked, lists)
+        foretold = pod_of_migration(asked, lists, added) if added else next_pod(asked, lists)
     except (LauncherError, NoMigrationError) as error:
         return {"fit": [], "unfit": {}, "message": "", "error": str(error)}
     answer = verdict(lists, foretold.pod, scores, profile)
@@ -210,6 +230,10 @@ def _answer(lists: Lists, asked: Any, scores: bool, profile: str) -> dict[str, A
     if foretold.open:
         answer["unevaluated"] = [*answer.get("unevaluated", ()), *foretold.open]
     return answer
+
+
+def _is_pod(given: object) -> TypeGuard[Object]:
+    return isinstance(given, Mapping) and not _VM_PARTS.intersection(given["spec"])
 
 
 def _is_object(given: object) -> bool:

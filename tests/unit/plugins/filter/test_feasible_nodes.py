@@ -53,6 +53,23 @@ def test_a_vm_that_runs_is_asked_about_as_its_migration() -> None:
     assert answer["unfit"] == {"a": ["node(s) didn't match pod anti-affinity rules"]}
 
 
+def test_what_a_migration_adds_to_the_selector_counts() -> None:
+    lists = {**WITH_VM, "nodes": [*WITH_VM["nodes"], node("c", **VM_LABELS, rack="2")]}
+    assert ask(lists, "shop/db")["fit"] == ["b", "c"]
+    answer = ask(lists, "shop/db", added_node_selector={"rack": "2"})
+    assert (answer["fit"], answer["unfit"]["b"]) == (["c"], ["node(s) didn't match Pod's node affinity/selector"])
+
+
+def test_only_what_runs_has_a_migration() -> None:
+    template = {"spec": {"domain": {"memory": {"guest": "1Gi"}}}}
+    stopped = {
+        "metadata": {"namespace": "shop", "name": "off"},
+        "spec": {"runStrategy": "Halted", "template": template},
+    }
+    answer = ask({**WITH_VM, "vms": [stopped]}, "shop/off", added_node_selector={"rack": "2"})
+    assert answer["error"].startswith("VirtualMachine shop/off has no VirtualMachineInstance")
+
+
 def test_a_vm_that_does_not_run_is_asked_about_as_its_first_pod() -> None:
     new = {"metadata": {"name": "new"}, "spec": {"domain": {"memory": {"guest": "1Gi"}}}}
     answer = ask(WITH_VM, new, scores=True)
@@ -83,6 +100,8 @@ BROKEN: list[tuple[Any, Any, dict[str, Any], str]] = [
     (LISTS, "default/new", {}, "There is no VirtualMachine, VirtualMachineInstance or replica set 'default/new'"),
     (LISTS, {"metadata": {}, "spec": {"template": {}}}, {}, "is expected. Give the whole object"),
     (LISTS, {"metadata": {}}, {}, "A v1.Pod with metadata and spec is expected"),
+    (LISTS, pod(), {"added_node_selector": {"rack": "2"}}, "Only a VM's migration adds to a node selector"),
+    (LISTS, "shop/db", {"added_node_selector": "rack"}, "is a mapping of labels to values, got 'rack'"),
     (LISTS, pod(), {"profile": "Best"}, "There is no profile 'Best'. Give one of LowNodeUtilization, "),
     ({"node": []}, pod(), {}, "Do you mean 'nodes'"),
     ("/nowhere/cluster.json", pod(), {}, "Cannot read the snapshot"),
