@@ -40,12 +40,15 @@ def customapp(testbed: RunningTestbed) -> Iterator[Api]:
         yield testbed.api
 
 
-def maintain(testbed: RunningTestbed, folder: Path, hook: list[dict[str, Any]], *words: str) -> CompletedProcess[str]:
+def maintain(
+    testbed: RunningTestbed, folder: Path, hook: list[dict[str, Any]], *words: str, **settings: Any
+) -> CompletedProcess[str]:
     (folder / "hook.yml").write_text(yaml.safe_dump(hook))
     playbook = folder / "maintain.yml"
     playbook.write_text(yaml.safe_dump([{"import_playbook": "virtops.kubevirt.rolling_maintenance"}]))
     variables = {
         **SETTINGS,
+        **settings,
         "rolling_maintenance_tasks": str(folder / "hook.yml"),
         "rolling_maintenance_kubeconfig": str(testbed.kubeconfig),
     }
@@ -107,3 +110,25 @@ def test_a_run_that_an_error_stopped_goes_on(testbed: RunningTestbed, customapp:
     assert history.crowded == set()
     assert (history.newcomers("blackbox"), history.interruptions("blackbox")) == ([], [])
     assert len(history.newcomers("mssql2016")) == 1
+
+
+def test_nodes_of_a_batch_are_out_together_and_do_not_wait_for_each_other(
+    testbed: RunningTestbed, customapp: Api, tmp_path: Path
+) -> None:
+    """One of the first batch fails: its mate is done, the next batch is not begun, and the same command goes on."""
+    mate = "kni-worker3"
+    two: dict[str, Any] = {"plan_maintenance_nodes": [REGULAR, mate, HIGH], "plan_maintenance_batch": 2}
+    out = {"ansible.builtin.debug": {"msg": "out together: {{ ansible_play_batch | join(' and ') }}"}}
+    broken = {"ansible.builtin.fail": {"msg": "The disk is full."}, "when": f"inventory_hostname == '{REGULAR}'"}
+    with History(testbed.kubeconfig, NAMESPACE) as history:
+        stopped = maintain(testbed, tmp_path, [out, broken], **two)
+        assert stopped.returncode != 0
+        assert f"out together: {REGULAR} and {mate}" in stopped.stdout
+        assert f"{HIGH}: not begun, because {REGULAR} of an earlier batch is not done." in stopped.stdout
+        assert (cordoned(customapp), maintained(customapp)) == ([REGULAR], [mate]), told(stopped)
+
+        done = maintain(testbed, tmp_path, [out], **two)
+        assert done.returncode == 0, told(done)
+        assert (cordoned(customapp), maintained(customapp)) == ([], sorted([REGULAR, mate, HIGH]))
+    assert history.crowded == set()
+    assert (history.newcomers("blackbox"), history.interruptions("blackbox")) == ([], [])
