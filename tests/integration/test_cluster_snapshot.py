@@ -142,6 +142,12 @@ def test_a_certificate_that_the_server_does_not_accept_is_refused(
     assert "the client certificate may have expired" in result["msg"]
 
 
+def test_a_certificate_that_has_expired_is_refused(take: Any, testbed: RunningTestbed) -> None:
+    result = take(kubeconfig=str(testbed.home.kubeconfig("expired")))
+    assert result["error"]["status"] == 401
+    assert "the client certificate may have expired" in result["msg"]
+
+
 def test_a_cluster_at_rest_is_the_same_in_pages_of_any_size(take: Any, testbed: RunningTestbed) -> None:
     wait_for("other tests' namespaces to go", lambda: not _terminating(testbed))
     results = [take(kubeconfig=str(testbed.kubeconfig), page_size=size) for size in (500, 1, 7)]

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import datetime
 import shutil
 import time
 from collections.abc import Callable
@@ -78,6 +79,10 @@ class Testbed:
         for user, (common_name, organizations) in parts.USERS.items():
             certificate = authority.issue(f"user-{user}", common_name, organizations)
             pki.write_kubeconfig(self.home.kubeconfig(user), server, authority.cert, pki.certificate_user(certificate))
+        # The administrator's own kubeconfig, had nobody renewed it.
+        authority.lifetime = -datetime.timedelta(minutes=1)
+        outdated = authority.issue("user-expired", *parts.USERS["admin"])
+        pki.write_kubeconfig(self.home.kubeconfig("expired"), server, authority.cert, pki.certificate_user(outdated))
 
     def run(self) -> None:
         """Start everything; returns when every part does its work."""
