@@ -342,14 +342,10 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._module.run impor
 def node_drain(module: Module) -> dict[str, Any]:
     this_round = rounds.Round.of(module.params)
     own_arguments.check(module.params)
-    try:
-        work = _drain if module.params["state"] == "drained" else _restore
-        return work(module, connect(module, module.params["request_timeout"]), this_round)
-    except Failure as error:
-        # What is on its way goes on without us; a server that is away for a moment is asked again.
-        if this_round.state and error.passing and this_round.left:
-            return rounds.postponed(this_round.state, error)
-        raise
+    work = _drain if module.params["state"] == "drained" else _restore
+    return rounds.enduring(
+        this_round, lambda: work(module, connect(module, module.params["request_timeout"]), this_round)
+    )
 
 
 def _drain(module: Module, client: Client, this_round: rounds.Round) -> dict[str, Any]:

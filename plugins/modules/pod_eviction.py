@@ -175,32 +175,29 @@ from typing import Any
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.client import connect
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.eviction_run import EvictionRun
-from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.failure import Failure
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module import arguments, eviction_task, rounds
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module.run import Module, run
 
 
 def pod_eviction(module: Module) -> dict[str, Any]:
     pods, this_round = eviction_task.wanted(module.params), rounds.Round.of(module.params)
+    return rounds.enduring(this_round, lambda: _evict(module, this_round, pods))
+
+
+def _evict(module: Module, this_round: rounds.Round, pods: list[tuple[str, str]]) -> dict[str, Any]:
+    client = connect(module, module.params["request_timeout"])
     grace_period = module.params["terminate_grace_period"]
-    try:
-        client = connect(module, module.params["request_timeout"])
-        if this_round.state:
-            going = EvictionRun.resume(client, this_round.state, grace_period)
-        else:
-            going = EvictionRun.begin(client, pods, grace_period)
-        if module.check_mode:
-            going.evictions.rehearse()
-            return eviction_task.result(module, client.server, going)
-        lines = going.follow(this_round.span, until_news=this_round.heard)
-        if going.unfinished and this_round.left:
-            return rounds.going_on(going.to_json(), lines)
-        return {**eviction_task.result(module, client.server, going), **rounds.progress(lines)}
-    except Failure as error:
-        # A server that is away for a moment is asked again.
-        if this_round.state and error.passing and this_round.left:
-            return rounds.postponed(this_round.state, error)
-        raise
+    if this_round.state:
+        going = EvictionRun.resume(client, this_round.state, grace_period)
+    else:
+        going = EvictionRun.begin(client, pods, grace_period)
+    if module.check_mode:
+        going.evictions.rehearse()
+        return eviction_task.result(module, client.server, going)
+    lines = going.follow(this_round.span, until_news=this_round.heard)
+    if going.unfinished and this_round.left:
+        return rounds.going_on(going.to_json(), lines)
+    return {**eviction_task.result(module, client.server, going), **rounds.progress(lines)}
 
 
 def main() -> None:

@@ -297,7 +297,6 @@ from typing import Any
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.cancellation import Cancellation
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.client import Client, connect
-from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.failure import Failure
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.migration_run import MigrationRun
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.prospects import read_prospects
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt import migration_rules
@@ -309,16 +308,14 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._module.run impor
 
 def vmi_migration(module: Module) -> dict[str, Any]:
     wishes, this_round = own_arguments.read_wishes(module.params), rounds.Round.of(module.params)
-    try:
-        client = connect(module, module.params["request_timeout"])
-        if module.params["state"] == "absent":
-            return _cancel(module, client, wishes)
-        return _migrate(module, client, this_round, wishes)
-    except Failure as error:
-        # What is in flight goes on without us; a server that is away for a moment is asked again.
-        if this_round.state and error.passing and this_round.left:
-            return rounds.postponed(this_round.state, error)
-        raise
+    return rounds.enduring(this_round, lambda: _work(module, this_round, wishes))
+
+
+def _work(module: Module, this_round: rounds.Round, wishes: list[Wish]) -> dict[str, Any]:
+    client = connect(module, module.params["request_timeout"])
+    if module.params["state"] == "absent":
+        return _cancel(module, client, wishes)
+    return _migrate(module, client, this_round, wishes)
 
 
 def _migrate(module: Module, client: Client, this_round: rounds.Round, wishes: list[Wish]) -> dict[str, Any]:

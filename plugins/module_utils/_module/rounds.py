@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -70,8 +70,21 @@ def going_on(state: Mapping[str, Any], lines: list[str]) -> dict[str, Any]:
     return {"changed": False, "_round": state, **progress(lines)}
 
 
-def postponed(state: Mapping[str, Any], error: Failure) -> dict[str, Any]:
-    """The result of a round that could not reach the server: the next one tries again. It is told once, in `away`."""
+def enduring(this_round: Round, work: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    """What the work returns; or, if the server is away for a moment in a later round, that the next one tries again.
+
+    What is on its way in the cluster goes on without us. Raises Failure.
+    """
+    try:
+        return work()
+    except Failure as error:
+        if this_round.state and error.passing and this_round.left:
+            return _postponed(this_round.state, error)
+        raise
+
+
+def _postponed(state: Mapping[str, Any], error: Failure) -> dict[str, Any]:
+    """The result of a round that could not reach the server. It is told once, in `away`."""
     time.sleep(_PAUSE)
     return going_on({**state, "away": True}, [] if state["away"] else [f"{error} Trying again."])
 
