@@ -64,7 +64,7 @@ def decide(around: Surroundings) -> Decision:
     if outage:
         return go_off(around, outage)
     if node.outage:
-        return Decision(Boot(node.name, str(uuid.uuid5(BOOT_IDS, f"{node.name} {node.outage}"))))
+        return Decision(Boot(node.name, str(uuid.uuid5(BOOT_IDS, f"{node.name} after {node.boot_id}"))))
     if not node.schedulable:
         return NOTHING  # no node of KubeVirt's
     if around.stale:

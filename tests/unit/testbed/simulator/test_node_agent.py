@@ -80,8 +80,11 @@ def test_a_reboot_goes_off_in_order() -> None:
     assert decide(around(faults=faults, node=node(schedulable="false", outage="f", ready=False))) == Decision()
 
 
-def test_when_the_outage_is_over_the_machine_boots_with_a_boot_id_of_its_own() -> None:
-    first, second = (decide(around(node=node(outage=outage))).change for outage in ("f-1", "f-2"))
-    assert isinstance(first, Boot)
-    assert isinstance(second, Boot)
-    assert first.boot_id != second.boot_id
+def test_each_boot_has_an_id_of_its_own_even_after_outages_of_one_name() -> None:
+    state, seen = node(outage="node-lost-1"), []
+    for turn in range(3):
+        change = decide(around(node=state)).change
+        assert isinstance(change, Boot), turn
+        seen.append(change.boot_id)
+        state = replace(state, boot_id=change.boot_id)
+    assert len({node().boot_id, *seen}) == 4
