@@ -237,7 +237,7 @@ def _is_pod(given: object) -> TypeGuard[Object]:
 
 
 def _is_object(given: object) -> bool:
-    return isinstance(given, Mapping) and isinstance(given.get("spec"), Mapping) and "metadata" in given
+    return isinstance(given, Mapping) and all(isinstance(given.get(part), Mapping) for part in ("metadata", "spec"))
 
 
 class FilterModule:

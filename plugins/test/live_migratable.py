@@ -118,8 +118,11 @@ def live_migratable(machine: object, snapshot: object = None) -> bool:
 
 def _check(machine: Object) -> None:
     kind = machine.get("kind", VMI)
-    if kind not in (VM, VMI) or not all(isinstance(machine.get(part), Mapping) for part in ("metadata", "spec")):
-        raise AnsibleFilterError(f"An object of kind {kind} with metadata and spec cannot be migrated. {_GIVE}")
+    if kind not in (VM, VMI):
+        raise AnsibleFilterError(f"An object of kind {kind} cannot be migrated. {_GIVE}")
+    whole = all(isinstance(machine.get(part), Mapping) for part in ("metadata", "spec"))
+    if not whole or not machine["metadata"].get("name"):
+        raise AnsibleFilterError(f"A {kind} without metadata.name and spec cannot be migrated. {_GIVE}")
 
 
 def _by_itself(machine: Object) -> bool:

@@ -14,6 +14,7 @@ from typing import Any
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.configuration import Configuration, Lists
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.launcher.pod import LauncherError, launcher_pod
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.launcher.vmi import with_identity
 
 Object = Mapping[str, Any]
 
@@ -21,7 +22,7 @@ Object = Mapping[str, Any]
 def charged_pod(pod: Object, vmi: Object, configuration: Configuration, lists: Lists) -> Object:
     """The target pod with its containers' resources as they will be. Raises `QuantityError`, `SelectorError`."""
     try:
-        fresh = launcher_pod(vmi, configuration, lists)["spec"]
+        fresh = launcher_pod(with_identity(vmi), configuration, lists)["spec"]
     except LauncherError:
         return pod
     kinds = ("containers", "initContainers")

@@ -21,6 +21,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.label_k
     merged_affinity,
     merged_spread,
 )
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.launcher.vmi import with_identity
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.no_target_pod import NoTargetPod
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.node_selector import node_selector
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.saved_state import volumes_of_target
@@ -51,6 +52,7 @@ def target_pod(
     may change which nodes count for spreading, too: a verdict on the pod without it is not one on the pod with it.
     Parts of the VMI and of the source pod are shared, not copied.
     """
+    vmi = with_identity(vmi, _created_by(source_pod))
     selector = {**(added_node_selector or {}), **node_selector(vmi, configuration)}
     whole_selector = with_source_cpu(selector, vmi, source_pod, source_node)
     if isinstance(whole_selector, NoTargetPod):
@@ -85,6 +87,11 @@ def target_pod(
             "topologySpreadConstraints": merged_spread(vmi["spec"].get("topologySpreadConstraints") or (), pod_labels),
         },
     }
+
+
+def _created_by(source_pod: Object) -> str:
+    """The VMI's uid; empty if the pod was written by hand and does not say it."""
+    return (source_pod["metadata"].get("labels") or {}).get(labels.CREATED_BY) or ""
 
 
 def _selinux_problem(vmi: Object, configuration: Configuration) -> NoTargetPod | None:

@@ -54,8 +54,7 @@ def vmi_of(item: Object, configuration: Configuration, number: int = 0) -> dict[
     given = item["metadata"]
     namespace = given.get("namespace") or "default"
     if kind == VMI:
-        metadata = {**given, "namespace": namespace, "uid": given.get("uid") or _uid(item, number)}
-        vmi = {**item, "metadata": metadata}
+        vmi = with_identity(item, _uid(kind, item, number))
         # virt-api sets the phase and, before it, the defaults of that time.
         return vmi if (item.get("status") or {}).get("phase") else with_defaults(vmi, configuration)
     template = item["spec"]["template"]
@@ -64,7 +63,7 @@ def vmi_of(item: Object, configuration: Configuration, number: int = 0) -> dict[
     metadata = {
         "name": name,
         "namespace": namespace,
-        "uid": _uid(item, number),
+        "uid": _uid(kind, item, number),
         "labels": own.get("labels") or {},
         "annotations": own.get("annotations") or {},
         "ownerReferences": [
@@ -84,7 +83,14 @@ def vmi_of(item: Object, configuration: Configuration, number: int = 0) -> dict[
     return with_defaults(vmi, configuration)
 
 
-def _uid(item: Object, number: int) -> str:
+def with_identity(vmi: Object, uid: str = "") -> dict[str, Any]:
+    """A VMI with a namespace and a uid, which one written by hand may lack. `uid`: its own if it has none."""
+    given = vmi["metadata"]
+    uid = given.get("uid") or uid or _uid(VMI, vmi, 0)
+    return {**vmi, "metadata": {**given, "namespace": given.get("namespace") or "default", "uid": uid}}
+
+
+def _uid(kind: str, item: Object, number: int) -> str:
     """In place of one that the API server has yet to give: any will do that no other object has."""
-    digest = hashlib.sha256(f"{kind_of(item)} {title(item)} {number}".encode()).hexdigest()
+    digest = hashlib.sha256(f"{kind} {title(item)} {number}".encode()).hexdigest()
     return f"not-created-{digest[:16]}"

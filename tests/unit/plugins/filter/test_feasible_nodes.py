@@ -100,6 +100,8 @@ BROKEN: list[tuple[Any, Any, dict[str, Any], str]] = [
     (LISTS, "default/new", {}, "There is no VirtualMachine, VirtualMachineInstance or replica set 'default/new'"),
     (LISTS, {"metadata": {}, "spec": {"template": {}}}, {}, "is expected. Give the whole object"),
     (LISTS, {"metadata": {}}, {}, "A v1.Pod with metadata and spec is expected"),
+    (LISTS, {"metadata": None, "spec": {}}, {}, "A v1.Pod with metadata and spec is expected"),
+    (LISTS, {"metadata": "db", "spec": {"domain": {}}}, {}, "A v1.Pod with metadata and spec is expected"),
     (LISTS, pod(), {"added_node_selector": {"rack": "2"}}, "Only a VM's migration adds to a node selector"),
     (LISTS, "shop/db", {"added_node_selector": "rack"}, "is a mapping of labels to values, got 'rack'"),
     (LISTS, pod(), {"profile": "Best"}, "There is no profile 'Best'. Give one of LowNodeUtilization, "),

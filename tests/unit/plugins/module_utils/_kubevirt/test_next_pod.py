@@ -3,10 +3,12 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import pytest
 
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blockers.find import blockers, surroundings
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.launcher.vmi import WorkloadError
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.next_pod import (
     NoMigrationError,
@@ -74,6 +76,33 @@ def test_a_replica_set_has_a_next_replica() -> None:
 
 def test_a_migration_adds_to_the_selector() -> None:
     assert pod_of_migration("shop/db", lists(), {"rack": "2"}).pod["spec"]["nodeSelector"]["rack"] == "2"
+
+
+def by_hand(item: Any) -> Any:
+    """Without what the API server would have added."""
+    bare = copy.deepcopy(item)
+    bare["metadata"].pop("uid", None)
+    for owner in bare["metadata"].get("ownerReferences", ()):
+        owner.pop("uid", None)
+    return bare
+
+
+def test_what_is_written_by_hand_needs_no_uid() -> None:
+    bare = lists(vmis=[by_hand(RUNNING)], pods=[by_hand(launcher(RUNNING))])
+    for asked in ("shop/db", by_hand(RUNNING), VM):
+        found = next_pod(asked, bare).pod
+        assert found["spec"] == next_pod("shop/db", lists()).pod["spec"], "the source pod's label tells the uid"
+    unlabelled = by_hand(launcher(RUNNING))
+    del unlabelled["metadata"]["labels"]["kubevirt.io/created-by"]
+    assert is_of_migration(next_pod("shop/db", {**bare, "pods": [unlabelled]}).pod)
+
+
+def test_a_quota_charges_what_is_written_by_hand() -> None:
+    status = {"hard": {"pods": "1"}, "used": {"pods": "1"}}
+    full = {"metadata": {"namespace": "shop", "name": "small"}, "spec": {}, "status": status}
+    vmi_by_hand = by_hand(RUNNING)
+    around = surroundings(lists(vmis=[vmi_by_hand], pods=[by_hand(launcher(RUNNING))], resourcequotas=[full]))
+    assert [blocker.id for blocker in blockers(around.subject(vmi_by_hand))] == ["quota-exceeded"]
 
 
 PROBLEMS: list[tuple[Any, Any, type[Exception], str]] = [
