@@ -33,6 +33,7 @@ class Migrations:
 
     bandwidth: bytes per second, 0 is no limit. Timeouts in seconds; the one of completion for each GiB of the guest's
     memory and of disks that are copied. match_selinux_level: the target pod gets the source's SELinux level.
+    by_priority: a migration's priority counts while it waits, and system-critical is what a drain's get.
     """
 
     parallel_per_cluster: int = 5
@@ -48,6 +49,7 @@ class Migrations:
     unsafe_override: bool = False
     drain_taint_key: str = "kubevirt.io/drain"
     network: str = ""
+    by_priority: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +149,7 @@ def configuration(lists: Lists) -> Configuration:
         max_hotplug_ratio=live_update.get("maxHotplugRatio") or 4,
         max_cpu_sockets=live_update.get("maxCpuSockets") or 0,
         max_guest=_text(live_update.get("maxGuest")),
-        migrations=_migrations(given.get("migrations") or {}),
+        migrations=_migrations(given.get("migrations") or {}, gates),
     )
 
 
@@ -161,7 +163,7 @@ def _effective(kubevirts: Sequence[Object]) -> Object | None:
     return found
 
 
-def _migrations(given: Object) -> Migrations:
+def _migrations(given: Object, gates: frozenset[str]) -> Migrations:
     post_copy = bool(given.get("allowPostCopy"))
     disruption = given.get("allowWorkloadDisruption")
     return Migrations(
@@ -178,6 +180,7 @@ def _migrations(given: Object) -> Migrations:
         unsafe_override=bool(given.get("unsafeMigrationOverride")),
         drain_taint_key=given.get("nodeDrainTaintKey") or Migrations().drain_taint_key,
         network=given.get("network") or "",
+        by_priority="MigrationPriorityQueue" in gates,
     )
 
 

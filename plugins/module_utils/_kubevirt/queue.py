@@ -4,7 +4,8 @@
 """Which migrations are under way and which wait for a place, and how long a set of migrations takes under the caps.
 
 Follows findRunningMigrations, outboundMigrationsOnNode and handleTargetPodCreation in
-pkg/virt-controller/watch/migration/migration.go, and the priorities in pkg/util/migrations/migrations.go.
+pkg/virt-controller/watch/migration/migration.go, and the priorities in pkg/util/migrations/migrations.go, which count
+only with the feature gate MigrationPriorityQueue.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.labels 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.migration import Migration
 
 PRIORITIES: Mapping[str, int] = {"system-critical": 100, "user-triggered": 50, "system-maintenance": 20, "": 0}
+# Seconds after which a migration looks again for a place: from which priority on, and how many.
+_PERIODS = ((PRIORITIES["system-critical"], 1.0), (PRIORITIES["user-triggered"], 3.0), (PRIORITIES[""], 5.0))
 # Phases of a migration that has no target pod yet, as a rule.
 _WAITING = frozenset({"", "Pending", "WaitingForSync", "Synchronizing"})
 
@@ -59,8 +62,13 @@ def queue(around: Surroundings) -> Queue:
             continue
         running.append(migration)
         outbound.update(_sources(migration, around))
-    waiting.sort(key=lambda entry: (-PRIORITIES.get(entry.priority, 0), entry.created, entry.namespace, entry.name))
-    return Queue(around.configuration.migrations, tuple(running), tuple(waiting), outbound)
+    caps = around.configuration.migrations
+    waiting.sort(key=lambda entry: (-_priority(entry, caps), entry.created, entry.namespace, entry.name))
+    return Queue(caps, tuple(running), tuple(waiting), outbound)
+
+
+def _priority(entry: Migration | Job, caps: Migrations) -> int:
+    return PRIORITIES.get(entry.priority, 0) if caps.by_priority else 0
 
 
 def _holds_a_place(migration: Migration, around: Surroundings) -> bool:
@@ -99,18 +107,18 @@ class Span:
 def timetable(jobs: Sequence[Job], caps: Migrations, taken: Sequence[Job] = ()) -> list[Span]:
     """When each of the jobs, all asked for at once, starts and ends, in their order.
 
-    taken: migrations under way, with the seconds they still need. What finds no place looks again after 1 s, 3 s or
-    5 s, by its priority. A cap of 0 lets nothing start: such jobs start and end at infinity.
+    taken: migrations under way, with the seconds they still need. What finds no place looks again after 5 s, or where
+    priorities count after 1 s, 3 s or 5 s. A cap of 0 lets nothing start: such jobs start and end at infinity.
     """
     ends = [(job.seconds, job.node) for job in taken]
     heapq.heapify(ends)
     outbound = Counter(job.node for job in taken)
     spans = [Span(math.inf, math.inf)] * len(jobs)
-    waiting = sorted(range(len(jobs)), key=lambda index: -PRIORITIES.get(jobs[index].priority, 0))
+    waiting = sorted(range(len(jobs)), key=lambda index: -_priority(jobs[index], caps))
     now = 0.0
     while waiting:
         for index in list(_startable(waiting, jobs, caps, ends, outbound)):
-            start = _next_look(now, jobs[index])
+            start = _next_look(now, _priority(jobs[index], caps))
             spans[index] = Span(start, start + jobs[index].seconds)
             heapq.heappush(ends, (spans[index].end, jobs[index].node))
             waiting.remove(index)
@@ -134,9 +142,6 @@ def _startable(
             yield index
 
 
-def _next_look(now: float, job: Job) -> float:
-    priority = PRIORITIES.get(job.priority, 0)
-    period = (
-        1.0 if priority >= PRIORITIES["system-critical"] else 3.0 if priority >= PRIORITIES["user-triggered"] else 5.0
-    )
+def _next_look(now: float, priority: int) -> float:
+    period = next(seconds for least, seconds in _PERIODS if priority >= least)
     return math.ceil(now / period) * period

@@ -51,11 +51,20 @@ def test_the_node_of_the_last_migration_counts_until_the_next_is_handed_over() -
     assert found(migration("a"), vmis=[machine]).outbound == {"n1": 1}
 
 
-def test_the_wait_is_by_priority_then_by_age() -> None:
+GATE = {"featureGates": ["MigrationPriorityQueue"]}
+
+
+@pytest.mark.parametrize(
+    ("developer", "order"),
+    [(GATE, ["first", "early", "late", "last"]), ({}, ["early", "late", "last", "first"])],
+)
+def test_the_wait_is_by_priority_if_that_counts_then_by_age(developer: Any, order: list[str]) -> None:
     late, early, first, last = (migration(name, "Pending") for name in ("late", "early", "first", "last"))
     late["metadata"]["creationTimestamp"], early["metadata"]["creationTimestamp"] = "2026-01-02", "2026-01-01"
     first["spec"]["priority"], last["metadata"]["creationTimestamp"] = "system-critical", "2026-01-03"
-    assert names(found(late, last, early, first).waiting) == ["first", "early", "late", "last"]
+    first["metadata"]["creationTimestamp"] = "2026-01-04"
+    now = found(late, last, early, first, kubevirts=[kubevirt(developerConfiguration=developer)])
+    assert names(now.waiting) == order
 
 
 def test_caps_come_from_the_configuration() -> None:
@@ -78,9 +87,15 @@ def test_the_cluster_lets_five_go_at_a_time() -> None:
 
 
 def test_who_is_preferred_goes_first_and_looks_again_sooner() -> None:
-    one = Migrations(parallel_per_cluster=1)
+    one = Migrations(parallel_per_cluster=1, by_priority=True)
     jobs = (Job("a", 4), Job("a", 4), Job("a", 4, "user-triggered"), Job("a", 4, "system-critical"))
     assert at_once(*jobs, caps=one) == [(10, 14), (15, 19), (6, 10), (0, 4)]
+
+
+def test_without_the_feature_gate_nobody_is_preferred() -> None:
+    one = Migrations(parallel_per_cluster=1)
+    jobs = (Job("a", 4), Job("a", 4, "user-triggered"), Job("a", 4, "system-critical"))
+    assert at_once(*jobs, caps=one) == [(0, 4), (5, 9), (10, 14)]
 
 
 def test_what_is_under_way_keeps_its_place() -> None:
@@ -98,9 +113,10 @@ jobs = st.lists(
 )
 
 
-@given(jobs, st.integers(1, 4), st.integers(1, 3))
-def test_no_cap_is_ever_exceeded(asked: list[Job], cluster: int, outbound: int) -> None:
-    spans = timetable(asked, Migrations(parallel_per_cluster=cluster, parallel_outbound_per_node=outbound))
+@given(jobs, st.integers(1, 4), st.integers(1, 3), st.booleans())
+def test_no_cap_is_ever_exceeded(asked: list[Job], cluster: int, outbound: int, by_priority: bool) -> None:
+    caps = Migrations(parallel_per_cluster=cluster, parallel_outbound_per_node=outbound, by_priority=by_priority)
+    spans = timetable(asked, caps)
     for span in spans:
         together = [job for job, other in zip(asked, spans, strict=True) if overlaps(other, span.start)]
         assert len(together) <= cluster
