@@ -48,4 +48,5 @@ def expected(case: Case) -> set[tuple[str, str, str, str]]:
 def found(lists: Lists) -> dict[tuple[str, str, str, str], Finding]:
     """The same of what is found."""
     findings = lint(lists, window=WINDOW)
+    assert len({entry.id for entry in findings}) == len(findings), "an id is given to two findings"
     return {(entry.rule.id, *astuple(entry.problem.subject)[1:]): entry for entry in findings}

@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.cluster import Cluster
-from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.contract import Problem, Rule, Severity
+from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.contract import Problem, Rule, Severity, Subject
 from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.covered import Covered, budgets
 from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.rules.pdb_never_allows import evicted_machines
 from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.words import count
@@ -21,19 +21,20 @@ def _check(cluster: Cluster) -> Iterator[Problem]:
         reached = (*covered.others, *(covered.machines if evicted_machines(covered, cluster) else ()))
         for pod in reached:
             found[pod["metadata"].get("namespace") or "default", pod["metadata"]["name"]].append(covered)
-    shared: defaultdict[tuple[str, ...], int] = defaultdict(int)
-    subjects = {}
+    # Each overlap is told of its first budget, once with all others that it shares pods with.
+    pods: defaultdict[Subject, int] = defaultdict(int)
+    partners: defaultdict[Subject, set[str]] = defaultdict(set)
     for several in found.values():
         if len(several) > 1:
-            group = sorted(several, key=lambda covered: covered.subject.name)
-            names = tuple(covered.subject.name for covered in group)
-            shared[names] += 1
-            subjects[names] = group[0].subject
-    for names, pods in sorted(shared.items()):
+            first, *others = sorted((covered.subject for covered in several), key=lambda subject: subject.name)
+            pods[first] += 1
+            partners[first].update(subject.name for subject in others)
+    for subject, shared in pods.items():
         yield Problem(
-            subjects[names],
-            f"{count(pods, 'pod')} that it counts {'is' if pods == 1 else 'are'} counted by {', '.join(names[1:])} "
-            "too, and the API server evicts no pod of two budgets, so a drain never ends.",
+            subject,
+            f"{count(shared, 'pod')} that it counts {'is' if shared == 1 else 'are'} counted by "
+            f"{', '.join(sorted(partners[subject]))} too, and the API server evicts no pod of two budgets, so a drain "
+            "never ends.",
             "Let one budget count each pod: narrow the selectors, or remove a budget.",
             field="/spec/selector",
         )

@@ -6,35 +6,20 @@
 from __future__ import annotations
 
 import copy
-from typing import Any
 
 import pytest
 
-from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.contract import Finding, Severity
+from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.contract import Severity
 from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.lint import lint
 
-from integration.lint.case import Case, Place, Proof
+from integration.lint.case import Place
 from integration.lint.objects import HOST, PREFERRED, ZONE, apart, budget, deployment, on, term, vm, vms
 from testbed.api import Object
 from unit.plugins.module_utils._lint.json_patch import patched
-from unit.plugins.module_utils._lint.world import Lists, world
+from unit.plugins.module_utils._lint.small import cluster, only, rules
+from unit.plugins.module_utils._lint.world import Lists
 
 BETA_ZONE = "failure-domain.beta.kubernetes.io/zone"
-TWO = (Place({ZONE: "a"}), Place({ZONE: "b"}))
-
-
-def cluster(*planted: Object, places: tuple[Place, ...] = TWO) -> Lists:
-    case = Case("detail", "", Proof.POD_PENDING, planted, places=places)
-    return copy.deepcopy(world(case.objects()))
-
-
-def rules(lists: Lists, **options: Any) -> list[str]:
-    return [finding.rule.id for finding in lint(lists, **options)]
-
-
-def only(lists: Lists, **options: Any) -> Finding:
-    (finding,) = lint(lists, **options)
-    return finding
 
 
 def cordon(lists: Lists, node: str) -> None:
