@@ -16,7 +16,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.migratio
     cancel,
     find,
     find_vmi,
-    migrations_path,
+    migration_path,
     unfinished,
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.migration import Migration
@@ -83,7 +83,7 @@ class Cancellation:
         by_title = {wish.title: wish for wish in self._wishes}
         for title in self.left:
             migration = self.migrations[title]
-            path = migrations_path(migration.namespace, migration.name)
+            path = migration_path(migration.namespace, migration.name)
             item = find(self._client, path, f"read {KIND} {migration.namespace}/{migration.name}")
             if item is None or item["metadata"]["uid"] != migration.uid:
                 moved = self._node(by_title[title]) not in ("", self._sources[title])

@@ -14,6 +14,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster import f
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.client import Client
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.evictions import Evictions
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.failure import Failure
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.paths import collection_path
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.drained_pod import of_a_machine
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.eviction import Eviction
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.mistake import Mistake
@@ -102,6 +103,6 @@ def _refuse_machines(pods: Iterable[Object]) -> None:
 def _pods(client: Client, namespaces: Iterable[str]) -> list[Object]:
     found: list[Object] = []
     for namespace in sorted(namespaces):
-        page = client.get(f"/api/v1/namespaces/{namespace}/pods", f"list pods in namespace {namespace}")
+        page = client.get(collection_path("v1", namespace, "pods"), f"list pods in namespace {namespace}")
         found += page["items"]
     return found

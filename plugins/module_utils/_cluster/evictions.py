@@ -13,6 +13,7 @@ from typing import Any
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.client import Client
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.failure import Failure
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.paths import object_path
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.eviction import (
     EVICTED,
     EVICTING,
@@ -90,7 +91,7 @@ class Evictions:
             "metadata": {"namespace": eviction.namespace, "name": eviction.name},
             "deleteOptions": options,
         }
-        path = f"/api/v1/namespaces/{eviction.namespace}/pods/{eviction.name}/eviction"
+        path = object_path("v1", eviction.namespace, "pods", eviction.name) + "/eviction"
         try:
             self._client.post(path, f"evict pod {eviction.title}", body)
         except Failure as error:

@@ -14,12 +14,12 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from datetime import datetime, timezone
 from typing import Any
-from urllib.parse import quote
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.client import Client
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.failure import Failure
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.node_leases import NodeLeases
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.nodes import FIELD_MANAGER
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.paths import object_path
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.cordon import (
     ANNOTATION,
     Cordon,
@@ -226,4 +226,4 @@ def _foreign(client: Client, request: Request, verb: str, cordon: Cordon) -> Fai
 
 
 def _path(node: str) -> str:
-    return f"/api/v1/nodes/{quote(node, safe='')}"
+    return object_path("v1", None, "nodes", node)

@@ -12,6 +12,7 @@ from typing import Any
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.client import Client
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.failure import Failure
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.paths import collection_path
 
 Object = dict[str, Any]
 
@@ -30,7 +31,7 @@ def unscheduled_reason(client: Client, namespace: str, label_selector: str) -> s
     """Why no node can take the pod with these labels, in the scheduler's words; empty if one can. Raises Failure."""
     query = {"labelSelector": label_selector}
     try:
-        pods = client.get(f"/api/v1/namespaces/{namespace}/pods", f"list pods in namespace {namespace}", **query)
+        pods = client.get(collection_path("v1", namespace, "pods"), f"list pods in namespace {namespace}", **query)
     except Failure as error:
         if error.status == _FORBIDDEN:
             return f"(unknown, as {error.message})"
@@ -62,7 +63,7 @@ def _events(client: Client, namespace: str, field_selector: str) -> list[Object]
     """Oldest first."""
     query = {"fieldSelector": field_selector}
     try:
-        page = client.get(f"/api/v1/namespaces/{namespace}/events", f"list events in namespace {namespace}", **query)
+        page = client.get(collection_path("v1", namespace, "events"), f"list events in namespace {namespace}", **query)
     except Failure as error:
         if error.status == _FORBIDDEN:
             return []

@@ -10,6 +10,7 @@ from typing import Any
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.client import Client
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.failure import Failure
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.paths import collection_path, object_path
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.migration import (
     RUN_LABEL,
     Migration,
@@ -21,13 +22,18 @@ Object = dict[str, Any]
 API_VERSION = "kubevirt.io/v1"
 KIND = "VirtualMachineInstanceMigration"
 RESOURCE = "virtualmachineinstancemigrations"
+VMIS = "virtualmachineinstances"
 _UNSCHEDULABLE_TIMEOUT = "kubevirt.io/migrationUnschedulablePodTimeoutSeconds"
 
 
-def migrations_path(namespace: str | None, name: str | None = None) -> str:
-    """Of one migration, of the list of a namespace, or (None) of the list of all namespaces."""
-    parts = [f"/apis/{API_VERSION}", f"namespaces/{namespace}" if namespace else "", RESOURCE, name or ""]
-    return "/".join(filter(None, parts))
+def migrations_path(namespace: str | None) -> str:
+    """Of all migrations in a namespace, or (None) in all namespaces. Raises Mistake."""
+    return collection_path(API_VERSION, namespace, RESOURCE)
+
+
+def migration_path(namespace: str, name: str) -> str:
+    """Raises Mistake."""
+    return object_path(API_VERSION, namespace, RESOURCE, name)
 
 
 def manifest(
@@ -57,7 +63,7 @@ def create(client: Client, migration: Object, *, dry_run: bool = False) -> Objec
     except Failure as error:
         if error.reason != "AlreadyExists":
             raise
-        path = migrations_path(metadata["namespace"], metadata["name"])
+        path = migration_path(metadata["namespace"], metadata["name"])
         created = client.get(path, attempted)
     return created
 
@@ -65,7 +71,7 @@ def create(client: Client, migration: Object, *, dry_run: bool = False) -> Objec
 def cancel(client: Client, migration: Migration, *, dry_run: bool = False) -> None:
     """Ask KubeVirt to cancel it, which takes a moment. One that is gone is no error. Raises Failure."""
     query = {"dryRun": "All"} if dry_run else {}
-    path = migrations_path(migration.namespace, migration.name)
+    path = migration_path(migration.namespace, migration.name)
     try:
         client.delete(path, f"cancel migration {migration.namespace}/{migration.name}", **query)
     except Failure as error:
@@ -85,7 +91,8 @@ def find(client: Client, path: str, attempted: str) -> Object | None:
 
 
 def find_vmi(client: Client, namespace: str, name: str) -> Object | None:
-    path = f"/apis/{API_VERSION}/namespaces/{namespace}/virtualmachineinstances/{name}"
+    """Raises Failure, Mistake."""
+    path = object_path(API_VERSION, namespace, VMIS, name)
     return find(client, path, f"read VMI {namespace}/{name}")
 
 

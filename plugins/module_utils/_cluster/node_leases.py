@@ -10,9 +10,12 @@ from typing import Any
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.client import Client
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.failure import Failure
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.paths import collection_path, object_path
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.node_lease import held_lease, lease_name
 
 Object = dict[str, Any]
+
+_API_VERSION = "coordination.k8s.io/v1"
 
 
 class NodeLeases:
@@ -23,12 +26,12 @@ class NodeLeases:
         self._client = client
         self._query = query
         self._dry_run = "dryRun" in query
-        self._path = f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases"
+        self._all = collection_path(_API_VERSION, namespace, "leases")
 
     def read(self, node: str) -> Object | None:
         name = lease_name(node)
         try:
-            lease: Object = self._client.get(f"{self._path}/{name}", f"read lease {self.namespace}/{name}")
+            lease: Object = self._client.get(self._path(name), f"read lease {self.namespace}/{name}")
         except Failure as error:
             if error.status == 404:
                 return None
@@ -41,7 +44,7 @@ class NodeLeases:
         name = lease["metadata"]["name"]
         attempted = f"hold lease {self.namespace}/{name}"
         if before:
-            self._client.put(f"{self._path}/{name}", attempted, lease, **self._query)
+            self._client.put(self._path(name), attempted, lease, **self._query)
         else:
             self._create(lease, attempted)
         return lease
@@ -51,18 +54,21 @@ class NodeLeases:
         name, version = lease["metadata"]["name"], lease["metadata"]["resourceVersion"]
         attempted = f"release lease {self.namespace}/{name}"
         written = {"resourceVersion": version}
-        self._client.delete_only(f"{self._path}/{name}", attempted, written, dry_run=self._dry_run)
+        self._client.delete_only(self._path(name), attempted, written, dry_run=self._dry_run)
+
+    def _path(self, name: str) -> str:
+        return object_path(_API_VERSION, self.namespace, "leases", name)
 
     def _create(self, lease: Object, attempted: str) -> None:
         try:
-            self._client.post(self._path, attempted, lease, **self._query)
+            self._client.post(self._all, attempted, lease, **self._query)
         except Failure as error:
             if error.status != 404:
                 raise
             self._create_namespace()
             # In a dry run the namespace is still missing, and all that can be checked has been.
             if not self._dry_run:
-                self._client.post(self._path, attempted, lease, **self._query)
+                self._client.post(self._all, attempted, lease, **self._query)
 
     def _create_namespace(self) -> None:
         namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": self.namespace}}

@@ -14,6 +14,7 @@ from typing import Any
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.client import Client
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.failure import Failure
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.listing import read_list
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.paths import object_path
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot_kinds import BY_NAME
 
 Object = dict[str, Any]
@@ -49,7 +50,8 @@ def label_nodes(client: Client, labels: Mapping[str, Mapping[str, str | None]], 
 
 def _label(client: Client, node: str, labels: Mapping[str, str | None], dry_run: bool) -> None:
     query = {"fieldManager": FIELD_MANAGER, **({"dryRun": "All"} if dry_run else {})}
-    client.patch(f"/api/v1/nodes/{node}", f"label node {node}", {"metadata": {"labels": dict(labels)}}, **query)
+    path = object_path("v1", None, "nodes", node)
+    client.patch(path, f"label node {node}", {"metadata": {"labels": dict(labels)}}, **query)
 
 
 def _partial(error: Failure, jobs: Mapping[Future[None], str], dry_run: bool) -> Failure:

@@ -11,8 +11,9 @@ from typing import Any
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.client import Client
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.failure import Failure
-from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.migrations import API_VERSION, find
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.migrations import API_VERSION, VMIS, find
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.nodes import FIELD_MANAGER
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.paths import collection_path, object_path
 
 Object = dict[str, Any]
 # From the spec that is there (empty without one) to the spec that is wanted.
@@ -20,7 +21,6 @@ Change = Callable[[Mapping[str, Any]], Object]
 
 KIND = "VirtualMachineInstanceReplicaSet"
 _REPLICA_SETS = "virtualmachineinstancereplicasets"
-_VMIS = "virtualmachineinstances"
 _ATTEMPTS = 5
 _CORRECT = "Correct the task; nothing was written."
 # What helps when the server refuses to write; it read and understood the task.
@@ -35,15 +35,18 @@ class ReplicaSet:
     """One replica set, there or not. `stored`: the object as last read or written, None if there is none."""
 
     def __init__(self, client: Client, namespace: str, name: str) -> None:
+        """Raises Mistake for a name that no object can have."""
         self.title = f"{namespace}/{name}"
         self.stored: Object | None = None
         self._client = client
         self._namespace = namespace
         self._name = name
+        self._all = collection_path(API_VERSION, namespace, _REPLICA_SETS)
+        self._path = object_path(API_VERSION, namespace, _REPLICA_SETS, name)
 
     def read(self) -> None:
         """Raises Failure."""
-        self.stored = find(self._client, self._path(self._name), f"read replica set {self.title}")
+        self.stored = find(self._client, self._path, f"read replica set {self.title}")
 
     def write(self, change: Change, *, dry_run: bool) -> Object:
         """The object as the API server stores it, or in a dry run would. Raises Failure, and what `change` raises.
@@ -66,7 +69,7 @@ class ReplicaSet:
         """Its VMIs are deleted after it by the cluster's garbage collector. One that is gone is no error."""
         query = {"propagationPolicy": "Background", **_query(dry_run)}
         try:
-            self._client.delete(self._path(self._name), f"delete replica set {self.title}", **query)
+            self._client.delete(self._path, f"delete replica set {self.title}", **query)
         except Failure as error:
             if error.status != HTTPStatus.NOT_FOUND:
                 raise
@@ -80,7 +83,7 @@ class ReplicaSet:
             "metadata": {**metadata, "namespace": self._namespace, "generateName": f"{self._name}-"},
             "spec": template["spec"],
         }
-        path = f"/apis/{API_VERSION}/namespaces/{self._namespace}/{_VMIS}"
+        path = collection_path(API_VERSION, self._namespace, VMIS)
         tried: Object = self._client.post(path, f"try out a VMI of replica set {self.title}", vmi, **_query(True))
         return tried
 
@@ -91,10 +94,10 @@ class ReplicaSet:
         try:
             written: Object
             if self.stored is None:
-                written = self._client.post(self._path(), attempted, self._new(change({})), **query)
+                written = self._client.post(self._all, attempted, self._new(change({})), **query)
             else:
                 changed = {**self.stored, "spec": change(self.stored["spec"])}
-                written = self._client.put(self._path(self._name), attempted, changed, **query)
+                written = self._client.put(self._path, attempted, changed, **query)
         except Failure as error:
             remedy = _REMEDIES.get(error.status, error.remedy)
             raise _explained(error, remedy) from error
@@ -103,10 +106,6 @@ class ReplicaSet:
     def _new(self, spec: Object) -> Object:
         metadata = {"namespace": self._namespace, "name": self._name}
         return {"apiVersion": API_VERSION, "kind": KIND, "metadata": metadata, "spec": spec}
-
-    def _path(self, name: str = "") -> str:
-        path = f"/apis/{API_VERSION}/namespaces/{self._namespace}/{_REPLICA_SETS}"
-        return f"{path}/{name}" if name else path
 
 
 def _query(dry_run: bool) -> dict[str, str]:

@@ -11,7 +11,8 @@ from typing import Any
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.client import Client
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.failure import Failure
-from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.migrations import API_VERSION
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.migrations import API_VERSION, VMIS
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.paths import collection_path
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.replica_sets import KIND
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.watch import WatchedList
 
@@ -28,7 +29,7 @@ class Replicas:
         self.vmis: list[Object] = []
         self.trouble: Failure | None = None
         self._name = name
-        path = f"/apis/{API_VERSION}/namespaces/{namespace}/virtualmachineinstances"
+        path = collection_path(API_VERSION, namespace, VMIS)
         # By owner, not by label: whoever asks for the end of a set that is gone knows no labels any more.
         self._watched = WatchedList(client, path, f"VMIs in namespace {namespace}", "")
 

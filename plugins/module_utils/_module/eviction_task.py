@@ -12,6 +12,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.eviction
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.failure import Failure
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.eviction import EVICTED, NOT_EVICTED, WOULD_EVICT
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.mistake import Mistake
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.object_name import name_problems
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module.run import Incomplete, Module
 
 Values = dict[str, Any]
@@ -76,6 +77,8 @@ def _problems(params: Mapping[str, Any], pods: Sequence[tuple[str, str]]) -> Ite
     for namespace, name in pods:
         if not namespace or not name:
             yield f"a pod needs a namespace and a name, got {namespace!r} and {name!r}"
+        else:
+            yield from name_problems({"namespace": namespace, "name": name}, "namespace", "name")
     for namespace, name in sorted({pod for pod in pods if pods.count(pod) > 1}):
         yield f"pod {namespace}/{name} is named more than once"
     if params["wait_timeout"] < 1:

@@ -12,6 +12,7 @@ from typing import Any
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.maintenance import Request, State, Transition
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.cordon import Cordon
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.mistake import Mistake
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.object_name import name_problems
 
 Values = dict[str, Any]
 
@@ -56,9 +57,9 @@ def stays_cordoned(node: str, cordon: Cordon) -> str:
 
 
 def _problems(params: Mapping[str, Any]) -> Iterator[str]:
-    for name in ("name", "owner", "lease_namespace"):
-        if not params[name].strip():
-            yield f"{name} is empty"
+    yield from name_problems(params, "name", "lease_namespace")
+    if not params["owner"].strip():
+        yield "owner is empty"
     for name in ("lease_duration", "wait_sleep"):
         if params[name] < 1:
             yield f"{name} is {params[name]}, but at least 1 second is needed"

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.mistake import Mistake
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.object_name import name_problem
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.prospect import Wish
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.selectors import SelectorError, label_selector
 
@@ -44,8 +45,10 @@ def spec() -> dict[str, Any]:
 
 def read_wishes(params: Mapping[str, Any]) -> list[Wish]:
     """In the order of the task. Raises Mistake if they contradict each other or say too little."""
-    wishes = [_wish(entry, params) for entry in params["vmis"] or [{"name": params["name"]}] if entry["name"]]
-    found = [*_missing(wishes, params), *_repeated(wishes), *_illegal(wishes)]
+    wishes = [
+        _wish(entry, params) for entry in params["vmis"] or [{"name": params["name"]}] if entry["name"] is not None
+    ]
+    found = [*_missing(wishes, params), *_misnamed(wishes), *_repeated(wishes), *_illegal(wishes)]
     if found:
         raise Mistake("read the options of the task", found, "Nothing was changed.")
     return wishes
@@ -72,6 +75,15 @@ def _missing(wishes: list[Wish], params: Mapping[str, Any]) -> Iterator[str]:
             yield f"{wish.name} has no namespace; give namespace"
         if params["state"] == "present" and not wish.destination:
             yield f"{wish.title} has no destination; give target_node or added_node_selector"
+
+
+def _misnamed(wishes: list[Wish]) -> Iterator[str]:
+    for wish in wishes:
+        names = {"name": wish.name, "namespace": wish.namespace or None, "target_node": wish.target_node}
+        for option, name in names.items():
+            problem = None if name is None else name_problem(name)
+            if problem:
+                yield f"{wish.title}: {option} {problem}; correct it"
 
 
 def _repeated(wishes: list[Wish]) -> Iterator[str]:

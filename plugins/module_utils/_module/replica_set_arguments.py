@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.mistake import Mistake
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.object_name import name_problems
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module.limits import require_positive
 from ansible_collections.virtops.kubevirt.plugins.module_utils._workloads.replica_set import Wish
 
@@ -59,6 +61,8 @@ def placement() -> Spec:
 def read_wish(params: Mapping[str, Any]) -> Wish:
     """Raises Mistake."""
     require_positive(params, "wait_timeout")
+    if problems := list(name_problems(params, "name", "namespace")):
+        raise Mistake("read the options of the task", problems, "Correct the task; nothing was written.")
     names = ("namespace", "name", "replicas", "paused", "selector", "template", "placement")
     return Wish(
         **{name: params[name] for name in names},

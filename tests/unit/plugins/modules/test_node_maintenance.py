@@ -310,6 +310,8 @@ def test_the_node_does_not_exist(maintain: Maintain) -> None:
     [
         ({"owner": ""}, "owner is empty"),
         ({"name": " "}, "name is empty"),
+        ({"name": "n1/../n2"}, "name is 'n1/../n2', but no object can be named so"),
+        ({"lease_namespace": "a/b"}, "lease_namespace is 'a/b', but no object can be named so"),
         ({"lease_namespace": ""}, "lease_namespace is empty"),
         ({"lease_duration": 0}, "lease_duration is 0, but at least 1 second is needed"),
         ({"wait_sleep": -1}, "wait_sleep is -1"),

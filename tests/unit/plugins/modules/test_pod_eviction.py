@@ -140,6 +140,8 @@ def test_a_round_goes_on_where_the_last_one_ended(evict: Any, api: EvictingApi) 
     ("arguments", "words"),
     [
         ({"pods": []}, "pods is empty"),
+        ({"pods": [{"namespace": "shop/pods/db?", "name": "a"}]}, "namespace is 'shop/pods/db?', but no object can be"),
+        ({"pods": [{"namespace": "shop", "name": ".."}]}, "name is '..', but no object can be named so"),
         ({"pods": [WEB_1, WEB_1]}, "pod shop/web-1 is named more than once"),
         ({"pods": [{"namespace": "", "name": "a"}]}, "a pod needs a namespace and a name, got '' and 'a'"),
         ({"wait_timeout": 0}, "wait_timeout is 0, but at least 1 second is needed"),

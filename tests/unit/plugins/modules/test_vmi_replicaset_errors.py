@@ -90,6 +90,24 @@ def test_a_mistake_of_the_task(refuse: Run, arguments: Object, words: str) -> No
     assert words in refuse(**arguments, check=True)["msg"]
 
 
+@pytest.mark.parametrize("name", ["", " ", ".", "..", "x/../db", "db/status", "x%2Fdb"])
+@pytest.mark.parametrize("option", ["name", "namespace"])
+@pytest.mark.parametrize("state", ["absent", "present"])
+def test_a_name_that_would_mean_something_else(task: Run, api: ReplicasApi, option: str, name: str, state: str) -> None:
+    """An empty one would delete all replica sets of the namespace. Nothing at all is asked of the server."""
+    for check in (True, False):
+        result = task(state=state, **{option: name}, check=check)
+        assert f"Cannot read the options of the task: {option} is " in result["msg"]
+        assert result["msg"].endswith("Correct the task; nothing was written.")
+    assert api.requests == []
+
+
+def test_a_name_is_one_part_of_the_address(task: Run, api: ReplicasApi) -> None:
+    task(**CREATE)
+    assert not task(name="db?propagationPolicy=Orphan", state="absent", wait=False)["changed"]
+    assert api.replica_set()
+
+
 def test_an_unknown_namespace(refuse: Run) -> None:
     result = refuse(**CREATE, namespace="bank")
     assert "Cannot write replica set bank/db" in result["msg"]
