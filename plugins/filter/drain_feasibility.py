@@ -217,11 +217,14 @@ _value:
           type: str
           returned: always
         outcome:
-          description: What becomes of it, V(stays), V(restarts) or V(stops).
+          description:
+            - What becomes of it, V(stays), V(waits), V(restarts) or V(stops).
+            - With V(waits) all RV(_value.stuck[].blockers) go away by themselves, such as a backup that runs. The drain
+              is infeasible until then, and no policy ends a VM that has only to be waited for.
           type: str
           returned: always
         wave:
-          description: When it is shut down. V(null) if it stays.
+          description: When it is shut down. V(null) if it stays or waits.
           type: int
           returned: always
         target_node:

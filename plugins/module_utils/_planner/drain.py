@@ -33,7 +33,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.course i
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.departures import departure
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.drain_plan import DrainPlan, Policy
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.evictions import eviction, is_leaving
-from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.machines import migration
+from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.machines import migration, passes
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.mover import Mover
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.policies import Rule, policy_for
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.residents import Residents, residents
@@ -118,7 +118,8 @@ def plan(scene: Scene, profile: Profile = Profile.LOW_NODE_UTILIZATION) -> Drain
     evictions = [eviction(pod, board.state) for pod in pods]
     course.move([*evictions, *(way for way in scene.ways.values() if isinstance(way, Mover))])
 
-    left = [vm for vm in machines if vm.id not in course.on_their_way() and scene.policies[vm.id] is not Policy.FAIL]
+    patient = {name for name, way in scene.ways.items() if passes(way) or scene.policies[name] is Policy.FAIL}
+    left = [vm for vm in machines if vm.id not in patient | course.on_their_way()]
     found = {vm.id: departure(vm, scene.policies[vm.id], scene.lists, scene.cluster, board.state) for vm in left}
     departures = {name: mover for name, mover in found.items() if isinstance(mover, Mover)}
     course.depart(departures, {name for name in departures if scene.policies[name] is Policy.RESTART})

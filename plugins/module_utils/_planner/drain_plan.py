@@ -25,9 +25,14 @@ class Policy(Enum):
 
 
 class Outcome(Enum):
-    """What becomes of a VM that cannot be migrated: it stays and the drain fails, it starts elsewhere, or it is off."""
+    """What becomes of a VM that cannot be migrated.
+
+    STAYS: it stays, and the drain fails. WAITS: what keeps it goes away by itself, so a later plan lets it migrate,
+    whatever its policy. RESTARTS: it starts elsewhere. STOPS: it is off.
+    """
 
     STAYS = "stays"
+    WAITS = "waits"
     RESTARTS = "restarts"
     STOPS = "stops"
 
@@ -73,8 +78,8 @@ class StuckMachine:
 
     `reasons`: for each node, kube-scheduler's; `message`: its message for the target pod of its migration, which is
     pinned only if a target was asked for. Both are empty where `blockers` say that there would be no such pod. `wave`:
-    of a restart or a stop, None if it stays. `target_node`: where it starts again, the first of `choices` where these
-    are equally good for the scheduler; None if it does not. `why`: what its policy makes of it, a sentence.
+    of a restart or a stop, None if it stays or waits. `target_node`: where it starts again, the first of `choices`
+    where these are equally good for the scheduler; None if it does not. `why`: what its policy makes of it, a sentence.
     """
 
     namespace: str

@@ -82,6 +82,7 @@ def departures(situation: Situation, intent: Intent, plan: DrainPlan | None) -> 
     stuck: list[Stuck] = []
     waiting: dict[str, str] = {}
     planned = {f"{move.namespace}/{move.name}": move for move in plan.moves} if plan else {}
+    passing = _passing(plan, intent)
     known = {*planned, *(f"{item.namespace}/{item.name}" for item in (plan.stuck if plan else ()))}
     for vmi in situation.vmis:
         name, namespace = title(vmi), vmi["metadata"]["namespace"]
@@ -92,6 +93,8 @@ def departures(situation: Situation, intent: Intent, plan: DrainPlan | None) -> 
         elif current:
             wish = Wish(namespace, current.vmi, None, current.node_selector)
             migrations.append(PlannedMigration(wish, 1, follows=False))
+        elif why := passing.get(name, ""):
+            waiting[name] = why
         elif name not in intent.hopeless and (move or target):
             node, wave = (move.target_node, move.wave) if move else (target, 2 if _follows(vmi) else 1)
             wish = Wish(namespace, vmi["metadata"]["name"], node, {})
@@ -127,6 +130,13 @@ def _left_alone(vmi: Object, current: Migration | None) -> str:
     if current and not current.run:
         return f"VirtualMachineInstanceMigration {current.name} of somebody else moves it ({current.phase or 'new'})"
     return "" if phase == "Running" else f"it is {phase}, and only a running VM can leave"
+
+
+def _passing(plan: DrainPlan | None, intent: Intent) -> dict[str, str]:
+    """What keeps VMs for now and goes away by itself; those that are not tried again need not wait for it."""
+    waits = (item for item in (plan.stuck if plan else ()) if item.outcome is Outcome.WAITS)
+    found = {f"{item.namespace}/{item.name}": item.blockers[0].clause for item in waits}
+    return {name: why for name, why in found.items() if name not in intent.hopeless}
 
 
 def _migratable(vmi: Object) -> bool:

@@ -41,6 +41,11 @@ def migration(
     )
 
 
+def passes(way: Mover | tuple[Blocker, ...]) -> bool:
+    """Whether all that forbids a migration goes away by itself; False if nothing forbids it."""
+    return isinstance(way, tuple) and bool(way) and all(blocker.passing for blocker in way)
+
+
 def leaving(machine: Machine, state: ClusterState) -> tuple[Occupant, ...]:
     """The VM's pods on its node: the launcher, and those that hold hotplugged volumes."""
     return tuple(state.placement(title(raw)).occupant for raw in (machine.source_pod, *machine.attachments))

@@ -23,6 +23,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.drain_pl
     StuckMachine,
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.evictions import is_leaving
+from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.machines import passes
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.mover import Mover
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.residents import Lists, Machine, Resident
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.search import Step
@@ -31,6 +32,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.story im
     why_evicted,
     why_staying,
     why_there,
+    why_waiting,
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.verdict import unevaluated
 
@@ -98,7 +100,9 @@ def _stuck(
     board: Board,
 ) -> StuckMachine:
     mover, blockers = (way, ()) if isinstance(way, Mover) else (None, way)
-    if step is None:
+    if passes(way):
+        result, refusal, why = Outcome.WAITS, _NOTHING, why_waiting(blockers)
+    elif step is None:
         result = Outcome.STAYS
         refusal = board.refusal(mover) if mover is not None else _NOTHING
         why = why_staying(policy, objection, blockers, refusal.message)
@@ -133,7 +137,8 @@ def pod_fates(
 
 def feasible(stuck: Sequence[StuckMachine], pods: Sequence[PodFate], board: Board) -> bool:
     """Whether all VMs and pods leave, or follow their policy."""
-    kept = any(machine.outcome is Outcome.STAYS or machine.target_node in board.draining for machine in stuck)
+    here = (Outcome.STAYS, Outcome.WAITS)
+    kept = any(machine.outcome in here or machine.target_node in board.draining for machine in stuck)
     return not kept and not any(pod.outcome in (PodOutcome.REFUSED, PodOutcome.RETURNS) for pod in pods)
 
 

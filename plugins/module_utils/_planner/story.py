@@ -50,6 +50,11 @@ def why_staying(policy: Policy, objection: str, blockers: Sequence[Blocker], mes
     return f"It cannot be migrated: {cause}. Nor can it {policy.value}: {objection or 'no node would fit then either'}."
 
 
+def why_waiting(blockers: Sequence[Blocker]) -> str:
+    """Why a VM does not leave for now, a sentence."""
+    return f"It cannot be migrated yet: {_as_clause(blockers)}."
+
+
 def why_departing(step: Step) -> str:
     """What happens to a VM that follows its policy, a sentence."""
     if step.node is not None:
@@ -83,7 +88,8 @@ def summary(
     """The plan in a sentence or two."""
     where = ", ".join(nodes)
     if not feasible:
-        return f"{where} cannot be drained: {'; '.join(_obstacles(nodes, stuck, pods))}."
+        obstacles, waits = _obstacles(nodes, stuck, pods), _waits(stuck)
+        return f"{where} cannot be drained{'' if obstacles else ' yet'}: {'; '.join(_first([*obstacles, *waits]))}."
     leaving = [pod for pod in pods if pod.wave is not None]
     counts = (
         (len(moves), "VM migrates", "VMs migrate"),
@@ -105,6 +111,7 @@ def _count(stuck: Sequence[StuckMachine], outcome: Outcome) -> int:
 
 
 def _obstacles(nodes: Sequence[str], stuck: Sequence[StuckMachine], pods: Sequence[PodFate]) -> list[str]:
+    """What keeps a node from being emptied and lasts."""
     texts = [
         f"VM {machine.namespace}/{machine.name} cannot leave ({_cause(machine)})"
         for machine in stuck
@@ -120,6 +127,18 @@ def _obstacles(nodes: Sequence[str], stuck: Sequence[StuckMachine], pods: Sequen
         for pod in pods
         if pod.outcome in (PodOutcome.REFUSED, PodOutcome.RETURNS)
     ]
+    return texts
+
+
+def _waits(stuck: Sequence[StuckMachine]) -> list[str]:
+    return [
+        f"VM {machine.namespace}/{machine.name} cannot leave yet ({_cause(machine)})"
+        for machine in stuck
+        if machine.outcome is Outcome.WAITS
+    ]
+
+
+def _first(texts: list[str]) -> list[str]:
     hidden = len(texts) - _MOST_NAMED
     return texts[:_MOST_NAMED] + ([f"and {hidden} more"] if hidden > 0 else [])
 

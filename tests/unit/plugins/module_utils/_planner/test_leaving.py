@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blockers.contract import Blocker, Effect
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.departures import Departures, Situation
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.migration import Migration, read_migration
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.drain_plan import (
@@ -139,6 +140,42 @@ def test_policies_come_last(policy: str, action: str) -> None:
     (item,) = found.interruptions
     assert (item.name, item.action, item.owner, item.wave) == ("pet", action, "set", 3)
     assert item.why == "KubeVirt says that it cannot be live-migrated, DisksNotLiveMigratable"
+
+
+BUSY = StuckMachine(
+    "shop",
+    "a",
+    "n1",
+    Policy.FAIL,
+    Outcome.WAITS,
+    None,
+    None,
+    (),
+    "",
+    {},
+    (Blocker("backup-in-progress", Effect.HELD, "a backup", "a backup runs", "wait", passing=True),),
+    "",
+)
+
+
+@pytest.mark.parametrize("targets", ["", "a"])
+@pytest.mark.parametrize("policy", ["fail", "stop", "restart"])
+def test_a_vm_with_what_passes_is_waited_for_whatever_its_policy(policy: str, targets: str) -> None:
+    here, wanted = situation(vmi("a"), vmi("b")), intent(policy=policy, targets=targets)
+    found = departures(here, wanted, plan(move("b"), stuck=(BUSY,)))
+    assert found.waiting == {"shop/a": "a backup runs; wait"}
+    assert (list(where(found)), found.interruptions, found.stuck) == (["b"], (), ())
+
+
+@pytest.mark.parametrize(("policy", "ends", "stays"), [("fail", 0, 1), ("stop", 1, 0), ("restart", 1, 0)])
+def test_a_vm_that_is_not_tried_again_is_not_waited_for(policy: str, ends: int, stays: int) -> None:
+    found = departures(situation(vmi("a")), intent(policy=policy, failed=2), plan(stuck=(BUSY,)))
+    assert (len(found.interruptions), len(found.stuck), found.waiting) == (ends, stays, {})
+
+
+def test_a_migration_of_ours_goes_on_whatever_passes() -> None:
+    found = departures(situation(vmi("a"), a=migration("a", "ours")), intent(), plan(stuck=(BUSY,)))
+    assert (list(where(found)), found.waiting) == (["a"], {})
 
 
 def test_what_no_policy_helps_is_stuck_with_the_reason() -> None:
