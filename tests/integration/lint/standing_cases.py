@@ -78,6 +78,13 @@ CASES = (
         words="didn't match pod affinity rules",
     ),
     Case(
+        "racks-of-others",
+        "topology-key-unknown",
+        Proof.SHARED_NODE,
+        # The nodes of the next case have it.
+        (vms(replicas=3, affinity=apart(term("rack", "vms"))),),
+    ),
+    Case(
         "racks-of-some",
         "topology-key-partial",
         Proof.SHARED_NODE,

@@ -9,8 +9,9 @@ from collections.abc import Iterator
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.cluster import Cluster
 from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.contract import Problem, Rule, Severity
+from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.no_domain import effect, has_no_domain
 from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.node_keys import DEPRECATED, holders, meant
-from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.placement import DomainRule, PodTerm, domain_rules
+from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.placement import domain_rules
 
 
 def _check(cluster: Cluster) -> Iterator[Problem]:
@@ -18,16 +19,17 @@ def _check(cluster: Cluster) -> Iterator[Problem]:
     for workload in cluster.workloads:
         for term in domain_rules(workload.spec, workload.prefix):
             key = term.topology_key
-            if not nodes or key in DEPRECATED or holders(key, nodes):
+            if key in DEPRECATED or not has_no_domain(term, workload, cluster):
                 continue
-            right, field = meant(key, nodes), f"{term.pointer}/topologyKey"
+            elsewhere, field = bool(holders(key, nodes)), f"{term.pointer}/topologyKey"
+            # A label that some node has may be meant as it is.
+            right = None if elsewhere else meant(key, nodes)
             fixes = right and workload.editable
             yield Problem(
                 workload.subject,
-                f"No node has the label {key}, so {_effect(term)}.",
-                f"Use {right} instead."
-                if right
-                else f"Use a label that the nodes have, or label the nodes with {key}.",
+                f"{'None of the nodes that its pods may run on' if elsewhere else 'No node'} has the label {key}, so "
+                f"{effect(term)}.",
+                f"Use {right} instead." if right else _remedy(key, elsewhere),
                 field=field,
                 patch=({"op": "replace", "path": field, "value": right},) if fixes else (),
                 vmis=workload.running,
@@ -35,14 +37,10 @@ def _check(cluster: Cluster) -> Iterator[Problem]:
             )
 
 
-def _effect(term: DomainRule) -> str:
-    if not term.required:
-        return "the preference has no effect"
-    if isinstance(term, PodTerm) and term.apart:
-        return "the required anti-affinity keeps nothing apart: all of its pods may come to one node"
-    if isinstance(term, PodTerm):
-        return "the required affinity can be met nowhere: a pod that starts or migrates stays Pending"
-    return "the spread constraint can be met nowhere: a pod that starts or migrates stays Pending"
+def _remedy(key: str, elsewhere: bool) -> str:
+    if elsewhere:
+        return f"Use a label that these nodes have, or label them with {key}."
+    return f"Use a label that the nodes have, or label the nodes with {key}."
 
 
 RULE = Rule(
@@ -50,8 +48,9 @@ RULE = Rule(
     severity=Severity.ERROR,
     title="A topology key is the label of no node",
     explanation="Required anti-affinity over such a key separates nothing, and required affinity or a spread "
-    "constraint can be met by no node at all. ``topology.kubernetes.io/hostname`` is often seen and exists nowhere, "
-    "the label of hosts is ``kubernetes.io/hostname``. Preferences over such a key are warnings.",
+    "constraint can be met by no node at all. Only nodes count that the pods may run on by node selector, node "
+    "affinity and taints. ``topology.kubernetes.io/hostname`` is often seen and exists nowhere, the label of hosts is "
+    "``kubernetes.io/hostname``. Preferences over such a key are warnings.",
     check=_check,
     mends=True,
 )

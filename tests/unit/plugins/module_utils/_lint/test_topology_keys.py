@@ -1,0 +1,66 @@
+# Copyright: Contributors to the virtops.kubevirt project
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Labels that nodes have on which the pods in question cannot run are no better than labels that no node has."""
+
+from __future__ import annotations
+
+import pytest
+
+from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.contract import Severity
+
+from integration.lint.case import Place, nodes
+from integration.lint.objects import PREFERRED, apart, near, spread, term, vms
+from testbed.api import Object
+from unit.plugins.module_utils._lint.small import TWO, cluster, only, rules
+from unit.plugins.module_utils._lint.world import Lists
+
+ELSEWHERE = "None of the nodes that its pods may run on has the label rack"
+PREFERENCE = {"podAntiAffinity": {PREFERRED: [{"weight": 1, "podAffinityTerm": term("rack", "vms")}]}}
+
+
+def with_racks_elsewhere(*planted: Object, places: tuple[Place, ...] = TWO) -> Lists:
+    """The label rack is on one more node, whose taint nobody tolerates."""
+    lists = cluster(*planted, places=places)
+    lists["nodes"] += nodes("control-plane", (Place({"rack": "1"}),))
+    return lists
+
+
+RULES: list[tuple[Object, str, Severity]] = [
+    ({"affinity": apart(term("rack", "vms"))}, "the required anti-affinity keeps nothing apart", Severity.ERROR),
+    ({"affinity": near(term("rack", "vms"))}, "the required affinity can be met nowhere", Severity.ERROR),
+    (
+        {"topologySpreadConstraints": spread("rack", "vms")},
+        "the spread constraint can be met nowhere",
+        Severity.ERROR,
+    ),
+    ({"affinity": PREFERENCE}, "the preference has no effect", Severity.WARNING),
+]
+
+
+@pytest.mark.parametrize(("fields", "effect", "severity"), RULES)
+def test_a_label_of_nodes_that_are_out_of_question_is_unknown(fields: Object, effect: str, severity: Severity) -> None:
+    finding = only(with_racks_elsewhere(vms(**fields)))
+    assert (finding.rule.id, finding.severity) == ("topology-key-unknown", severity)
+    assert finding.problem.consequence.startswith(f"{ELSEWHERE}, so {effect}")
+    assert finding.problem.remedy == "Use a label that these nodes have, or label them with rack."
+
+
+def test_what_was_meant_by_a_label_that_exists_is_not_guessed() -> None:
+    lists = cluster(vms(affinity=apart(term("zone", "vms"))))
+    assert only(lists).problem.patch
+    lists["nodes"] += nodes("control-plane", (Place({"zone": "1", "topology.kubernetes.io/zone": "c"}),))
+    assert only(lists).problem.patch == ()
+
+
+def test_a_label_that_some_of_the_nodes_have_is_known() -> None:
+    racks = (Place({"rack": "1"}), Place({"rack": "2"}))
+    assert "topology-key-unknown" not in rules(with_racks_elsewhere(vms(affinity=PREFERENCE), places=racks))
+    assert rules(with_racks_elsewhere(vms(affinity=apart(term("rack", "vms"))), places=(*racks, Place()))) == [
+        "topology-key-partial"
+    ]
+
+
+def test_where_pods_may_run_nowhere_all_nodes_count() -> None:
+    lists = with_racks_elsewhere(vms(nodeSelector={"disk": "ssd"}, affinity=apart(term("rack", "vms"))))
+    assert rules(lists) == ["node-selector-matches-nothing"]
