@@ -11,20 +11,25 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.placement i
 from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.workloads import Workload
 
 
-def has_no_domain(rule: DomainRule, workload: Workload, cluster: Cluster) -> bool:
-    """Whether the topology key is the label of no node that the workload's pods may run on.
+def has_no_domain(key: str, workload: Workload, cluster: Cluster) -> bool:
+    """Whether a topology key is the label of no node that the workload's pods may run on.
 
     Where they may run on none, which has rules of its own, all nodes matter.
     """
     nodes = cluster.node_labels
-    having = holders(rule.topology_key, nodes)
+    having = holders(key, nodes)
     if not having:
         return bool(nodes)
     eligible = cluster.eligible(workload)
     return bool(eligible) and not eligible & having
 
 
-def effect(rule: DomainRule) -> str:
+def nobody(key: str, cluster: Cluster) -> str:
+    """Which nodes lack the label, of a key for which `has_no_domain` holds, as the beginning of a clause."""
+    return "none of the nodes that its pods may run on" if holders(key, cluster.node_labels) else "no node"
+
+
+def without_domain(rule: DomainRule) -> str:
     """What follows, as the end of a sentence."""
     if not rule.required:
         return "the preference has no effect"

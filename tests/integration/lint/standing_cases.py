@@ -121,6 +121,15 @@ CASES = (
         patched=True,
     ),
     Case(
+        "apart-by-label-of-old",
+        "deprecated-labels",
+        Proof.SHARED_NODE,
+        (vms(replicas=3, affinity=apart(term(BETA_ZONE, "vms"))),),
+        places=(Place({ZONE: "a"}), Place({ZONE: "b"})),
+        patched=True,
+        leaves=("single-eligible-node",),
+    ),
+    Case(
         "nobodys-scheduler",
         "unknown-scheduler",
         Proof.POD_IGNORED,

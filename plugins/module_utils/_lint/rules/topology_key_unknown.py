@@ -9,7 +9,11 @@ from collections.abc import Iterator
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.cluster import Cluster
 from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.contract import Problem, Rule, Severity
-from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.no_domain import effect, has_no_domain
+from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.no_domain import (
+    has_no_domain,
+    nobody,
+    without_domain,
+)
 from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.node_keys import DEPRECATED, holders, meant
 from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.placement import domain_rules
 
@@ -19,7 +23,7 @@ def _check(cluster: Cluster) -> Iterator[Problem]:
     for workload in cluster.workloads:
         for term in domain_rules(workload.spec, workload.prefix):
             key = term.topology_key
-            if key in DEPRECATED or not has_no_domain(term, workload, cluster):
+            if key in DEPRECATED or not has_no_domain(key, workload, cluster):
                 continue
             elsewhere, field = bool(holders(key, nodes)), f"{term.pointer}/topologyKey"
             # A label that some node has may be meant as it is.
@@ -27,8 +31,7 @@ def _check(cluster: Cluster) -> Iterator[Problem]:
             fixes = right and workload.editable
             yield Problem(
                 workload.subject,
-                f"{'None of the nodes that its pods may run on' if elsewhere else 'No node'} has the label {key}, so "
-                f"{effect(term)}.",
+                f"{nobody(key, cluster).capitalize()} has the label {key}, so {without_domain(term)}.",
                 f"Use {right} instead." if right else _remedy(key, elsewhere),
                 field=field,
                 patch=({"op": "replace", "path": field, "value": right},) if fixes else (),
