@@ -5,7 +5,8 @@
 
     python -m benchmarks.draining [--nodes 100,1000,5000] [--json FILE]
 
-Each cluster has 20 pods a node, and one node with 20 VMs more, which is the one that is drained.
+Each cluster has 20 pods a node, and one node with 20 VMs more, which is the one that is drained. It is measured twice:
+as it is, with room for all of them, and full, with room for some.
 Run it with `tests/` and the collection's tree on PYTHONPATH.
 """
 
@@ -19,10 +20,11 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, fields
+from itertools import product
 from pathlib import Path
 from typing import Any, TypeVar
 
-from benchmarks.clusters import cluster, machine
+from benchmarks.clusters import PODS_PER_NODE, cluster, machine
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.snapshot_file import load
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.drain import plan, prepare
@@ -33,6 +35,8 @@ Result = TypeVar("Result")
 NODES = (100, 1000, 5000)
 CROWDED = "node-7"
 EXTRA_MACHINES = 20
+# In a full cluster: the nodes with room for one more pod each.
+NOT_FULL = 12
 
 
 @dataclass(frozen=True)
@@ -45,6 +49,7 @@ class Figures:
     nodes: int
     pods: int
     vms_that_move: int
+    vms_that_stay: int
     pods_that_move: int
     waves: int
     reading_seconds: float
@@ -75,6 +80,15 @@ def crowded_cluster(nodes: int) -> dict[str, list[Json]]:
     return {**lists, "vmis": [_vmi(pod) for pod in launchers]}
 
 
+def full_cluster(nodes: int) -> dict[str, list[Json]]:
+    """The same, with room for one more pod on few nodes, and none on the others."""
+    lists = crowded_cluster(nodes)
+    others = [node for node in lists["nodes"] if node["metadata"]["name"] != CROWDED]
+    for number, node in enumerate(others):
+        node["status"]["allocatable"]["pods"] = str(PODS_PER_NODE + (number < NOT_FULL))
+    return lists
+
+
 def _vmi(pod: Json) -> Json:
     """What the pod could have been rendered from."""
     name, spec = pod["metadata"]["name"], pod["spec"]
@@ -92,17 +106,18 @@ def _vmi(pod: Json) -> Json:
     }
 
 
-def measure(path: str) -> Figures:
-    """Load the cluster in a file, and plan the drain of the crowded node."""
+def measure(path: str, feasible: bool) -> Figures:
+    """Load the cluster in a file, and plan the drain of the crowded node, which has to be `feasible` or not."""
     lists, reading = _timed(lambda: load(path).lists)
     scene, preparing = _timed(lambda: prepare(lists, [CROWDED], (), (), {}))
     planned, planning = _timed(lambda: plan(scene))
-    if not planned.feasible:
+    if planned.feasible is not feasible:
         raise RuntimeError(planned.message)
     return Figures(
         nodes=len(lists["nodes"]),
         pods=len(lists["pods"]),
         vms_that_move=len(planned.moves),
+        vms_that_stay=len(planned.stuck),
         pods_that_move=sum(pod.wave is not None for pod in planned.pods),
         waves=max(move.wave for move in planned.moves),
         reading_seconds=reading,
@@ -119,14 +134,14 @@ def _timed(work: Callable[[], Result]) -> tuple[Result, float]:
 
 
 def _measured(sizes: Sequence[int]) -> Iterator[Figures]:
-    """A fresh process for each size, so that its peak of memory is its own."""
+    """A fresh process for each cluster, so that its peak of memory is its own."""
     spawning = multiprocessing.get_context("spawn")
     with tempfile.TemporaryDirectory() as folder:
-        for nodes in sizes:
-            path = Path(folder) / f"{nodes}.json"
-            path.write_text(json.dumps(crowded_cluster(nodes)))
+        path = Path(folder) / "cluster.json"
+        for nodes, (make, feasible) in product(sizes, ((crowded_cluster, True), (full_cluster, False))):
+            path.write_text(json.dumps(make(nodes)))
             with spawning.Pool(1) as pool:
-                yield pool.apply(measure, (str(path),))
+                yield pool.apply(measure, (str(path), feasible))
 
 
 def main() -> None:

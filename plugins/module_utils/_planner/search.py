@@ -10,8 +10,9 @@ may not go there again. The number of attempts is bounded, and the same input gi
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.resources import MEMORY
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.board import Board, Stage
@@ -70,23 +71,16 @@ def search(board: Board, movers: Sequence[Mover], profile: Profile) -> Attempt:
     choices = {mover.id: len(board.options(mover, Profile.NO_SCORING)) for mover in movers if mover.chosen}
     hopeless = tuple(mover for mover in movers if choices.get(mover.id) == 0 and _is_hopeless(board, mover, movers))
     order = by_difficulty([mover for mover in movers if mover not in hopeless], choices)
-    first = _Start(order, profile)
-    waiting, seen = deque([first]), {first.identity}
+    sources: deque[Iterator[_Start]] = deque([iter((_Start(order, profile),))])
     best: Attempt | None = None
-    for _attempt in range(MOST_ATTEMPTS):
-        if not waiting:
-            break
-        start = waiting.popleft()
+    for start in islice(_starts(sources), MOST_ATTEMPTS):
         attempt = go(board, start.order, start.profile, start.forbidden)
-        for repaired in _repairs(board, start, attempt):
-            if repaired.identity not in seen:
-                seen.add(repaired.identity)
-                waiting.append(repaired)
         board.reset(movers)
         if best is None or attempt.cost < best.cost:
             best = attempt
         if not attempt.stuck:
             break
+        sources.append(_repairs(board, start, attempt))
     return Attempt(best.steps if best else (), (*(best.stuck if best else ()), *hopeless))
 
 
@@ -153,35 +147,48 @@ def _is_hopeless(board: Board, mover: Mover, movers: Sequence[Mover]) -> bool:
         board.reset(movers)
 
 
-def _repairs(board: Board, start: _Start, attempt: Attempt) -> list[_Start]:
-    """What to try next, with the board at the end of an attempt."""
+def _starts(sources: deque[Iterator[_Start]]) -> Iterator[_Start]:
+    """Each start once. What is known first is tried first, and `sources` grows meanwhile."""
+    seen = set()
+    while sources:
+        for start in sources[0]:
+            if start.identity not in seen:
+                seen.add(start.identity)
+                yield start
+        sources.popleft()
+
+
+def _repairs(board: Board, start: _Start, attempt: Attempt) -> Iterator[_Start]:
+    """What to try after an attempt. The board is at the start whenever another one is asked for."""
     stuck = [mover for mover in attempt.stuck if mover.chosen]
     if not stuck:
-        return []
+        return
     ids = {mover.id for mover in stuck}
-    others = tuple(mover for mover in start.order if mover.id not in ids)
-    repairs = [replace(start, order=(*stuck, *others))]
+    yield replace(start, order=(*stuck, *(mover for mover in start.order if mover.id not in ids)))
     if len(stuck) > 1:
-        repairs += [replace(start, order=_first(mover, start.order)) for mover in stuck]
+        yield from (replace(start, order=_first(mover, start.order)) for mover in stuck)
     if start.profile is not Profile.HIGH_NODE_UTILIZATION:
         # Fuller nodes first leaves larger gaps on the others.
-        repairs.append(replace(start, profile=Profile.HIGH_NODE_UTILIZATION))
+        yield replace(start, profile=Profile.HIGH_NODE_UTILIZATION)
     for mover in stuck:
-        for step in attempt.steps:
-            if step.rivals > 1 and step.mover.chosen and _stands_in_the_way(board, step, mover):
-                forbidden = start.forbidden | {(step.mover.id, step.node or "")}
-                repairs.append(replace(start, forbidden=forbidden))
-    return repairs
+        for step in _in_the_way(board, attempt, mover):
+            yield replace(start, forbidden=start.forbidden | {(step.mover.id, step.node or "")})
 
 
 def _first(mover: Mover, order: Sequence[Mover]) -> tuple[Mover, ...]:
     return (mover, *(other for other in order if other is not mover))
 
 
-def _stands_in_the_way(board: Board, step: Step, mover: Mover) -> bool:
-    """Whether a mover would have a node if another had gone nowhere."""
-    board.put(step.mover, Stage.AFTER)
-    try:
-        return bool(board.options(mover, Profile.NO_SCORING))
-    finally:
+def _in_the_way(board: Board, attempt: Attempt, mover: Mover) -> list[Step]:
+    """Steps without which a mover would have a node at the end of an attempt, and which could have gone elsewhere."""
+    for step in attempt.steps:
         board.put(step.mover, Stage.AFTER, step.node)
+    found = []
+    for step in attempt.steps:
+        if step.rivals > 1 and step.mover.chosen:
+            board.put(step.mover, Stage.AFTER)
+            if board.options(mover, Profile.NO_SCORING):
+                found.append(step)
+            board.put(step.mover, Stage.AFTER, step.node)
+    board.reset([step.mover for step in attempt.steps])
+    return found
