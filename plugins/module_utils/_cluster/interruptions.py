@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable
+from http import HTTPStatus
 from typing import Any
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster import machines
@@ -17,6 +18,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.migratio
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.interruption import (
     ENDING,
     FAILED,
+    HALTED,
     REPLICA_SET,
     RESTARTED,
     STOP,
@@ -80,13 +82,40 @@ class Interruptions:
                 raise
             item.end(FAILED, time.time(), reason=error.message)
         else:
-            item.outcome = item.outcome if dry_run else ENDING
+            if item.unfinished and not dry_run:
+                item.outcome = ENDING
 
     def _end_vm(self, item: Interruption, dry_run: bool) -> None:
+        """What has been asked already is not asked again: the answer to it was lost, or the run that asked was killed.
+
+        A second restart would even end the successor.
+        """
         vm = machines.find_owner(self._client, VM, item.namespace, item.owner)
         if vm is None:
             item.end(FAILED, time.time(), reason=f"there is no VM {item.owner} any more that would start it again")
-            return
+        elif not self._is_ending(item, vm):
+            try:
+                self._ask_vm(item, vm, dry_run)
+            except Failure as error:
+                if error.status != HTTPStatus.CONFLICT or not self._is_ending(item, self._read(vm)):
+                    raise
+
+    def _is_ending(self, item: Interruption, vm: Object) -> bool:
+        """Whether the VMI has ended or will, with nothing more to ask for."""
+        if item.action == STOP and run_strategy(vm) == HALTED:
+            return True
+        requests = (vm.get("status") or {}).get("stateChangeRequests") or ()
+        if any(request["action"] == "Stop" and request.get("uid") == item.uid for request in requests):
+            return True
+        vmi = find_vmi(self._client, item.namespace, item.name)
+        return vmi is None or vmi["metadata"]["uid"] != item.uid or "deletionTimestamp" in vmi["metadata"]
+
+    def _read(self, vm: Object) -> Object:
+        """As it is by now."""
+        metadata = vm["metadata"]
+        return machines.find_owner(self._client, VM, metadata["namespace"], metadata["name"]) or vm
+
+    def _ask_vm(self, item: Interruption, vm: Object, dry_run: bool) -> None:
         by_request = run_strategy(vm) in machines.BY_REQUEST
         if item.action == STOP:
             if not dry_run:

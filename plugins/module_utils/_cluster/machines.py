@@ -17,7 +17,12 @@ from typing import Any
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.client import Client
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.failure import Failure
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.migrations import API_VERSION, find, find_vmi
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.interruption import REPLICA_SET, VM, run_strategy
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.interruption import (
+    HALTED,
+    REPLICA_SET,
+    VM,
+    run_strategy,
+)
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.stopped_mark import (
     LABEL,
     StoppedMark,
@@ -64,10 +69,16 @@ def request(client: Client, verb: str, namespace: str, name: str, *, dry_run: bo
 
 
 def mark_stopped(client: Client, item: Object, kind: str, node: str, owner: str) -> None:
-    """Note on a VM or replica set what is stopped for a node. Raises Failure."""
+    """Note on a VM or replica set what is stopped for a node. Raises Failure.
+
+    A VM that is halted is stopped already, by a request whose answer was lost or by somebody else: what it ran with
+    stands in its mark, or is for them to know.
+    """
     since = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
 
     def change(current: Object) -> Object:
+        if kind == VM and run_strategy(current) == HALTED:
+            return {}
         mark = StoppedMark(owner, run_strategy(current) if kind == VM else "", since)
         return {"metadata": marked({**find_marks(current), node: mark})}
 
@@ -96,18 +107,20 @@ def start(client: Client, vm: Object, node: str, *, dry_run: bool) -> None:
 
 def _as_before(vm: Object, strategy: str) -> Object:
     """The fields to write. A VM that somebody has given another strategy since keeps that."""
-    if run_strategy(vm) != "Halted" or strategy in BY_REQUEST:
+    if run_strategy(vm) != HALTED or strategy in BY_REQUEST:
         return {}
     return {"runStrategy": strategy} if "runStrategy" in vm["spec"] else {"running": True}
 
 
 def _write(client: Client, item: Object, kind: str, change: Callable[[Object], Object], *, dry_run: bool) -> None:
-    """Patch what was read, and read again if somebody else was quicker."""
+    """Patch what was read, if there is a change, and read again if somebody else was quicker."""
     namespace, name = item["metadata"]["namespace"], item["metadata"]["name"]
     path, attempted = _path(kind, namespace, name), f"mark {kind} {namespace}/{name}"
     query = {"dryRun": "All"} if dry_run else {}
     for attempt in range(1, _ATTEMPTS + 1):
         body = change(item)
+        if not body:
+            return
         body["metadata"]["resourceVersion"] = item["metadata"]["resourceVersion"]
         try:
             client.patch(path, attempted, body, **query)

@@ -16,6 +16,7 @@ Object = Mapping[str, Any]
 
 RESTART, STOP = "restart", "stop"
 VM, REPLICA_SET = "VirtualMachine", "VirtualMachineInstanceReplicaSet"
+HALTED = "Halted"  # the run strategy of a VM that is off
 # Outcomes, of which the first two are not final.
 WAITING, ENDING = "waiting", "ending"
 RESTARTED, STOPPED, FAILED = "restarted", "stopped", "failed"
@@ -26,7 +27,7 @@ _UNFINISHED = frozenset({WAITING, ENDING})
 def run_strategy(vm: Object) -> str:
     """A VM has either a run strategy or, as it was done before, `running`."""
     spec = vm["spec"]
-    return str(spec.get("runStrategy") or ("Always" if spec.get("running") else "Halted"))
+    return str(spec.get("runStrategy") or ("Always" if spec.get("running") else HALTED))
 
 
 @dataclass

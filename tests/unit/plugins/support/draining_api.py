@@ -12,13 +12,19 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from unit.plugins.support.fake_api import Answer, Object, Request, refusal
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot_kinds import BY_NAME, KINDS, Kind
+
+from unit.plugins.support.fake_api import Answer, FakeApi, Object, Request, refusal
 from unit.plugins.support.migrating_api import HOSTNAME, KUBEVIRT, MigratingApi, vmi_path
 from unit.plugins.support.object_api import NODES
+from unit.plugins.support.objects import kubevirt
 
 PODS = "/api/v1/pods"
 VMIS = f"{KUBEVIRT}/virtualmachineinstances"
+# What can carry the mark that it was stopped.
+MARKED = {kind.path: kind for kind in (BY_NAME["vms"], BY_NAME["vmireplicasets"])}
 SUBRESOURCES = "/apis/subresources.kubevirt.io/v1"
+ROOM = {"cpu": "8", "memory": "16Gi", "pods": "110"}
 BUDGET = Answer(
     429,
     {
@@ -39,11 +45,15 @@ def vm_path(name: str) -> str:
     return f"{KUBEVIRT}/namespaces/shop/virtualmachines/{name}"
 
 
+def act_path(verb: str, name: str) -> str:
+    return f"{SUBRESOURCES}/namespaces/shop/virtualmachines/{name}/{verb}"
+
+
 @dataclass
 class DrainingApi(MigratingApi):
     """`evictions`: what answers the evictions to come, None for success, which is what follows the last.
 
-    returns: evicted pods come back to their node. acts: requests to subresources of VMs, as in `stop db`.
+    returns: evicted pods come back to their node. acts: what was asked of VMs and not refused, as in `stop db`.
     """
 
     evictions: list[Answer | None] = field(default_factory=list)
@@ -61,9 +71,7 @@ class DrainingApi(MigratingApi):
     def add_vm(self, name: str, run_strategy: str = "Always") -> Object:
         """A VM whose VMI cannot be migrated."""
         vmi = self.add_vmi(name)
-        vmi["metadata"]["ownerReferences"] = [
-            {"kind": "VirtualMachine", "name": name, "uid": f"vm-{name}", "controller": True}
-        ]
+        vmi["metadata"]["ownerReferences"] = _owned_by(name)
         vmi["status"]["conditions"] = [
             {"type": "LiveMigratable", "status": "False", "reason": "DisksNotLiveMigratable"}
         ]
@@ -79,13 +87,23 @@ class DrainingApi(MigratingApi):
         return act(request) if act else super()._list(request)
 
     def _draining(self, request: Request) -> Callable[[Request], Answer] | None:
+        if "limit" in request.query:
+            return self._page
         if request.path == PODS:
             return self._pods_on
         if request.path == VMIS and request.method == "GET":
             return self._vmis_on
+        if "labelSelector" in request.query and request.path in MARKED:
+            return self._marked
         if request.path.endswith("/eviction"):
             return self._evict
         return self._act if request.path.startswith(SUBRESOURCES) else None
+
+    def _page(self, request: Request) -> Answer:
+        """Of a list as a snapshot reads it."""
+        for kind in KINDS:
+            self.lists[kind.name] = [item for path, item in self.objects.items() if _is_of(kind, path)]
+        return FakeApi._list(self, request)
 
     def _pods(self, node: str) -> list[Object]:
         pods = [item for path, item in self.objects.items() if "/pods/" in path]
@@ -98,6 +116,11 @@ class DrainingApi(MigratingApi):
         node = request.query["labelSelector"].partition("=")[2]
         vmis = [item for path, item in self.objects.items() if "/virtualmachineinstances/" in path]
         return self._items([vmi for vmi in vmis if vmi["status"]["nodeName"] == node])
+
+    def _marked(self, request: Request) -> Answer:
+        label, _equals, value = request.query["labelSelector"].partition("=")
+        items = [item for path, item in self.objects.items() if _is_of(MARKED[request.path], path)]
+        return self._items([item for item in items if item["metadata"].get("labels", {}).get(label) == value])
 
     def _evict(self, request: Request) -> Answer:
         path = request.path.removesuffix("/eviction")
@@ -112,23 +135,70 @@ class DrainingApi(MigratingApi):
                 self.add_pod(f"{pod['metadata']['name']}-again", spec=pod["spec"])
         return Answer(201, {})
 
+    def lose_answer(self, path: str) -> None:
+        """Do what the next write to a path asks for, and answer as a server does that goes away."""
+        rest = [refusal(503, "ServiceUnavailable", "shutting down")]
+
+        def act(request: Request) -> Answer | None:
+            if request.method == "GET" or not rest:
+                return None
+            self._list(request)
+            return rest.pop()
+
+        self.faults[path] = act
+
+    def _change(self, request: Request) -> Answer:
+        answer = super()._change(request)
+        name = request.path.rpartition("/")[2]
+        is_off = request.path == vm_path(name) and vmi_path(name) not in self.objects
+        if is_off and self.objects[request.path]["spec"]["runStrategy"] == "Always":
+            self.start(name)
+        return answer
+
+    def start(self, name: str, node: str = "n1", number: int = 1) -> None:
+        """Give a VM its VMI of so great a number."""
+        self.add_vmi(name, node)["metadata"] |= {"uid": f"uid-{name}-{number}", "ownerReferences": _owned_by(name)}
+
     def _act(self, request: Request) -> Answer:
+        """Follows what pkg/virt-api/rest/lifecycle.go answers, and virt-controller does at once."""
         name, verb = request.path.split("/")[-2:]
+        spec, runs = self.objects[vm_path(name)]["spec"], vmi_path(name) in self.objects
+        if runs is (verb == "start") or (verb != "start" and spec["runStrategy"] == "Halted"):
+            return refusal(409, "Conflict", f"VM is {'already' if runs else 'not'} running")
         self.acts.append(f"{verb} {name}")
-        if verb == "stop" and "dryRun" not in request.body:
-            self.objects[vm_path(name)]["spec"]["runStrategy"] = "Halted"
+        if "dryRun" in request.body:
+            return Answer(202, b"")
+        if verb == "stop":
             del self.objects[vmi_path(name)]
+            spec["runStrategy"] = {"Always": "Halted", "Once": "Halted"}.get(spec["runStrategy"], spec["runStrategy"])
+        else:
+            self.start(name, "n2" if verb == "restart" else "n1", len(self.acts))
         return Answer(202, b"")
+
+
+def _is_of(kind: Kind, path: str) -> bool:
+    return path.startswith(kind.path.removesuffix(kind.resource)) and path.split("/")[-2] == kind.resource
+
+
+def _owned_by(vm: str) -> list[Object]:
+    return [{"kind": "VirtualMachine", "name": vm, "uid": f"vm-{vm}", "controller": True}]
+
+
+def empty_nodes() -> DrainingApi:
+    """Nodes n1 and n2."""
+    fake = DrainingApi()
+    for name in ("n1", "n2"):
+        fake.add_node(name, {HOSTNAME: name}, status={"allocatable": dict(ROOM)})
+    fake.objects[f"{KUBEVIRT}/namespaces/kubevirt/kubevirts/kubevirt"] = kubevirt()
+    fake.objects["/api/v1/namespaces/medik8s-leases"] = {"metadata": {"name": "medik8s-leases"}}
+    return fake
 
 
 def busy_node() -> DrainingApi:
     """Node n1 with VMI `db` and pod `api`, and an empty node n2."""
-    fake = DrainingApi()
-    fake.add_node("n1", {HOSTNAME: "n1"})
-    fake.add_node("n2", {HOSTNAME: "n2"})
+    fake = empty_nodes()
     fake.add_vmi("db")
     fake.add_pod("api")
-    fake.objects["/api/v1/namespaces/medik8s-leases"] = {"metadata": {"name": "medik8s-leases"}}
     return fake
 
 
