@@ -62,7 +62,9 @@ class SupportContainer:
 
 @dataclass(frozen=True, slots=True)
 class Configuration:
-    """`memory_overcommit`: per cent of the pod's memory that the guest sees. `memory_overhead_ratio`: None for 1.
+    """`version`: of KubeVirt, as v1.8.4; empty if it is not known.
+
+    memory_overcommit: per cent of the pod's memory that the guest sees. memory_overhead_ratio: None for 1.
 
     cpu_allocation_ratio: virtual CPUs for each CPU that is requested. emulator_even_parity: dedicated CPUs are even in
     number. permitted_devices: resource names; None permits all. network_bindings: binding plugins by name.
@@ -70,6 +72,7 @@ class Configuration:
     max_*: what VMs can grow to while they run, if they do not say it themselves.
     """
 
+    version: str = ""
     architecture: str = ARCHITECTURE
     machine_type: str = ""
     machine_types: Mapping[str, str] = field(default_factory=lambda: dict(_MACHINE_TYPES))
@@ -120,6 +123,7 @@ def configuration(lists: Lists) -> Configuration:
     live_update: Object = given.get("liveUpdateConfiguration") or {}
     gates = frozenset(developer.get("featureGates") or ())
     return Configuration(
+        version=(kubevirt.get("status") or {}).get("observedKubeVirtVersion") or "",
         architecture=(kubevirt.get("status") or {}).get("defaultArchitecture") or "",
         machine_type=given.get("machineType") or "",
         machine_types=_machine_types(given.get("architectureConfiguration") or {}),

@@ -5,7 +5,7 @@
 
 Follows createTargetPod in pkg/virt-controller/watch/migration/migration.go. KubeVirt renders the pod afresh from the
 VMI; here the running pod is the base, as it also shows what admission adds. All that can be changed while a VMI runs is
-made anew: node selector, affinity, tolerations, spread and labels. Sizes are the running pod's.
+made anew: sizes, node selector, affinity, tolerations, spread and labels.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt import labels
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.affinity import affinity
-from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.configuration import Configuration
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.configuration import Configuration, Lists
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.container_disks import with_digests
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.label_keys import (
     merged_affinity,
@@ -26,6 +26,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.no_targ
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.node_selector import node_selector
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.saved_state import volumes_of_target
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.source_cpu import with_source_cpu
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.target_resources import resized
 
 Object = Mapping[str, Any]
 
@@ -43,14 +44,17 @@ def target_pod(
     source_pod: Object,
     source_node: Object | None,
     configuration: Configuration,
+    lists: Lists,
     added_node_selector: Mapping[str, str] | None = None,
 ) -> dict[str, Any] | NoTargetPod:
     """The v1.Pod as the API server would store it, without a node, a status, or the uid of its migration.
 
-    `source_pod`: see `workloads.py`. `source_node`: the node of the VMI's status, None if there is none.
+    `source_pod`: see `workloads.py`. `source_node`: the node of the VMI's status, None if there is none. `lists`: of
+    the VMI's namespace, see `Namespaces`.
+
     `added_node_selector`: of the migration; where the VMI's own selector has the same key, KubeVirt takes that one. It
     may change which nodes count for spreading, too: a verdict on the pod without it is not one on the pod with it.
-    Parts of the VMI and of the source pod are shared, not copied.
+    Parts of the VMI and of the source pod are shared, not copied. Raises `QuantityError`, `SelectorError`.
     """
     vmi = with_identity(vmi, _created_by(source_pod))
     selector = {**(added_node_selector or {}), **node_selector(vmi, configuration)}
@@ -79,7 +83,7 @@ def target_pod(
         },
         "spec": {
             **{key: value for key, value in before.items() if key != "nodeName"},
-            **containers,
+            **resized({**before, **containers}, vmi, configuration, lists),
             "volumes": volumes,
             "nodeSelector": whole_selector,
             "affinity": merged_affinity(wishes, pod_labels),

@@ -17,6 +17,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.launche
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.launcher.pod import LauncherError, launcher_pod
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.launcher.vmi import kind_of, vmi_of
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.migration_target import target_pod
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.namespaces import Namespaces
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.no_target_pod import NoTargetPod
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.workloads import (
     VM,
@@ -123,8 +124,9 @@ def _migrated(vmi: Object, workloads: Workloads, lists: Lists, added: Mapping[st
             f"{VMI} {title(vmi)} has no pod{f' on {node}' if node else ''} to migrate from. Give a snapshot with its "
             "pods, or wait until the VM runs."
         )
-    pod = target_pod(vmi, source_pod, workloads.node(node), configuration(lists), added)
+    settings, own = configuration(lists), Namespaces(lists).lists(vmi["metadata"].get("namespace") or "default")
+    pod = target_pod(vmi, source_pod, workloads.node(node), settings, own, added)
     if isinstance(pod, NoTargetPod):
         remedy = f"{pod.remedy[:1].upper()}{pod.remedy[1:]}"
         raise NoMigrationError(f"KubeVirt makes no pod for a migration of {title(vmi)}: {pod.problem}. {remedy}.")
-    return NextPod(title(vmi), pod, tuple(open_questions_of_migration(vmi, pod)), node)
+    return NextPod(title(vmi), pod, tuple(open_questions_of_migration(vmi, pod, settings)), node)

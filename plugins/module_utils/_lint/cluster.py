@@ -15,6 +15,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.configu
     configuration,
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.migration_policy import Terms, terms
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.namespaces import Namespaces
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.workloads import Workloads
 from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.contract import Subject
 from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.eligible import eligible_nodes
@@ -64,6 +65,10 @@ class Cluster:
         return Workloads(self.lists)
 
     @cached_property
+    def namespaces(self) -> Namespaces:
+        return Namespaces(self.lists)
+
+    @cached_property
     def configuration(self) -> Configuration:
         return configuration(self.lists)
 
@@ -106,7 +111,7 @@ class Cluster:
         """The migrations of a workload's VMIs that could begin."""
         known = self._attempts.get(workload.subject)
         if known is None:
-            tried = (attempt(workload, vmi, self.index, self.configuration) for vmi in workload.vmis)
+            tried = (attempt(workload, vmi, self.index, self.configuration, self.namespaces) for vmi in workload.vmis)
             known = self._attempts[workload.subject] = [entry for entry in tried if entry is not None]
         return known
 

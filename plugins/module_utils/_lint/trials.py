@@ -17,7 +17,7 @@ from typing import Any
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blockers.live_migratable import (
     is_live_migratable,
 )
-from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.configuration import Configuration
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.configuration import Configuration, Lists
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.labels import (
     CPU_FEATURE,
     CPU_MODEL,
@@ -27,6 +27,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.labels 
     HOSTNAME,
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.migration_target import target_pod
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.namespaces import Namespaces
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.no_target_pod import NoTargetPod
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.workloads import Workloads, title
 from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.workloads import Workload
@@ -59,13 +60,17 @@ class Cause(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """A migration that could begin: `source` is the running pod, on `source_node`, `target` the one to be made."""
+    """A migration that could begin: `source` is the running pod, on `source_node`, `target` the one to be made.
+
+    lists: of its namespace, see `Namespaces`.
+    """
 
     workload: Workload
     vmi: Object
     source: Object
     source_node: Object
     configuration: Configuration
+    lists: Lists
     target: Pod
 
     @property
@@ -98,22 +103,25 @@ def stuck(attempts: Iterable[Attempt], state: ClusterState) -> Iterator[Trial]:
             yield from _try(attempt, state)
 
 
-def attempt(workload: Workload, vmi: Object, index: Workloads, configuration: Configuration) -> Attempt | None:
+def attempt(
+    workload: Workload, vmi: Object, index: Workloads, configuration: Configuration, namespaces: Namespaces
+) -> Attempt | None:
     """The migration of a VMI; None if it cannot begin now."""
     source = index.source_pod(vmi)
     running = (vmi.get("status") or {}).get("phase") == "Running"
     if source is None or not running or not is_live_migratable(vmi) or len(index.active_pods(vmi)) != 1:
         return None
     node = index.node(source["spec"].get("nodeName") or "")
-    target = None if node is None else target_pod(vmi, source, node, configuration)
+    lists = namespaces.lists(vmi["metadata"].get("namespace") or "default")
+    target = None if node is None else target_pod(vmi, source, node, configuration, lists)
     if node is None or target is None or isinstance(target, NoTargetPod):
         return None
-    return Attempt(workload, vmi, source, node, configuration, pod(target))
+    return Attempt(workload, vmi, source, node, configuration, lists, pod(target))
 
 
 def targeted(attempt: Attempt, vmi: Object) -> Object | None:
     """The target pod if the VMI were another than it is."""
-    target = target_pod(vmi, attempt.source, attempt.source_node, attempt.configuration)
+    target = target_pod(vmi, attempt.source, attempt.source_node, attempt.configuration, attempt.lists)
     return None if isinstance(target, NoTargetPod) else target
 
 

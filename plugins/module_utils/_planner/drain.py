@@ -125,7 +125,7 @@ def plan(scene: Scene, profile: Profile = Profile.LOW_NODE_UTILIZATION) -> Drain
     course.depart(departures, {name for name in departures if scene.policies[name] is Policy.RESTART})
 
     steps = outcome.numbered(course.waves)
-    moves = outcome.moves(machines, steps, board, scene.lists, scene.targets)
+    moves = outcome.moves(machines, steps, board, scene.targets)
     objections = {name: reason for name, reason in found.items() if isinstance(reason, str)}
     stuck = outcome.stuck_machines(machines, scene.ways, scene.policies, objections, steps, board)
     fates = outcome.pod_fates(scene.residents.pods, scene.refusals, steps, board)

@@ -23,7 +23,8 @@ class Mover:
     key: namespace/name. leaving: the pods that go, at least one. newcomer: the pod that comes, unplaced and with a key
     of its own or of one that leaves; None if none does. chosen: the planner chooses the node and pins the newcomer to
     it, and those that leave stay until the newcomer is there, as in a live migration; otherwise the scheduler chooses,
-    and they are on their way out when it does. only: the nodes that may be chosen, None for any.
+    and they are on their way out when it does. only: the nodes that may be chosen, None for any. open: phrases for
+    what of the newcomer could not be foreseen.
     """
 
     key: str
@@ -32,6 +33,7 @@ class Mover:
     newcomer: Pod | None
     chosen: bool = False
     only: frozenset[str] | None = None
+    open: tuple[str, ...] = ()
 
     @property
     def id(self) -> str:

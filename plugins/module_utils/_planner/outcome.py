@@ -8,9 +8,6 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blockers.contract import Blocker
-from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.launcher.open_questions import (
-    open_questions_of_migration,
-)
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model import disruption_budget
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.drained_pod import needs
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.board import Board, Refusal, pin_to
@@ -25,7 +22,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.drain_pl
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.evictions import is_leaving
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.machines import passes
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.mover import Mover
-from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.residents import Lists, Machine, Resident
+from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.residents import Machine, Resident
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.search import Step
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.story import (
     why_departing,
@@ -45,9 +42,7 @@ def numbered(waves: Sequence[Sequence[Step]]) -> dict[str, tuple[int, Step]]:
     return {step.mover.id: (number, step) for number, wave in enumerate(waves, start=1) for step in wave}
 
 
-def moves(
-    machines: Sequence[Machine], steps: Steps, board: Board, lists: Lists, given: Collection[str]
-) -> tuple[PlannedMove, ...]:
+def moves(machines: Sequence[Machine], steps: Steps, board: Board, given: Collection[str]) -> tuple[PlannedMove, ...]:
     """given: keys of VMs whose target was asked for."""
     found = []
     for machine in machines:
@@ -66,7 +61,7 @@ def moves(
                 wave=wave,
                 score=step.option.score,
                 why=why_there(step, given=machine.key in given),
-                unevaluated=(*open_questions_of_migration(machine.vmi, lists), *unevaluated(step.mover.newcomer)),
+                unevaluated=(*step.mover.open, *unevaluated(step.mover.newcomer)),
             )
         )
     return tuple(sorted(found, key=lambda move: (move.wave, move.namespace, move.name)))

@@ -12,6 +12,7 @@ from typing import Any
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.configuration import configuration
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.labels import MIGRATION_JOB
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.migration_target import target_pod
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.namespaces import Namespaces
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.no_target_pod import NoTargetPod
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.workloads import Workloads
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.pod import pod
@@ -23,6 +24,10 @@ _LISTS = {
     "pods": ("v1", "pods"),
     "vmis": ("kubevirt.io/v1", "virtualmachineinstances"),
     "kubevirts": ("kubevirt.io/v1", "kubevirts"),
+    "namespaces": ("v1", "namespaces"),
+    "limitranges": ("v1", "limitranges"),
+    "resourcequotas": ("v1", "resourcequotas"),
+    "runtimeclasses": ("node.k8s.io/v1", "runtimeclasses"),
 }
 # Not the scheduler's concern; the command holds a timeout that KubeVirt draws by lot.
 _LEFT_OUT = frozenset({"command", "securityContext"})
@@ -39,12 +44,15 @@ class Foresight:
     def __init__(self, lists: Mapping[str, list[Object]]) -> None:
         self._workloads = Workloads(lists)
         self._configuration = configuration(lists)
+        self._namespaces = Namespaces(lists)
 
     def target_pod(self, vmi: Object, added: Mapping[str, str]) -> Object | NoTargetPod:
         source = self._workloads.source_pod(vmi)
         assert source is not None
         node = self._workloads.node(vmi["status"]["nodeName"])
-        return target_pod(vmi, source, node, self._configuration, added)
+        return target_pod(
+            vmi, source, node, self._configuration, self._namespaces.lists(vmi["metadata"]["namespace"]), added
+        )
 
 
 def differences(foretold: Object, real: Object) -> list[str]:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.configuration import configuration
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.labels import CREATED_BY
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.migration_target import target_pod
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.namespaces import Namespaces
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.no_target_pod import NoTargetPod
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.workloads import Workloads, title
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.pod import pod
@@ -54,6 +55,7 @@ class Seer:
         }
         self._workloads = Workloads(self.lists)
         self._configuration = configuration(self.lists)
+        self._namespaces = Namespaces(self.lists)
         self._state = cluster_state(self.lists)
         self.nodes = [node["metadata"] for node in self.lists["nodes"]]
 
@@ -64,7 +66,8 @@ class Seer:
         source = self._workloads.source_pod(vmi)
         assert source is not None, title(vmi)
         node = self._workloads.node(vmi["status"]["nodeName"])
-        target = target_pod(vmi, source, node, self._configuration, added)
+        lists = self._namespaces.lists(vmi["metadata"]["namespace"])
+        target = target_pod(vmi, source, node, self._configuration, lists, added)
         assert not isinstance(target, NoTargetPod), target
         said = explain(pod(target), self._state)
         assert "error" not in said, said

@@ -83,8 +83,8 @@ class Subject:
 
     configuration: None if it is not known. in_flight: the VMI's unfinished migration. active_pods: its launcher pods
     that have not ended. source_pod: the one it runs in. target_pod: what KubeVirt would create, or why it can create
-    nothing. claims: the namespace's PersistentVolumeClaims by name. quotas: the namespace's ResourceQuotas, and
-    charged_pod: the target pod as they charge it. node_selector: labels that were added to the migration.
+    nothing. claims: the namespace's PersistentVolumeClaims by name. quotas: the namespace's ResourceQuotas.
+    node_selector: labels that were added to the migration.
     """
 
     vmi: Object
@@ -95,7 +95,6 @@ class Subject:
     target_pod: Object | NoTargetPod | None = None
     claims: Mapping[str, Object] | None = None
     quotas: Sequence[Object] = ()
-    charged_pod: Object | None = None
     node_selector: Mapping[str, str] | None = None
 
     @property

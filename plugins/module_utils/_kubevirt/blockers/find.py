@@ -15,13 +15,13 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blocker
     Subject,
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blockers.registry import RULES
-from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.charged_pod import charged_pod
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.configuration import (
     Configuration,
     Lists,
     configuration,
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.migration_target import target_pod
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.namespaces import Namespaces
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.no_target_pod import NoTargetPod
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.workloads import Workloads
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.disruption_budget import Budgets
@@ -37,12 +37,12 @@ def blockers(subject: Subject) -> list[Blocker]:
 class Surroundings:
     """A cluster's lists, indexed once for the questions about many VMIs.
 
-    lists: without the pods. nodes_known: whether there are nodes, without which no target pod can be foretold.
-    migrations: the unfinished ones by namespace and VMI. claims and quotas: by namespace; claims None if none are
-    known. budgets: of disruptions.
+    namespaces: what shapes the pods of each. nodes_known: whether there are nodes, without which no target pod can be
+    foretold. migrations: the unfinished ones by namespace and VMI. claims and quotas: by namespace; claims None if none
+    are known. budgets: of disruptions.
     """
 
-    lists: Lists
+    namespaces: Namespaces
     configuration: Configuration
     workloads: Workloads
     budgets: Budgets
@@ -57,13 +57,16 @@ class Surroundings:
         node_selector: Mapping[str, str] | None = None,
         pod: Object | NoTargetPod | None = None,
     ) -> Subject:
-        """The question about one VMI. `node_selector`: of its migration. `pod`: its target pod, if it is known."""
+        """The question about one VMI. `node_selector`: of its migration. `pod`: its target pod, if it is known.
+
+        Raises `QuantityError`, `SelectorError`.
+        """
         namespace, name = _namespace(vmi), vmi["metadata"]["name"]
         source = self.workloads.source_pod(vmi)
         if pod is None and source is not None and self.nodes_known:
             node = self.workloads.node((vmi.get("status") or {}).get("nodeName") or "")
-            pod = target_pod(vmi, source, node, self.configuration, node_selector)
-        quotas = self.quotas.get(namespace, ())
+            lists = self.namespaces.lists(namespace)
+            pod = target_pod(vmi, source, node, self.configuration, lists, node_selector)
         return Subject(
             vmi=vmi,
             configuration=self.configuration,
@@ -72,15 +75,9 @@ class Surroundings:
             source_pod=source,
             target_pod=pod,
             claims=None if self.claims is None else self.claims.get(namespace, {}),
-            quotas=quotas,
-            charged_pod=self._charged(vmi, pod) if quotas else None,
+            quotas=self.quotas.get(namespace, ()),
             node_selector=node_selector,
         )
-
-    def _charged(self, vmi: Object, pod: Object | NoTargetPod | None) -> Object | None:
-        if pod is None or isinstance(pod, NoTargetPod):
-            return None
-        return charged_pod(pod, vmi, self.configuration, self.lists)
 
 
 def surroundings(lists: Lists, workloads: Workloads | None = None) -> Surroundings:
@@ -99,8 +96,7 @@ def surroundings(lists: Lists, workloads: Workloads | None = None) -> Surroundin
     for quota in lists.get("resourcequotas") or ():
         quotas[_namespace(quota)].append(quota)
     return Surroundings(
-        # Only an image's name would be looked for among the pods, of which there may be very many.
-        lists={**lists, "pods": ()},
+        namespaces=Namespaces(lists),
         configuration=configuration(lists),
         workloads=workloads or Workloads(lists),
         budgets=Budgets(lists.get("pdbs") or ()),

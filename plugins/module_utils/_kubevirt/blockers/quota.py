@@ -12,13 +12,14 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blocker
     Effect,
     Subject,
 )
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.no_target_pod import NoTargetPod
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.quota import excesses
 
 
 def quota(subject: Subject) -> Iterator[Blocker]:
-    if subject.charged_pod is None:
+    if subject.target_pod is None or isinstance(subject.target_pod, NoTargetPod):
         return
-    for excess in excesses(subject.charged_pod, subject.quotas):
+    for excess in excesses(subject.target_pod, subject.quotas):
         yield Blocker(
             "quota-exceeded",
             Effect.HELD,

@@ -29,9 +29,7 @@ def admitted(pod: Object, lists: Lists) -> dict[str, Any]:
     metadata, spec = pod["metadata"], dict(pod["spec"])
     labels = metadata.get("labels") or {}
     spec["schedulerName"] = spec.get("schedulerName") or "default-scheduler"
-    defaults = list(_container_defaults(metadata["namespace"], lists))
-    for name in ("containers", "initContainers"):
-        spec[name] = [_sized(container, defaults) for container in spec.get(name) or ()]
+    spec |= with_defaults_of_namespace(spec, metadata["namespace"], lists)
     spec |= _priority(spec, lists)
     spec["tolerations"] = [*(spec.get("tolerations") or ()), *_waiting(spec.get("tolerations") or ())]
     spec |= _runtime_class(spec, lists)
@@ -40,6 +38,13 @@ def admitted(pod: Object, lists: Lists) -> dict[str, Any]:
     if spec.get("topologySpreadConstraints"):
         spec["topologySpreadConstraints"] = merged_spread(spec["topologySpreadConstraints"], labels)
     return {**pod, "spec": spec}
+
+
+def with_defaults_of_namespace(spec: Object, namespace: str, lists: Lists) -> dict[str, list[dict[str, Any]]]:
+    """Of a pod spec the fields with containers, their resources as they are stored."""
+    defaults = list(_container_defaults(namespace, lists))
+    names = ("containers", "initContainers")
+    return {name: [_sized(container, defaults) for container in spec.get(name) or ()] for name in names}
 
 
 def _container_defaults(namespace: str, lists: Lists) -> Iterator[tuple[Object, Object]]:

@@ -16,6 +16,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.launche
     plugged_volumes,
     state_claim,
 )
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.target_resources import are_known
 
 Object = Mapping[str, Any]
 Lists = Mapping[str, Sequence[Object]]
@@ -39,12 +40,21 @@ def open_questions(item: Object, vmi: Object, configuration: Configuration, list
     ]
 
 
-def open_questions_of_migration(vmi: Object, target_pod: Object) -> list[str]:
+def open_questions_of_migration(vmi: Object, target_pod: Object, configuration: Configuration) -> list[str]:
     """The same for the pod of a migration, which is known better: most of it is as in the running pod."""
     found = list(_plugged(vmi))
+    if not are_known(configuration):
+        found.append(
+            f"sizes of the pod if KubeVirt's configuration has changed since the VM started, {_of(configuration)}"
+        )
     if traits.needs_state(vmi) and all(volume["name"] != STATE for volume in target_pod["spec"].get("volumes") or ()):
         found.append("PersistentVolumeClaim for the state of the VM, which KubeVirt makes anew for the target")
     return found
+
+
+def _of(configuration: Configuration) -> str:
+    version = configuration.version
+    return f"as {version} has rules of its own for them" if version else "as its version is not known"
 
 
 def _of_owner(item: Object, vmi: Object, configuration: Configuration) -> Iterator[str]:

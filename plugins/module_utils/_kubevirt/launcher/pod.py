@@ -14,7 +14,10 @@ from typing import Any
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.affinity import affinity
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.configuration import Configuration
-from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.launcher.admission import admitted
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.launcher.admission import (
+    admitted,
+    with_defaults_of_namespace,
+)
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.launcher.containers import (
     containers,
     init_containers,
@@ -77,6 +80,20 @@ def launcher_pod(vmi: Object, configuration: Configuration, lists: Lists) -> dic
     }
     pod_spec = {name: value for name, value in pod_spec.items() if value not in ("", [], {})}
     return admitted({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": pod_spec}, lists)
+
+
+def container_resources(vmi: Object, configuration: Configuration, lists: Lists) -> dict[str, dict[str, Object]]:
+    """Of the same pod only the resources of its containers: by field of the pod spec, and by name. Raises likewise.
+
+    `lists` that matter: `resourcequotas`, `namespaces`, `limitranges`.
+    """
+    compute = compute_resources(vmi, configuration, lists)
+    spec = {
+        "containers": containers(vmi, configuration, _hooks(vmi, configuration), compute, ""),
+        "initContainers": init_containers(vmi, configuration, ""),
+    }
+    stored = with_defaults_of_namespace(spec, vmi["metadata"]["namespace"], lists)
+    return {field: {entry["name"]: entry["resources"] for entry in found} for field, found in stored.items()}
 
 
 def launcher_image(lists: Lists) -> str:

@@ -28,9 +28,22 @@ def host(*more: str, vendor: bool = True) -> Object:
 
 
 def ask(
-    machine: Object, source: Object | None = None, source_node: Object | None = None, *, added: Object | None = None
+    machine: Object,
+    source: Object | None = None,
+    source_node: Object | None = None,
+    *,
+    configuration: Configuration | None = None,
+    lists: Any = None,
+    added: Object | None = None,
 ) -> Any:
-    return target_pod(machine, source or launcher(machine), source_node or host(), Configuration(), added)
+    return target_pod(
+        machine,
+        source or launcher(machine),
+        source_node or host(),
+        configuration or Configuration(),
+        lists or {},
+        added,
+    )
 
 
 def selector(found: Object | NoTargetPod) -> dict[str, str]:
@@ -96,16 +109,16 @@ class TestNone:
     @pytest.mark.parametrize("domain", [{}, HOST_MODEL])
     def test_the_node_is_gone(self, domain: Object) -> None:
         machine = vmi(domain=domain)
-        found = target_pod(machine, launcher(machine), None, Configuration())
+        found = target_pod(machine, launcher(machine), None, Configuration(), {})
         assert found == NoTargetPod("source-node-unknown", "its node n1 does not exist", "restart it")
 
     def test_the_node_is_not_needed_where_a_vendor_is_named(self) -> None:
         machine = vmi(nodeSelector={VENDOR: "true"})
-        assert selector(target_pod(machine, launcher(machine), None, Configuration()))
+        assert selector(target_pod(machine, launcher(machine), None, Configuration(), {}))
 
     def test_the_vmi_runs_nowhere(self) -> None:
         machine = vmi(status={"nodeName": None})
-        found = target_pod(machine, launcher(machine), None, Configuration())
+        found = target_pod(machine, launcher(machine), None, Configuration(), {})
         assert found == NoTargetPod("source-node-unknown", "it runs on no node", "wait until it runs")
 
     def test_the_node_does_not_tell_its_cpu(self) -> None:
@@ -118,7 +131,7 @@ class TestNone:
         machine = vmi(status={"selinuxContext": context})
         assert ask(machine).id == "selinux-context-unknown"
         careless = Configuration(migrations=Migrations(match_selinux_level=False))
-        assert selector(target_pod(machine, launcher(machine), host(), careless))
+        assert selector(target_pod(machine, launcher(machine), host(), careless, {}))
 
     def test_a_whole_selinux_context(self) -> None:
         assert selector(ask(vmi(status={"selinuxContext": "system_u:object_r:container_file_t:s0:c1,c2"})))
@@ -233,3 +246,11 @@ class TestState:
 
     def test_it_is_not_known(self) -> None:
         assert ask(self.machine("ReadWriteMany", name="data")).id == "state-claim-unknown"
+
+
+def test_its_sizes_are_calculated_anew() -> None:
+    machine = vmi(domain={"cpu": {"sockets": 8}})
+    source = launcher(machine, containers=[{"name": "compute", "image": "launcher", "resources": {}}])
+    (found,) = ask(machine, source, configuration=Configuration(version="v1.8.4"))["spec"]["containers"]
+    assert found["image"] == "launcher"
+    assert found["resources"]["requests"]["cpu"] == "800m"

@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.configuration import configuration
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.migration_target import target_pod
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.namespaces import Namespaces
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.drain_plan import (
     DrainPlan,
     Outcome,
@@ -89,7 +90,8 @@ class Replay:
 
     def _target(self, vmi: Json, source: Json, selector: dict[str, str]) -> Json:
         node = next(node for node in self.lists["nodes"] if node["metadata"]["name"] == vmi["status"]["nodeName"])
-        pod = target_pod(vmi, source, node, configuration(self.lists), selector)
+        own = Namespaces(self.lists).lists(vmi["metadata"]["namespace"])
+        pod = target_pod(vmi, source, node, configuration(self.lists), own, selector)
         assert isinstance(pod, dict)
         return pod
 

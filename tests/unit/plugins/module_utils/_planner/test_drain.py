@@ -20,6 +20,11 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.scores
 from unit.plugins.module_utils._planner.scene import HOST, ZONE, Json, Scene, apart, even, near, node
 
 REPLICA_SET = "VirtualMachineInstanceReplicaSet"
+KUBEVIRT = {
+    "metadata": {"name": "kubevirt"},
+    "spec": {},
+    "status": {"phase": "Deployed", "observedKubeVirtVersion": "v1.8.4"},
+}
 
 
 def targets(plan: DrainPlan) -> dict[str, str]:
@@ -303,10 +308,22 @@ def test_a_paused_replica_set_makes_no_other_replica() -> None:
 
 
 def test_what_is_not_evaluated_is_said() -> None:
-    scene = Scene(node("a"), node("b"))
+    scene = Scene(node("a"), node("b"), kubevirts=[KUBEVIRT])
     scene.vm("vm", "a", rules={"resourceClaims": [{"name": "gpu"}]})
     (move,) = plan_drain(scene.lists, ["a"]).moves
     assert move.unevaluated == ("ResourceClaim gpu of the pod (plugin DynamicResources)",)
+
+
+def test_what_cannot_be_foreseen_of_a_target_pod_is_said() -> None:
+    scene = Scene(node("a"), node("b"), kubevirts=[KUBEVIRT])
+    claim = {"claimName": "state", "accessModes": ["ReadWriteOnce"]}
+    state = [{"name": "persistent-state-for-vm", "persistentVolumeClaimInfo": claim}]
+    vmi = scene.vm("vm", "a", status={"volumeStatus": state})
+    vmi["spec"]["domain"]["devices"]["tpm"] = {"persistent": True}
+    (move,) = plan_drain(scene.lists, ["a"]).moves
+    assert move.unevaluated == (
+        "PersistentVolumeClaim for the state of the VM, which KubeVirt makes anew for the target",
+    )
 
 
 def test_who_can_migrate_follows_no_policy() -> None:
