@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -14,13 +13,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from testbed.pki import Authority
 from unit.plugins.support.fake_api import serving
 from unit.plugins.support.migrating_api import MigratingApi, shop
+from unit.plugins.support.playbooks import Task, run_task, write_kubeconfig
 
-Task = dict[str, Any]
 Play = Callable[..., tuple[dict[str, Any], list[str]]]
 TASK = {"namespace": "shop", "name": "db", "target_node": "n2"}
 VAULT_PASSWORD = "open-sesame"
@@ -36,20 +34,7 @@ def api(authority: Authority) -> Iterator[MigratingApi]:
 
 @pytest.fixture
 def kubeconfig(tmp_path: Path, api: MigratingApi, authority: Authority) -> Path:
-    """Among the playbook's files, where kubernetes.core's modules find it by its name."""
-    cluster = {"server": api.url, "certificate-authority": str(authority.cert)}
-    content = {
-        "apiVersion": "v1",
-        "kind": "Config",
-        "clusters": [{"name": "c", "cluster": cluster}],
-        "users": [{"name": "u", "user": {"token": "secret"}}],
-        "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u"}}],
-        "current-context": "x",
-    }
-    path = tmp_path / "files" / "cluster.kubeconfig"
-    path.parent.mkdir()
-    path.write_text(yaml.safe_dump(content))
-    return path
+    return tmp_path / "files" / write_kubeconfig(tmp_path, api, authority)
 
 
 @pytest.fixture
@@ -58,30 +43,7 @@ def play(tmp_path: Path, kubeconfig: Path) -> Play:
 
     def run(*options: str, task: Task | None = None, **arguments: Any) -> tuple[dict[str, Any], list[str]]:
         migration = {"virtops.kubevirt.vmi_migration": {**TASK, "kubeconfig": kubeconfig.name, **arguments}}
-        playbook = tmp_path / "play.yml"
-        playbook.write_text(
-            yaml.safe_dump([{"hosts": "localhost", "gather_facts": False, "tasks": [task or migration]}])
-        )
-        settings = {
-            "ANSIBLE_HOME": str(tmp_path / "home"),
-            "ANSIBLE_STDOUT_CALLBACK": "ansible.builtin.tree",
-            "ANSIBLE_CALLBACK_TREE_DIR": str(tmp_path / "results"),
-            "ANSIBLE_COLLECTIONS_PATH": os.environ["PYTHONPATH"],
-            "ANSIBLE_LOCALHOST_WARNING": "false",
-            "ANSIBLE_INVENTORY_UNPARSED_WARNING": "false",
-        }
-        environment = {key: value for key, value in os.environ.items() if not key.startswith(("ANSIBLE_", "K8S_"))}
-        program = Path(sys.executable).with_name("ansible-playbook")
-        done = subprocess.run(
-            [program, *options, "-e", f"ansible_python_interpreter={sys.executable}", playbook],
-            env={**environment, **settings},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        result = tmp_path / "results" / "localhost"
-        assert result.exists(), done.stdout + done.stderr
-        return json.loads(result.read_text()), done.stderr.splitlines()
+        return run_task(tmp_path, task or migration, *options)
 
     return run
 
