@@ -4,7 +4,8 @@
 """Migrations tried in the scheduler's model: which VMIs have nowhere to go, and what it is that stands against it.
 
 A cause is found by leaving it out: if the target pod then fits a node, that was it. Causes are tried in an order in
-which the more specific come first; where no single one is enough, it takes several.
+which the more specific come first, and taints, which are there for others' sake, come last. Where no single one is
+enough, all are left out: then it takes several of them, or there is no other node at all.
 """
 
 from __future__ import annotations
@@ -54,8 +55,11 @@ class Cause(Enum):
     ROOM = "free resources"
     SPREAD = "topology spread constraints"
     NEIGHBOURS = "anti-affinity between pods"
+    VOLUMES = "where its volumes can be used"
     SELECTION = "the node selector or node affinity"
+    TAINTS = "taints that it does not tolerate"
     SEVERAL = "several of these together"
+    NO_OTHER = "none of these: no other node is there for VMs like it"
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,8 +154,17 @@ def _try(attempt: Attempt, state: ClusterState) -> Iterator[Trial]:
     except PluginError:
         return
     if not verdict.fits.any():
-        opened = (cause for cause, without in _WITHOUT.items() if set(without(attempt, state)) - {attempt.node})
-        yield Trial(attempt, verdict.message, next(opened, Cause.SEVERAL))
+        yield Trial(attempt, verdict.message, _cause(attempt, state))
+
+
+def _cause(attempt: Attempt, state: ClusterState) -> Cause:
+    def opens(without: Callable[[Attempt, ClusterState], Sequence[str]]) -> bool:
+        return bool(set(without(attempt, state)) - {attempt.node})
+
+    for cause, without in _WITHOUT.items():
+        if opens(without):
+            return cause
+    return Cause.SEVERAL if opens(_without_any) else Cause.NO_OTHER
 
 
 def _without_own_pod(attempt: Attempt, state: ClusterState) -> Sequence[str]:
@@ -166,9 +179,13 @@ def _without_own_pod(attempt: Attempt, state: ClusterState) -> Sequence[str]:
 
 
 def _without_cpu(attempt: Attempt, state: ClusterState) -> Sequence[str]:
-    wishes = attempt.target.node_affinity
+    return _fits(_of_any_cpu(attempt.target), state)
+
+
+def _of_any_cpu(target: Pod) -> Pod:
+    wishes = target.node_affinity
     kept = tuple(requirement for requirement in wishes.selector if not requirement.key.startswith(_CPU))
-    return _fits(replace(attempt.target, node_affinity=replace(wishes, selector=kept)), state)
+    return replace(target, node_affinity=replace(wishes, selector=kept))
 
 
 def _without_partner(attempt: Attempt, state: ClusterState) -> Sequence[str]:
@@ -177,27 +194,54 @@ def _without_partner(attempt: Attempt, state: ClusterState) -> Sequence[str]:
 
 
 def _without_selection(attempt: Attempt, state: ClusterState) -> Sequence[str]:
+    target = _unselected(attempt)
+    return () if target is None else _fits(target, state)
+
+
+def _unselected(attempt: Attempt) -> Pod | None:
     spec = attempt.vmi["spec"]
     others = {side: terms for side, terms in (spec.get("affinity") or {}).items() if side != "nodeAffinity"}
-    vmi = {**attempt.vmi, "spec": {**spec, "nodeSelector": {}, "affinity": others}}
-    target = targeted(attempt, vmi)
-    return () if target is None else _fits(pod(target), state)
+    target = targeted(attempt, {**attempt.vmi, "spec": {**spec, "nodeSelector": {}, "affinity": others}})
+    return None if target is None else pod(target)
 
 
-def _without_plugin(name: str) -> Callable[[Attempt, ClusterState], Sequence[str]]:
-    plugins = tuple(plugin for plugin in FILTERS if plugin.name != name)
+# What kube-scheduler's plugins stand for.
+_PLUGINS: dict[Cause, frozenset[str]] = {
+    Cause.ROOM: frozenset({"NodeResourcesFit"}),
+    Cause.SPREAD: frozenset({"PodTopologySpread"}),
+    Cause.NEIGHBOURS: frozenset({"InterPodAffinity"}),
+    Cause.VOLUMES: frozenset({"VolumeRestrictions", "NodeVolumeLimits", "VolumeBinding", "VolumeZone"}),
+    Cause.TAINTS: frozenset({"TaintToleration"}),
+}
+
+
+def _without_plugins(cause: Cause) -> Callable[[Attempt, ClusterState], Sequence[str]]:
+    plugins = _all_but([cause])
     return lambda attempt, state: _fits(attempt.target, state, plugins)
+
+
+def _all_but(causes: Iterable[Cause]) -> tuple[FilterPlugin, ...]:
+    left_out = frozenset[str]().union(*(_PLUGINS[cause] for cause in causes))
+    return tuple(plugin for plugin in FILTERS if plugin.name not in left_out)
 
 
 _WITHOUT: dict[Cause, Callable[[Attempt, ClusterState], Sequence[str]]] = {
     Cause.OWN_POD: _without_own_pod,
     Cause.CPU: _without_cpu,
     Cause.PARTNER: _without_partner,
-    Cause.ROOM: _without_plugin("NodeResourcesFit"),
-    Cause.SPREAD: _without_plugin("PodTopologySpread"),
-    Cause.NEIGHBOURS: _without_plugin("InterPodAffinity"),
+    Cause.ROOM: _without_plugins(Cause.ROOM),
+    Cause.SPREAD: _without_plugins(Cause.SPREAD),
+    Cause.NEIGHBOURS: _without_plugins(Cause.NEIGHBOURS),
+    Cause.VOLUMES: _without_plugins(Cause.VOLUMES),
     Cause.SELECTION: _without_selection,
+    Cause.TAINTS: _without_plugins(Cause.TAINTS),
 }
+
+
+def _without_any(attempt: Attempt, state: ClusterState) -> Sequence[str]:
+    """Own pod and partner are gone with the neighbours."""
+    target = _unselected(attempt)
+    return () if target is None else _fits(_of_any_cpu(target), state, _all_but(_PLUGINS))
 
 
 def _fits(target: Pod, state: ClusterState, plugins: Sequence[FilterPlugin] = FILTERS) -> Sequence[str]:

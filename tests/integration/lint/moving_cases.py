@@ -15,14 +15,17 @@ from integration.lint.objects import (
     on,
     policy,
     rather_on,
+    reached_from,
     spread,
     term,
     vm,
     vms,
 )
+from testbed.scenarios.generator.storage import disk_claim
 
 A, B = Place({ZONE: "a"}), Place({ZONE: "b"})
 SSD = {"disk": "ssd"}
+NVME = {"disk": "nvme"}
 OWN_PODS = {"mismatchLabelKeys": ["kubevirt.io/created-by"]}
 
 CASES = (
@@ -59,6 +62,25 @@ CASES = (
         Proof.MIGRATION_PENDING,
         (vms(affinity={**apart(term(ZONE, "vms", **OWN_PODS)), **on("disk", "ssd")}),),
         places=(Place({ZONE: "a", **SSD}), A, Place({ZONE: "b", **SSD}), B),
+    ),
+    Case(
+        "one-node-without-a-taint",
+        "single-eligible-node",
+        Proof.MIGRATION_PENDING,
+        (vm(),),
+        places=(Place(),),
+    ),
+    Case(
+        "disk-that-one-node-reaches",
+        "single-eligible-node",
+        Proof.MIGRATION_PENDING,
+        (
+            vm(claims=["disk"]),
+            *reached_from(
+                "disk-that-one-node-reaches-1", disk_claim("lint-disk-that-one-node-reaches", "disk", shared=True)
+            ),
+        ),
+        places=(Place(), Place()),
     ),
     Case(
         "bound-by-name",
@@ -118,8 +140,9 @@ CASES = (
         "too-small-without-ssd",
         "several-rules-together",
         Proof.MIGRATION_PENDING,
-        (vm(nodeSelector=SSD, memory="2Gi"),),
-        places=(Place(SSD), Place(memory="1Gi")),
+        # No other case has nodes with this label, of which a taint alone would keep the VM.
+        (vm(nodeSelector=NVME, memory="2Gi"),),
+        places=(Place(NVME), Place(memory="1Gi")),
     ),
     Case(
         "slow-and-hasty",

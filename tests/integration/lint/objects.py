@@ -73,6 +73,14 @@ def budget(app: str, name: str = "budget", **rule: Any) -> Object:
     return {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": name}, "spec": spec}
 
 
+def reached_from(node: str, disk: list[Object]) -> list[Object]:
+    """A volume and its claim, of storage that one node alone reaches."""
+    volume, claim = disk
+    terms = [{"matchExpressions": [{"key": HOST, "operator": "In", "values": [node]}]}]
+    affinity = {"required": {"nodeSelectorTerms": terms}}
+    return [{**volume, "spec": {**volume["spec"], "nodeAffinity": affinity}}, claim]
+
+
 def policy(name: str, app: str, **rules: Any) -> Object:
     spec = {"selectors": {"virtualMachineInstanceSelector": {"app": app}}, **rules}
     kind = "MigrationPolicy"

@@ -15,23 +15,41 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.stuck impor
 from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.trials import Cause, Trial
 from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.words import names, who
 
+_CAUSES = (Cause.NEIGHBOURS, Cause.VOLUMES, Cause.SELECTION, Cause.TAINTS, Cause.NO_OTHER)
+
 
 def _check(cluster: Cluster) -> Iterator[Problem]:
-    trials = (trial for trial in cluster.stuck if trial.cause in (Cause.NEIGHBOURS, Cause.SELECTION))
+    trials = (trial for trial in cluster.stuck if trial.cause in _CAUSES)
     for group in by_workload(trial for trial in trials if _concerns(trial, cluster)):
-        stuck = running(group)
+        consequence, remedy = _said(group, cluster)
         yield Problem(
             group[0].attempt.workload.subject,
-            f"{_where(group, cluster)} for {who(stuck)}: {stays_pending(group[0])}.",
-            "Let its rules admit a second node there: label one, tolerate its taint, or relax the rule.",
-            vmis=stuck,
+            f"{consequence}: {stays_pending(group[0])}.",
+            remedy,
+            vmis=running(group),
         )
 
 
 def _concerns(trial: Trial, cluster: Cluster) -> bool:
     if len(bound_to(trial.attempt.workload)) == 1:
         return False  # a rule of its own
-    return trial.cause is Cause.SELECTION or lone_domain(trial, cluster) is not None
+    return trial.cause is not Cause.NEIGHBOURS or lone_domain(trial, cluster) is not None
+
+
+def _said(group: list[Trial], cluster: Cluster) -> tuple[str, str]:
+    """What is the matter, and what to do."""
+    vms = who(running(group))
+    if len(cluster.node_labels) == 1:
+        return f"The cluster has no second node for {vms}", "Add a node."
+    if group[0].cause is Cause.VOLUMES:
+        return (
+            f"No other node that is legal for {vms} can use its volumes",
+            "Move its disks to volumes that a second node can use, or let its rules admit a node that can.",
+        )
+    return (
+        f"{_where(group, cluster)} for {vms}",
+        "Let its rules admit a second node there: label one, tolerate its taint, or relax the rule.",
+    )
 
 
 def _where(group: list[Trial], cluster: Cluster) -> str:
@@ -49,7 +67,7 @@ RULE = Rule(
     severity=Severity.ERROR,
     title="A VM's rules admit no second node",
     explanation="Node selector, node affinity and taints leave one node in the cluster, or one in the zone that the "
-    "VM cannot leave because the other zones are taken by VMs it keeps apart from. Maintenance of that node has to "
-    "stop it.",
+    "VM cannot leave because the other zones are taken by VMs it keeps apart from, or one that can use the VM's "
+    "volumes. Maintenance of that node has to stop it.",
     check=_check,
 )

@@ -83,7 +83,9 @@ def _run(made: list[tuple[Object | None, Object]], lists: Lists) -> None:
 
 
 def _status(vmi: Object, node: str, lists: Lists) -> Object:
-    modes = {claim["metadata"]["name"]: claim["spec"]["accessModes"] for claim in lists["pvcs"]}
+    namespace = vmi["metadata"]["namespace"]
+    claims = (claim for claim in lists["pvcs"] if claim["metadata"]["namespace"] == namespace)
+    modes = {claim["metadata"]["name"]: claim["spec"]["accessModes"] for claim in claims}
     volumes = [
         {"name": volume["name"], "persistentVolumeClaimInfo": {"accessModes": modes[claim["claimName"]]}}
         for volume in vmi["spec"].get("volumes", ())
