@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.client import Client
@@ -25,16 +26,20 @@ _NODE_LABEL = "kubevirt.io/nodeName"
 _ENDED = ("Succeeded", "Failed")  # phases of a VMI
 
 
-def look(client: Client, node: str, *, again: bool) -> Situation:
-    """again: the node was emptied before; what is back by then is let in by its tolerations. Raises Failure."""
-    pods = [pod for pod in pods_on(client, node) if not (again and tolerates_cordon(pod))]
+def look(client: Client, node: str, *, first: Collection[str] | None) -> Situation:
+    """first: uids of the pods that were to leave at the first look, None at that one. Raises Failure.
+
+    A pod that has come since was let in by its tolerations, and would come again.
+    """
+    pods = pods_on(client, node)
+    expected = [pod for pod in pods if first is None or pod["metadata"]["uid"] in first or not tolerates_cordon(pod)]
     vmis = _vmis_on(client, node)
     namespaces = sorted({vmi["metadata"]["namespace"] for vmi in vmis})
     found = {name: unfinished(client, name) for name in namespaces}
     return Situation(
         node=node,
         vmis=tuple(vmis),
-        pods=tuple(pod for pod in pods if not of_a_machine(pod) and not stays(pod)),
+        pods=tuple(pod for pod in expected if not of_a_machine(pod) and not stays(pod)),
         launchers=tuple(pod for pod in pods if of_a_machine(pod) and not has_ended(pod)),
         migrations={f"{name}/{vmi}": item for name, items in found.items() for vmi, item in items.items()},
     )

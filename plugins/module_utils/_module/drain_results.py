@@ -36,9 +36,13 @@ _DEADLINE_REMEDY = "Run the task again to go on, with a longer wait_timeout if i
 
 @dataclass
 class History:
-    """Attempts that are over. before: titles of all that was on the node at first. The others: results by title."""
+    """Attempts that are over.
+
+    before: titles of all that was to leave at first. pods: uids of the pods among it. The others: results by title.
+    """
 
     before: list[str]
+    pods: list[str]
     moves: dict[str, Result] = field(default_factory=dict)
     evicted: dict[str, Result] = field(default_factory=dict)
     interrupted: dict[str, Result] = field(default_factory=dict)

@@ -56,11 +56,11 @@ class DrainTask:
     @classmethod
     def begin(cls, client: Client, settings: Settings, decide: Decide) -> DrainTask:
         """Decide on the first attempt; nothing is written. Raises Failure, Mistake."""
-        situation = look(client, settings.node, again=False)
+        situation = look(client, settings.node, first=None)
         leaving, prospects = decide(situation, None)
         run = DrainRun.begin(client, settings, leaving, prospects)
         opening = [] if situation.is_empty else [f"{leaving} to do"]
-        history = History(situation.titles())
+        history = History(situation.titles(), [pod["metadata"]["uid"] for pod in situation.pods])
         return cls(client, settings, decide, run, leaving, history, is_over=situation.is_empty, opening=opening)
 
     @classmethod
@@ -114,7 +114,7 @@ class DrainTask:
 
     def _go_on(self, this_round: Round) -> list[str]:
         """After an attempt: see what is left, and begin the next one with it; a line on it. Raises Failure."""
-        situation = look(self.client, self.settings.node, again=True)
+        situation = look(self.client, self.settings.node, first=self.history.pods)
         self.is_over = situation.is_empty
         if self.is_over:
             return []

@@ -151,6 +151,21 @@ def test_a_pod_that_tolerates_the_cordon_is_evicted_once(drain: Any, api: Draini
     assert api.left() == ["system-again"]
 
 
+def test_a_pod_whose_turn_never_came_leaves_in_the_next_attempt(drain: Any, api: DrainingApi) -> None:
+    api.add_vm("db", migratable=True)
+    api.add_pod("system", spec={"tolerations": [{"operator": "Exists"}]})
+    api.courses = [FAILURE]
+    arguments = {"retries": 0, "policies": [{"policy": "stop"}]}
+    state = drain(**arguments, _round={"elapsed": 0, "seconds": 0, "state": None})["_round"]
+    for eviction in state["run"]["evictions"]:
+        eviction["wave"] = 2
+    result = drain(**arguments, _round={"elapsed": 0, "seconds": 20, "state": state})
+    while "_round" in result:
+        result = drain(**arguments, _round={"elapsed": 0, "seconds": 20, "state": result["_round"]})
+    assert {entry["name"]: entry["outcome"] for entry in result["evicted"]} == {"api": "evicted", "system": "evicted"}
+    assert (api.objects[vm_path("db")]["spec"]["runStrategy"], api.left()) == ("Halted", [])
+
+
 def test_a_vm_is_marked_before_it_is_stopped_and_started_as_it_was(drain: Any, api: DrainingApi) -> None:
     api.add_vm("pets")
     result = drain(policies=[{"selector": {"kind": "cattle"}, "policy": "fail"}, {"policy": "stop"}])

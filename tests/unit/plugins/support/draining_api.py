@@ -68,13 +68,11 @@ class DrainingApi(MigratingApi):
         self.objects[pod_path(name)] = {**pod, **fields}
         return self.objects[pod_path(name)]
 
-    def add_vm(self, name: str, run_strategy: str = "Always") -> Object:
-        """A VM whose VMI cannot be migrated."""
+    def add_vm(self, name: str, run_strategy: str = "Always", *, migratable: bool = False) -> Object:
         vmi = self.add_vmi(name)
         vmi["metadata"]["ownerReferences"] = _owned_by(name)
-        vmi["status"]["conditions"] = [
-            {"type": "LiveMigratable", "status": "False", "reason": "DisksNotLiveMigratable"}
-        ]
+        condition = {"type": "LiveMigratable", "status": str(migratable), "reason": "DisksNotLiveMigratable"}
+        vmi["status"]["conditions"] = [condition]
         metadata = {"name": name, "namespace": "shop", "uid": f"vm-{name}", "resourceVersion": "1"}
         self.objects[vm_path(name)] = {"metadata": metadata, "spec": {"runStrategy": run_strategy}}
         return self.objects[vm_path(name)]
