@@ -5,7 +5,7 @@
 
 Follows createTargetPod in pkg/virt-controller/watch/migration/migration.go. KubeVirt renders the pod afresh from the
 VMI; here the running pod is the base, as it also shows what admission adds. All that can be changed while a VMI runs is
-made anew: sizes, node selector, affinity, tolerations, spread and labels.
+made anew: sizes, runtime class, node selector, affinity, tolerations, spread and labels.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.label_k
     merged_affinity,
     merged_spread,
 )
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.launcher.admission import of_runtime_class
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.launcher.vmi import with_identity
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.no_target_pod import NoTargetPod
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.node_selector import node_selector
@@ -72,6 +73,15 @@ def target_pod(
     pod_labels = _labels(vmi, source_pod)
     wishes = _away_from_itself(affinity(vmi), vmi["metadata"]["uid"])
     before, metadata = source_pod["spec"], source_pod["metadata"]
+    spec: dict[str, Any] = {
+        **{key: value for key, value in before.items() if key != "nodeName"},
+        **resized({**before, **containers}, vmi, configuration, lists),
+        "volumes": volumes,
+        "nodeSelector": whole_selector,
+        "affinity": merged_affinity(wishes, pod_labels),
+        "tolerations": _tolerations(vmi["spec"].get("tolerations") or (), before.get("tolerations") or ()),
+        "topologySpreadConstraints": merged_spread(vmi["spec"].get("topologySpreadConstraints") or (), pod_labels),
+    }
     return {
         "apiVersion": "v1",
         "kind": "Pod",
@@ -81,21 +91,24 @@ def target_pod(
             "labels": pod_labels,
             "ownerReferences": metadata.get("ownerReferences") or [],
         },
-        "spec": {
-            **{key: value for key, value in before.items() if key != "nodeName"},
-            **resized({**before, **containers}, vmi, configuration, lists),
-            "volumes": volumes,
-            "nodeSelector": whole_selector,
-            "affinity": merged_affinity(wishes, pod_labels),
-            "tolerations": _tolerations(vmi["spec"].get("tolerations") or (), before.get("tolerations") or ()),
-            "topologySpreadConstraints": merged_spread(vmi["spec"].get("topologySpreadConstraints") or (), pod_labels),
-        },
+        "spec": _with_runtime_class(spec, configuration, lists),
     }
 
 
 def _created_by(source_pod: Object) -> str:
     """The VMI's uid; empty if the pod was written by hand and does not say it."""
     return (source_pod["metadata"].get("labels") or {}).get(labels.CREATED_BY) or ""
+
+
+def _with_runtime_class(spec: Object, configuration: Configuration, lists: Lists) -> Object:
+    """With what admission makes of the RuntimeClass that is configured now; of the running pod's if that is unknown."""
+    before = spec.get("runtimeClassName") or ""
+    name = configuration.runtime_class if configuration.version else before
+    known = any(item["metadata"]["name"] == name for item in lists.get("runtimeclasses") or ())
+    stale = {"runtimeClassName", "overhead"} if known or name != before else set()
+    kept = {key: value for key, value in spec.items() if key not in stale}
+    chosen = {**kept, "runtimeClassName": name} if name else kept
+    return {**chosen, **of_runtime_class(chosen, lists)}
 
 
 def _selinux_problem(vmi: Object, configuration: Configuration) -> NoTargetPod | None:

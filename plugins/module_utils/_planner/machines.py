@@ -9,9 +9,6 @@ from collections.abc import Mapping
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blockers.contract import Blocker, Effect
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blockers.find import Surroundings, blockers
-from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.launcher.open_questions import (
-    open_questions_of_migration,
-)
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.workloads import VMI, title
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.occupant import Occupant
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.pod import pod
@@ -41,7 +38,7 @@ def migration(
         newcomer=pod({**subject.target_pod, "metadata": {**subject.target_pod["metadata"], "name": name}}),
         chosen=True,
         only=None if target is None else frozenset({target}),
-        open=tuple(open_questions_of_migration(machine.vmi, subject.target_pod, surroundings.configuration)),
+        open=surroundings.open_questions(subject),
     )
 
 

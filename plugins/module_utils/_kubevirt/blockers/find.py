@@ -20,6 +20,9 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.configu
     Lists,
     configuration,
 )
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.launcher.open_questions import (
+    open_questions_of_migration,
+)
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.migration_target import target_pod
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.namespaces import Namespaces
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.no_target_pod import NoTargetPod
@@ -78,6 +81,14 @@ class Surroundings:
             quotas=self.quotas.get(namespace, ()),
             node_selector=node_selector,
         )
+
+    def open_questions(self, subject: Subject) -> tuple[str, ...]:
+        """What of its target pod cannot be foreseen, in phrases."""
+        pod = subject.target_pod
+        if pod is None or isinstance(pod, NoTargetPod):
+            return ()
+        own = self.namespaces.lists(_namespace(subject.vmi))
+        return tuple(open_questions_of_migration(subject.vmi, pod, self.configuration, own))
 
 
 def surroundings(lists: Lists, workloads: Workloads | None = None) -> Surroundings:

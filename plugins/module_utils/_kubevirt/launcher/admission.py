@@ -32,7 +32,7 @@ def admitted(pod: Object, lists: Lists) -> dict[str, Any]:
     spec |= with_defaults_of_namespace(spec, metadata["namespace"], lists)
     spec |= _priority(spec, lists)
     spec["tolerations"] = [*(spec.get("tolerations") or ()), *_waiting(spec.get("tolerations") or ())]
-    spec |= _runtime_class(spec, lists)
+    spec |= of_runtime_class(spec, lists)
     if spec.get("affinity"):
         spec["affinity"] = merged_affinity(spec["affinity"], labels)
     if spec.get("topologySpreadConstraints"):
@@ -86,7 +86,8 @@ def _priority(spec: Object, lists: Lists) -> dict[str, Any]:
     }
 
 
-def _runtime_class(spec: Object, lists: Lists) -> dict[str, Any]:
+def of_runtime_class(spec: Object, lists: Lists) -> dict[str, Any]:
+    """The fields of a pod spec that its RuntimeClass changes; none where that is not known."""
     name = spec.get("runtimeClassName")
     found = [item for item in lists.get("runtimeclasses") or () if item["metadata"]["name"] == name]
     if not found:

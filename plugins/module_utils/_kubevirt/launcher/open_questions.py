@@ -21,6 +21,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.target_
 Object = Mapping[str, Any]
 Lists = Mapping[str, Sequence[Object]]
 
+_CLASSES = {"PriorityClass": "priorityclasses", "RuntimeClass": "runtimeclasses"}
 # By these annotations of a namespace, admission plugins that are off by default, or OpenShift's own, change pods.
 _NAMESPACE_ANNOTATIONS = (
     "openshift.io/node-selector",
@@ -40,9 +41,11 @@ def open_questions(item: Object, vmi: Object, configuration: Configuration, list
     ]
 
 
-def open_questions_of_migration(vmi: Object, target_pod: Object, configuration: Configuration) -> list[str]:
+def open_questions_of_migration(
+    vmi: Object, target_pod: Object, configuration: Configuration, lists: Lists
+) -> list[str]:
     """The same for the pod of a migration, which is known better: most of it is as in the running pod."""
-    found = list(_plugged(vmi))
+    found = [*_plugged(vmi), *_missing_class("RuntimeClass", target_pod["spec"].get("runtimeClassName"), lists)]
     if not are_known(configuration):
         found.append(
             f"sizes of the pod if KubeVirt's configuration has changed since the VM started, {_of(configuration)}"
@@ -101,12 +104,14 @@ def _plugged(vmi: Object) -> Iterator[str]:
 
 
 def _of_classes(vmi: Object, configuration: Configuration, lists: Lists) -> Iterator[str]:
-    for kind, name, key in (
-        ("PriorityClass", vmi["spec"].get("priorityClassName"), "priorityclasses"),
-        ("RuntimeClass", configuration.runtime_class, "runtimeclasses"),
-    ):
-        if name and all(known["metadata"]["name"] != name for known in lists.get(key) or ()):
-            yield f"{kind} {name}, which is not known"
+    yield from _missing_class("PriorityClass", vmi["spec"].get("priorityClassName"), lists)
+    yield from _missing_class("RuntimeClass", configuration.runtime_class, lists)
+
+
+def _missing_class(kind: str, name: str | None, lists: Lists) -> Iterator[str]:
+    known = lists.get(_CLASSES[kind]) or ()
+    if name and all(item["metadata"]["name"] != name for item in known):
+        yield f"{kind} {name}, which is not known"
 
 
 def _of_namespace(vmi: Object, lists: Lists) -> Iterator[str]:

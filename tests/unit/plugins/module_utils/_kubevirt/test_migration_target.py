@@ -254,3 +254,42 @@ def test_its_sizes_are_calculated_anew() -> None:
     (found,) = ask(machine, source, configuration=Configuration(version="v1.8.4"))["spec"]["containers"]
     assert found["image"] == "launcher"
     assert found["resources"]["requests"]["cpu"] == "800m"
+
+
+BOXED: Object = {
+    "metadata": {"name": "boxed"},
+    "overhead": {"podFixed": {"cpu": "50m"}},
+    "scheduling": {"nodeSelector": {"boxes": "yes"}, "tolerations": [{"key": "boxed", "operator": "Exists"}]},
+}
+BOXES = Configuration(version="v1.8.4", runtime_class="boxed")
+
+
+class TestRuntimeClass:
+    """What admission makes of it, which is no part of the VMI."""
+
+    def spec(self, configuration: Configuration, *classes: Object, **before: Any) -> Object:
+        machine = vmi(tolerations=[{"key": "own"}])
+        found = ask(
+            machine, launcher(machine, **before), configuration=configuration, lists={"runtimeclasses": classes}
+        )
+        spec: Object = found["spec"]
+        return spec
+
+    @pytest.mark.parametrize("configuration", [BOXES, Configuration()])
+    @pytest.mark.parametrize("overhead", [{}, {"cpu": "1"}])
+    def test_nodes_tolerations_and_overhead(self, configuration: Configuration, overhead: Object) -> None:
+        found = self.spec(configuration, BOXED, runtimeClassName="boxed", overhead=overhead)
+        assert found["nodeSelector"]["boxes"] == "yes"
+        assert found["tolerations"] == [{"key": "own"}, {"key": "boxed", "operator": "Exists"}]
+        assert (found["runtimeClassName"], found["overhead"]) == ("boxed", {"cpu": "50m"})
+
+    def test_the_one_that_is_configured_now_counts(self) -> None:
+        found = self.spec(BOXES, BOXED, runtimeClassName="older", overhead={"cpu": "1"})
+        assert (found["runtimeClassName"], found["overhead"]) == ("boxed", {"cpu": "50m"})
+        none = self.spec(Configuration(version="v1.8.4"), BOXED, runtimeClassName="boxed", overhead={"cpu": "1"})
+        assert not {"runtimeClassName", "overhead"} & none.keys()
+        assert "boxes" not in none["nodeSelector"]
+
+    def test_of_one_that_is_not_known_the_overhead_stays(self) -> None:
+        found = self.spec(BOXES, runtimeClassName="boxed", overhead={"cpu": "1"})
+        assert (found["runtimeClassName"], found["overhead"]) == ("boxed", {"cpu": "1"})

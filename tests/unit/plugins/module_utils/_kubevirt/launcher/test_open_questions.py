@@ -74,14 +74,21 @@ def test_changed_blocks_are_tracked_by_labels() -> None:
 
 @pytest.mark.parametrize(("volumes", "count"), [([], 1), ([{"name": "vm-state"}], 0)])
 def test_a_migration_may_need_another_claim_for_the_state(volumes: list[Object], count: int) -> None:
-    assert len(open_questions_of_migration(machine({}, STATE), {"spec": {"volumes": volumes}}, KNOWN)) == count
+    assert len(open_questions_of_migration(machine({}, STATE), {"spec": {"volumes": volumes}}, KNOWN, {})) == count
 
 
 def test_a_migration_with_plugged_volumes() -> None:
-    assert len(open_questions_of_migration(machine(volumes=PLUGGED), {"spec": {}}, KNOWN)) == 1
+    assert len(open_questions_of_migration(machine(volumes=PLUGGED), {"spec": {}}, KNOWN, {})) == 1
 
 
 @pytest.mark.parametrize(("version", "text"), [("v1.7.0", "as v1.7.0 has rules of its own"), ("", "is not known")])
 def test_sizes_of_a_migration_by_another_release(version: str, text: str) -> None:
-    (found,) = open_questions_of_migration(machine(), {"spec": {}}, Configuration(version=version))
+    (found,) = open_questions_of_migration(machine(), {"spec": {}}, Configuration(version=version), {})
     assert text in found
+
+
+def test_a_migration_with_an_unknown_runtime_class() -> None:
+    pod = {"spec": {"runtimeClassName": "boxed"}}
+    (found,) = open_questions_of_migration(machine(), pod, KNOWN, {})
+    assert found == "RuntimeClass boxed, which is not known"
+    assert not open_questions_of_migration(machine(), pod, KNOWN, {"runtimeclasses": [{"metadata": {"name": "boxed"}}]})
