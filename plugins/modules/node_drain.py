@@ -141,6 +141,7 @@ attributes:
     support: full
     details:
       - Everything is decided, and each migration, eviction, restart and stop is put to the server without being done.
+        The task fails if the server refuses one of them for good.
   diff_mode:
     support: full
     details:
@@ -264,7 +265,7 @@ interrupted:
     seconds: {description: How long it took., returned: always, type: int, sample: 4}
     failure_reason: {description: Why it failed., returned: always, type: str, sample: ""}
 left:
-  description: What should have left and has not. In check mode it is empty.
+  description: What should have left and has not. In check mode it is empty, unless the server refuses something.
   returned: O(state=drained), when something was tried
   type: list
   elements: dict

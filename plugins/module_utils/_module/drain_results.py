@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 Result = dict[str, Any]
 
 _PLANNED = frozenset({PLANNED, WOULD_EVICT, *WOULD.values()})
+_FAILED = "failed"  # of whatever leaves
 # In the sentence for people; the result has all.
 _MOST = 10
 _REMEDIES = {
@@ -31,6 +32,7 @@ _REMEDIES = {
     "pod": "Allow these pods to go, or delete them yourself.",
 }
 _FAILED_REMEDY = "Remove the cause and run the task again; it goes on with what is left."
+_REFUSED_REMEDY = "Remove the cause. Nothing was changed."
 _DEADLINE_REMEDY = "Run the task again to go on, with a longer wait_timeout if it only takes longer."
 
 
@@ -61,7 +63,7 @@ class History:
 
 def result(module: Module, task: DrainTask) -> Result:
     """Raises Incomplete unless the node is, or would be, empty."""
-    is_empty = task.is_over or module.check_mode
+    is_empty = not _refused(task.run) if module.check_mode else task.is_over
     left = [] if is_empty else list(_left(task.run, task.leaving))
     values = _values(module, task, left)
     if not is_empty:
@@ -109,7 +111,7 @@ def blocked(server: str, node: str, stuck: Sequence[Stuck]) -> Incomplete:
 
 def _failure(module: Module, task: DrainTask, left: list[Result]) -> Failure:
     problems = [f"{entry['kind']} {entry['namespace']}/{entry['name']}: {entry['why']}" for entry in left]
-    late = not task.has_failed
+    late = not (task.has_failed or module.check_mode)
     prefix = f"after {module.params['wait_timeout']} s there is left " if late else ""
     trouble = task.run.trouble
     if trouble:
@@ -118,16 +120,20 @@ def _failure(module: Module, task: DrainTask, left: list[Result]) -> Failure:
         f"drain node {task.settings.node}",
         task.client.server,
         prefix + (_listed(problems) or "a pod of a VM that is ending"),
-        _DEADLINE_REMEDY if late else _FAILED_REMEDY,
+        _DEADLINE_REMEDY if late else _REFUSED_REMEDY if module.check_mode else _FAILED_REMEDY,
         status=trouble.status if trouble else None,
         reason="DeadlineExceeded" if late else "DrainFailed",
         details={"problems": problems},
     )
 
 
+def _refused(run: DrainRun) -> bool:
+    return any(item.outcome == _FAILED for item in run.leavers)
+
+
 def _left(run: DrainRun, leaving: Departures) -> Iterator[Result]:
     for item in run.leavers:
-        if item.unfinished or item.outcome == "failed":
+        if item.unfinished or item.outcome == _FAILED:
             yield _entry(_kind(item), item.namespace, item.name, item.status())
     for stuck in leaving.stuck:
         yield _entry(stuck.kind, stuck.namespace, stuck.name, stuck.why)
@@ -151,7 +157,7 @@ def _has_changed(run: DrainRun) -> bool:
 def _was_asked_for(item: Leaver) -> bool:
     """Whether a pod or VM ends because of this task; a refused eviction changes nothing."""
     if isinstance(item, Eviction):
-        return bool(item.asked_at) and not item.held_back and item.outcome != "failed"
+        return bool(item.asked_at) and not item.held_back and item.outcome != _FAILED
     return isinstance(item, Interruption) and bool(item.begun_at)
 
 

@@ -63,6 +63,23 @@ def test_check_mode_asks_for_everything_and_does_nothing(drain: Any, api: Draini
     assert all("dryRun" in json.dumps(request.body) + json.dumps(request.query) for request in api.writes())
 
 
+def test_check_mode_tells_what_the_server_refuses(drain: Any, api: DrainingApi) -> None:
+    api.evictions = [refusal(422, "Invalid", "no such grace period")]
+    result = drain(check=True)
+    assert (result["failed"], result["error"]["reason"]) == (True, "DrainFailed")
+    assert "pod shop/api: failed, the API server answered 422, no such grace period" in result["msg"]
+    assert "Nothing was changed" in result["msg"]
+    assert [entry["name"] for entry in result["left"]] == ["api"]
+    assert result["moves"][0]["outcome"] == "would_migrate"
+
+
+def test_check_mode_leaves_to_time_what_time_mends(drain: Any, api: DrainingApi) -> None:
+    api.add_migration("theirs", "db")
+    api.evictions = [BUDGET]
+    result = drain(check=True)
+    assert (result["left"], result["evicted"][0]["outcome"]) == ([], "would_evict")
+
+
 def test_what_a_drain_does_not_concern_stays(drain: Any, api: DrainingApi) -> None:
     api.add_pod("agent", owner="DaemonSet")
     api.add_pod("static", owner="", metadata={"annotations": {"kubernetes.io/config.mirror": "x"}})

@@ -123,3 +123,4 @@ def test_a_vmi_whose_vm_is_gone_is_not_ended(drain: Any, api: DrainingApi) -> No
     result = drain(policies=STOP)
     assert "there is no VM pets any more that would start it again" in result["msg"]
     assert vmi_path("pets") in api.objects
+    assert "Nothing was changed" in drain(policies=STOP, check=True)["msg"]
