@@ -6,21 +6,21 @@
 from __future__ import annotations
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.labels import HOSTNAME
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.own_pod import counts_own_kind
 from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.cluster import Cluster
 from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.placement import pod_terms
 from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.trials import Trial
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.selectors import label_selector
 
 
 def lone_domain(trial: Trial, cluster: Cluster) -> tuple[str, str] | None:
     """The topology key and the domain, if the other domains are taken by VMs that the VM has to keep apart from."""
-    attempt, workload = trial.attempt, trial.attempt.workload
+    attempt, workload, pod = trial.attempt, trial.attempt.workload, trial.attempt.target.occupant
     eligible = cluster.eligible(workload)
     for term in pod_terms(workload.spec, workload.prefix):
         key = term.topology_key
         if not term.apart or not term.required or key == HOSTNAME:
             continue
-        if not label_selector(term.raw.get("labelSelector")).matches(workload.labels):
+        if not counts_own_kind(term.raw, pod.labels, pod.namespace):
             continue
         domain = cluster.node_labels.get(attempt.node, {}).get(key)
         here = {name for name in eligible if cluster.node_labels[name].get(key) == domain}

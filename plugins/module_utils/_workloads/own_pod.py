@@ -8,28 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.labels import CREATED_BY, HOSTNAME
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.selectors import Labels, label_selector
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.labels import CREATED_BY
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.own_pod import MISMATCH, blocks_migration
 
 Object = Mapping[str, Any]
 
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
-MISMATCH = "mismatchLabelKeys"
-# What every launcher pod carries beside the labels of its VMI.
-_LAUNCHER: Labels = {"kubevirt.io": "virt-launcher"}
-
-
-def blocks_migration(term: Object, labels: Labels, namespace: str) -> bool:
-    """Whether a required anti-affinity term keeps a VM with these labels from moving within its own domain.
-
-    The node of the source is out of question anyway, so a rule by host takes nothing away. Raises `SelectorError`.
-    """
-    if term.get("topologyKey") == HOSTNAME or CREATED_BY in (term.get(MISMATCH) or ()):
-        return False
-    # Which labels a namespace carries is not known here: a selector of namespaces is taken to reach the VM's own.
-    if "namespaceSelector" not in term and namespace not in (term.get("namespaces") or (namespace,)):
-        return False
-    return label_selector(term.get("labelSelector")).matches({**labels, **_LAUNCHER})
 
 
 def ignoring_own_pod(term: Object) -> dict[str, Any]:

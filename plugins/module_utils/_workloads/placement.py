@@ -16,13 +16,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.own_pod import blocks_migration
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.selectors import Labels
 from ansible_collections.virtops.kubevirt.plugins.module_utils._nodes.keys import HOSTNAME, REGION, ZONE
-from ansible_collections.virtops.kubevirt.plugins.module_utils._workloads.own_pod import (
-    REQUIRED,
-    blocks_migration,
-    ignoring_own_pod,
-)
+from ansible_collections.virtops.kubevirt.plugins.module_utils._workloads.own_pod import REQUIRED, ignoring_own_pod
 from ansible_collections.virtops.kubevirt.plugins.module_utils._workloads.requirements import requirement
 
 Words = Mapping[str, Any]

@@ -26,6 +26,7 @@ from testbed.scenarios.generator.storage import disk_claim
 A, B = Place({ZONE: "a"}), Place({ZONE: "b"})
 SSD = {"disk": "ssd"}
 NVME = {"disk": "nvme"}
+LAUNCHER = {"kubevirt.io": "virt-launcher"}
 OWN_PODS = {"mismatchLabelKeys": ["kubevirt.io/created-by"]}
 
 CASES = (
@@ -34,6 +35,14 @@ CASES = (
         "own-pod-blocks-migration",
         Proof.MIGRATION_PENDING,
         (vms(affinity=apart(term(ZONE, "vms"))),),
+        places=(A, A, B, B),
+        patched=True,
+    ),
+    Case(
+        "apart-from-all-vms",
+        "own-pod-blocks-migration",
+        Proof.MIGRATION_PENDING,
+        (vms(affinity=apart({"topologyKey": ZONE, "labelSelector": {"matchLabels": LAUNCHER}})),),
         places=(A, A, B, B),
         patched=True,
     ),

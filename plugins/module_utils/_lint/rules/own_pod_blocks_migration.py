@@ -7,43 +7,41 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.labels import CREATED_BY, HOSTNAME
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.labels import CREATED_BY
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.own_pod import MISMATCH, blocks_migration
 from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.cluster import Cluster
 from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.contract import Operation, Problem, Rule, Severity
 from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.placement import PodTerm, pod_terms
 from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.stuck import by_workload, running, stays_pending
-from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.trials import Cause
+from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.trials import Attempt, Cause
 from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.words import who
-from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.workloads import Workload
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.selectors import label_selector
 
 
 def _check(cluster: Cluster) -> Iterator[Problem]:
     for trials in by_workload(trial for trial in cluster.stuck if trial.cause is Cause.OWN_POD):
-        workload, stuck = trials[0].attempt.workload, running(trials)
-        terms = [term for term in pod_terms(workload.spec, workload.prefix) if _counts_itself(term, workload)]
+        attempt, stuck = trials[0].attempt, running(trials)
+        workload = attempt.workload
+        terms = [term for term in pod_terms(workload.spec, workload.prefix) if _counts_itself(term, attempt)]
         yield Problem(
             workload.subject,
             f"Required anti-affinity counts the pod a VM runs in against its own target pod, for {who(stuck)}: "
             f"{stays_pending(trials[0])}.",
-            f"Add mismatchLabelKeys [{CREATED_BY}] to the term, so that it looks at other VMs only.",
+            f"Add {MISMATCH} [{CREATED_BY}] to the term, so that it looks at other VMs only.",
             field=terms[0].pointer if len(terms) == 1 else "",
             patch=tuple(_exception(term) for term in terms) if workload.editable else (),
             vmis=stuck,
         )
 
 
-def _counts_itself(term: PodTerm, workload: Workload) -> bool:
-    if not term.apart or not term.required or term.topology_key == HOSTNAME:
-        return False
-    spared = CREATED_BY in (term.raw.get("mismatchLabelKeys") or ())
-    return not spared and label_selector(term.raw.get("labelSelector")).matches(workload.labels)
+def _counts_itself(term: PodTerm, attempt: Attempt) -> bool:
+    pod = attempt.target.occupant
+    return term.apart and term.required and blocks_migration(term.raw, pod.labels, pod.namespace)
 
 
 def _exception(term: PodTerm) -> Operation:
-    if term.raw.get("mismatchLabelKeys"):
-        return {"op": "add", "path": f"{term.pointer}/mismatchLabelKeys/-", "value": CREATED_BY}
-    return {"op": "add", "path": f"{term.pointer}/mismatchLabelKeys", "value": [CREATED_BY]}
+    if term.raw.get(MISMATCH):
+        return {"op": "add", "path": f"{term.pointer}/{MISMATCH}/-", "value": CREATED_BY}
+    return {"op": "add", "path": f"{term.pointer}/{MISMATCH}", "value": [CREATED_BY]}
 
 
 RULE = Rule(

@@ -37,7 +37,9 @@ def test_so_do_wider_ones(term: Json) -> None:
     [
         {"topologyKey": HOST},
         {"mismatchLabelKeys": ["kubevirt.io/created-by"]},
+        {"mismatchLabelKeys": ["app"]},
         {"namespaces": ["bank"]},
+        {"namespaces": ["bank"], "namespaceSelector": None},
         {"labelSelector": {"matchLabels": {"app": "web"}}},
         {"labelSelector": None},
     ],
