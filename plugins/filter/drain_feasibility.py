@@ -16,6 +16,8 @@ description:
     they are then.
   - Says of each VM that cannot be migrated why, in the words of kube-scheduler or of KubeVirt's own rules, and what its
     policy makes of it.
+  - Says how long the migrations take under KubeVirt's caps and its MigrationPolicies, and what would become of each VM
+    without this plan, by an ordinary drain, an eviction or the loss of its node.
   - Says of ordinary pods which stay, which are evicted, and where kube-scheduler will put their replacements.
   - Nothing is asked of the cluster and nothing is changed. The search for a plan is thorough but bounded, so a plan
     that exists may rarely be missed in a cluster that is nearly full.
@@ -36,34 +38,6 @@ options:
     type: list
     elements: str
     required: true
-  policies:
-    description:
-      - What is to happen to VMs that cannot be migrated. The first entry that matches a VM counts, and an entry
-        matches when all of its conditions do. VMs without a match make the drain infeasible, as with V(fail).
-    type: list
-    elements: dict
-    default: []
-    suboptions:
-      selector:
-        description: Labels that the VirtualMachineInstance must have.
-        type: dict
-      expression:
-        description: A JMESPath expression that must be true of the VirtualMachineInstance object.
-        type: str
-      policy:
-        description:
-          - With V(fail) the drain is infeasible.
-          - With V(restart) the VM is shut down and its owner starts it on another node. The drain is infeasible if it
-            fits none, or if its owner would not start it.
-          - With V(stop) the VM is shut down until its node is back. The owner of a replica starts another one at once,
-            which waits unless it fits elsewhere. A VirtualMachineInstance without an owner stays, as nothing would
-            bring it back.
-        type: str
-        choices:
-          - fail
-          - restart
-          - stop
-        required: true
   avoid:
     description: Names of nodes that VMs go to only if they fit nowhere else, such as those to be drained next.
     type: list
@@ -73,16 +47,9 @@ options:
     description: Nodes for VMs that may go nowhere else, by V(namespace/name) of the VirtualMachineInstance.
     type: dict
     default: {}
-  profile:
-    description:
-      - How nodes that fit are ranked. V(LowNodeUtilization) is what kube-scheduler does by default,
-        V(HighNodeUtilization) fills nodes up, V(NoScoring) ranks none.
-    type: str
-    choices:
-      - LowNodeUtilization
-      - HighNodeUtilization
-      - NoScoring
-    default: LowNodeUtilization
+extends_documentation_fragment:
+  - virtops.kubevirt._policies
+  - virtops.kubevirt._profile
 positional: _input, nodes
 seealso:
   - module: virtops.kubevirt.cluster_snapshot
@@ -117,6 +84,13 @@ EXAMPLES = r"""
         policy: stop
       - expression: "spec.domain.cpu.dedicatedCpuPlacement"
         policy: restart
+
+- name: Name the VMs that would be shut down by an ordinary drain
+  ansible.builtin.debug:
+    msg: "{{ item.namespace }}/{{ item.name }}: {{ item.drain.message }}"
+  loop: "{{ plan.fates | selectattr('drain.outcome', 'in', ['restart', 'stay_down']) }}"
+  vars:
+    plan: "{{ cluster | virtops.kubevirt.drain_feasibility('worker-1') }}"
 
 - name: Say where each VM will go
   ansible.builtin.debug:
@@ -193,6 +167,21 @@ _value:
           description: What its pod asks for and kube-scheduler looks at, but this plan leaves out.
           type: list
           elements: str
+          returned: always
+        migration_policy:
+          description: Name of the MigrationPolicy that changes how it is migrated. Empty for none.
+          type: str
+          returned: always
+        seconds:
+          description: How long its migration takes if the guest is idle, else longer. See RV(_value.seconds).
+          type: int
+          returned: always
+        ending:
+          description:
+            - How its migration ends if the guest is idle. It is V(in_time), or what KubeVirt does after the completion
+              timeout, which is V(post_copy), V(paused) for the rest of the copying, or V(aborted).
+            - With V(aborted) raise the bandwidth or the timeout before the drain.
+          type: str
           returned: always
     stuck:
       description: VMs that cannot be migrated once all moves are done.
@@ -339,6 +328,47 @@ _value:
           description: What happens to it, a sentence or two.
           type: str
           returned: always
+    seconds:
+      description:
+        - How long the migrations of RV(_value.moves) take, wave after wave and beside those of RV(_value.queue), which
+          are taken to begin now. V(null) if KubeVirt's caps let one never start.
+        - What no API tells is assumed, idle guests, nodes that are linked by 10 Gbit/s, which the migrations that may
+          leave one at a time share, and 10 seconds for each beside the copying. The time until pods have ended and
+          guests have shut down is not in it.
+      type: int
+      returned: always
+      sample: 54
+    queue:
+      description:
+        - VMIs whose migrations are under way in the cluster already, by V(namespace/name). Those in V(running) hold a
+          place under KubeVirt's caps, those in V(waiting) wait for one, the one that KubeVirt prefers first.
+      type: dict
+      returned: always
+    fates:
+      description:
+        - What becomes of each VM without this plan, of which V(namespace), V(name) and V(node) are told. V(drain) is
+          when all pods of its node are evicted and none may come back, V(eviction) when its pod alone is evicted while
+          the node stays open, and V(node_failure) when the node is lost. The sample shows the first.
+        - The V(outcome) is V(migrate), V(restart), V(stay_down), V(block) if it stays and who waits for that waits in
+          vain, or V(unknown) if its owner is not in the snapshot. V(where) is V(elsewhere) or V(anywhere), and empty if
+          the VM runs nowhere new. V(awaits) is what has to come first, V(fencing) of the lost node or V(external) for
+          some other controller.
+      type: list
+      elements: dict
+      returned: always
+      sample:
+        - namespace: shop
+          name: cache
+          node: worker-1
+          drain:
+            event: drain
+            outcome: stay_down
+            where: ""
+            awaits: ""
+            message: >-
+              The eviction shuts the guest down, as its evictionStrategy is None, and nothing that owns it starts it
+              again.
+            remedy: Set its evictionStrategy to LiveMigrate, or migrate it before.
 """
 
 from collections.abc import Callable

@@ -51,16 +51,8 @@ options:
     description: Whether to add the score of each node that fits.
     type: bool
     default: false
-  profile:
-    description:
-      - How scores rank nodes. V(LowNodeUtilization) is what kube-scheduler does by default, V(HighNodeUtilization)
-        fills nodes up, V(NoScoring) ranks none.
-    type: str
-    choices:
-      - LowNodeUtilization
-      - HighNodeUtilization
-      - NoScoring
-    default: LowNodeUtilization
+extends_documentation_fragment:
+  - virtops.kubevirt._profile
 positional: _input, pod
 seealso:
   - module: virtops.kubevirt.cluster_snapshot

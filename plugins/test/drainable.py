@@ -27,13 +27,8 @@ options:
       - Prefer the path. Ansible is slow with variables of thousands of objects.
     type: raw
     required: true
-  policies:
-    description:
-      - What is to happen to VMs that cannot be migrated, as for filter
-        P(virtops.kubevirt.drain_feasibility#filter).
-    type: list
-    elements: dict
-    default: []
+extends_documentation_fragment:
+  - virtops.kubevirt._policies
 positional: _input, snapshot
 seealso:
   - module: virtops.kubevirt.cluster_snapshot

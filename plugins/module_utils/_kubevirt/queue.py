@@ -50,6 +50,11 @@ class Queue:
         """Places for migrations that leave a node."""
         return min(self.free, max(0, self.caps.parallel_outbound_per_node - self.outbound.get(node, 0)))
 
+    def machines(self) -> dict[str, tuple[str, ...]]:
+        """namespace/name of the VMIs of those that are `running`, and `waiting`."""
+        parts = {"running": self.running, "waiting": self.waiting}
+        return {part: tuple(f"{entry.namespace}/{entry.vmi}" for entry in parts[part]) for part in parts}
+
 
 def queue(around: Surroundings) -> Queue:
     """The queue of a cluster at this moment."""

@@ -11,6 +11,8 @@ mover.py        what leaves, and what comes instead
 board.py        the cluster with each mover at one of its stages
 search.py       an order and nodes for all movers
 waves.py        what may start together
+pace.py         how long migrations take
+fates.py        what becomes of VMs without the plan
 story.py        the plan's words
 drain_plan.py   the plan itself
 """
@@ -24,6 +26,7 @@ from typing import Any
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blockers.contract import Blocker
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blockers.find import Surroundings, surroundings
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.queue import queue
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.workloads import Workloads, title
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.disruption_budget import Budgets, Refusal
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.mistake import Mistake
@@ -33,8 +36,10 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.course i
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.departures import departure
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.drain_plan import DrainPlan, Policy
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.evictions import eviction, is_leaving
+from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.fates import machine_fates
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.machines import migration, passes
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.mover import Mover
+from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.pace import seconds
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.policies import Rule, policy_for
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.residents import Residents, residents
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.waves import Caps
@@ -125,13 +130,23 @@ def plan(scene: Scene, profile: Profile = Profile.LOW_NODE_UTILIZATION) -> Drain
     course.depart(departures, {name for name in departures if scene.policies[name] is Policy.RESTART})
 
     steps = outcome.numbered(course.waves)
-    moves = outcome.moves(machines, steps, board, scene.targets)
+    moves = outcome.moves(machines, steps, board, scene.targets, scene.cluster)
     objections = {name: reason for name, reason in found.items() if isinstance(reason, str)}
     stuck = outcome.stuck_machines(machines, scene.ways, scene.policies, objections, steps, board)
-    fates = outcome.pod_fates(scene.residents.pods, scene.refusals, steps, board)
-    feasible = outcome.feasible(stuck, fates, board)
-    message = story.summary(scene.nodes, feasible, moves, stuck, fates)
-    return DrainPlan(scene.nodes, feasible, message, moves, stuck, fates)
+    pod_fates = outcome.pod_fates(scene.residents.pods, scene.refusals, steps, board)
+    feasible = outcome.feasible(stuck, pod_fates, board)
+    migrations = queue(scene.cluster)
+    return DrainPlan(
+        nodes=scene.nodes,
+        feasible=feasible,
+        message=story.summary(scene.nodes, feasible, moves, stuck, pod_fates),
+        moves=moves,
+        stuck=stuck,
+        pods=pod_fates,
+        seconds=seconds(moves, migrations, scene.cluster),
+        queue=migrations.machines(),
+        fates=machine_fates(machines, scene.cluster),
+    )
 
 
 def _check(lists: Lists, nodes: Sequence[str], avoid: Sequence[str], targets: Mapping[str, str]) -> None:

@@ -14,6 +14,8 @@ from enum import Enum
 from typing import Any
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blockers.contract import Blocker
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.fate import Fate
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.migration_course import Ending
 
 
 class Policy(Enum):
@@ -58,7 +60,8 @@ class PlannedMove:
     """A live migration, pinned by `node_selector`; legal when its wave comes.
 
     `score`: of the target among the nodes that fit, by the profile asked for. `why`: a clause on the choice.
-    `unevaluated`: phrases for what its pod may need besides and was not looked at.
+    `unevaluated`: phrases for what its pod may need besides and was not looked at. `migration_policy`: the one by which
+    it goes, empty for none. `seconds`: until its `ending`, if the guest is idle.
     """
 
     namespace: str
@@ -70,6 +73,9 @@ class PlannedMove:
     score: int
     why: str
     unevaluated: tuple[str, ...]
+    migration_policy: str
+    seconds: int
+    ending: Ending
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,10 +126,24 @@ class PodFate:
 
 
 @dataclass(frozen=True, slots=True)
+class MachineFates:
+    """What becomes of a VM by events that nobody has planned: a drain, an eviction, the loss of its node."""
+
+    namespace: str
+    name: str
+    node: str
+    drain: Fate
+    eviction: Fate
+    node_failure: Fate
+
+
+@dataclass(frozen=True, slots=True)
 class DrainPlan:
     """`feasible`: all VMs and pods leave, or follow their policy. `message`: the plan in a sentence or two.
 
-    `moves`, `stuck` and `pods` are in the order of their waves.
+    `moves`, `stuck` and `pods` are in the order of their waves. `seconds`: what the moves take with idle guests, beside
+    the migrations in the `queue`; None if KubeVirt's caps let one never start. `queue`: namespace/name of VMIs that are
+    migrated already, `running` and `waiting`. `fates`: what becomes of the VMs without the plan.
     """
 
     nodes: tuple[str, ...]
@@ -132,6 +152,9 @@ class DrainPlan:
     moves: tuple[PlannedMove, ...]
     stuck: tuple[StuckMachine, ...]
     pods: tuple[PodFate, ...]
+    seconds: int | None
+    queue: Mapping[str, tuple[str, ...]]
+    fates: tuple[MachineFates, ...]
 
     def to_json(self) -> dict[str, Any]:
         """Plain data: lists, dictionaries, texts, numbers."""
@@ -140,7 +163,7 @@ class DrainPlan:
 
 
 def _plain(value: Any) -> Any:
-    if isinstance(value, Blocker):
+    if isinstance(value, (Blocker, Fate)):
         return value.to_json()
     if isinstance(value, Enum):
         return value.value

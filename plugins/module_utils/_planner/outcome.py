@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blockers.contract import Blocker
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blockers.find import Surroundings
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model import disruption_budget
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.drained_pod import needs
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.board import Board, Refusal, pin_to
@@ -22,6 +23,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.drain_pl
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.evictions import is_leaving
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.machines import passes
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.mover import Mover
+from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.pace import pace
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.residents import Machine, Resident
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.search import Step
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.story import (
@@ -42,7 +44,9 @@ def numbered(waves: Sequence[Sequence[Step]]) -> dict[str, tuple[int, Step]]:
     return {step.mover.id: (number, step) for number, wave in enumerate(waves, start=1) for step in wave}
 
 
-def moves(machines: Sequence[Machine], steps: Steps, board: Board, given: Collection[str]) -> tuple[PlannedMove, ...]:
+def moves(
+    machines: Sequence[Machine], steps: Steps, board: Board, given: Collection[str], cluster: Surroundings
+) -> tuple[PlannedMove, ...]:
     """given: keys of VMs whose target was asked for."""
     found = []
     for machine in machines:
@@ -51,6 +55,7 @@ def moves(machines: Sequence[Machine], steps: Steps, board: Board, given: Collec
             continue
         namespace, _slash, name = machine.key.partition("/")
         target = step.option.node
+        expected = pace(machine.vmi, cluster)
         found.append(
             PlannedMove(
                 namespace=namespace,
@@ -62,6 +67,9 @@ def moves(machines: Sequence[Machine], steps: Steps, board: Board, given: Collec
                 score=step.option.score,
                 why=why_there(step, given=machine.key in given),
                 unevaluated=(*step.mover.open, *unevaluated(step.mover.newcomer)),
+                migration_policy=expected.policy,
+                seconds=expected.seconds,
+                ending=expected.ending,
             )
         )
     return tuple(sorted(found, key=lambda move: (move.wave, move.namespace, move.name)))

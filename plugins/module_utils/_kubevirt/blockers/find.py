@@ -23,6 +23,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.configu
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.launcher.open_questions import (
     open_questions_of_migration,
 )
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.migration_policy import Terms, terms
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.migration_target import target_pod
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.namespaces import Namespaces
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.no_target_pod import NoTargetPod
@@ -42,7 +43,7 @@ class Surroundings:
 
     namespaces: what shapes the pods of each. nodes_known: whether there are nodes, without which no target pod can be
     foretold. migrations: the unfinished ones by namespace and VMI. claims and quotas: by namespace; claims None if none
-    are known. budgets: of disruptions.
+    are known. budgets: of disruptions. policies: MigrationPolicies.
     """
 
     namespaces: Namespaces
@@ -53,6 +54,13 @@ class Surroundings:
     migrations: Mapping[tuple[str, str], Migration] = field(default_factory=dict)
     claims: Mapping[str, Mapping[str, Object]] | None = None
     quotas: Mapping[str, Sequence[Object]] = field(default_factory=dict)
+    policies: Sequence[Object] = ()
+
+    def terms(self, vmi: Object) -> Terms:
+        """On which the VMI is migrated: KubeVirt's configuration under the MigrationPolicy that applies."""
+        named = self.namespaces.lists(_namespace(vmi)).get("namespaces") or ({"metadata": {}},)
+        labels = named[0]["metadata"].get("labels") or {}
+        return terms(vmi, labels, self.policies, self.configuration.migrations)
 
     def subject(
         self,
@@ -115,6 +123,7 @@ def surroundings(lists: Lists, workloads: Workloads | None = None) -> Surroundin
         migrations=migrations,
         claims=claims or None,
         quotas=quotas,
+        policies=lists.get("migrationpolicies") or (),
     )
 
 

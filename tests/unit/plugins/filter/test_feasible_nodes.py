@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from ansible.errors import AnsibleFilterError
-from ansible_collections.virtops.kubevirt.plugins.filter.feasible_nodes import DOCUMENTATION, FilterModule
+from ansible_collections.virtops.kubevirt.plugins.doc_fragments import _profile
+from ansible_collections.virtops.kubevirt.plugins.filter.feasible_nodes import FilterModule
 from ansible_collections.virtops.kubevirt.plugins.filter.launcher_pod import launcher_pod
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.scores.registry import Profile
 
@@ -121,4 +122,4 @@ def test_errors_are_one_sentence(source: Any, asked: Any, options: dict[str, Any
 
 
 def test_all_profiles_are_documented() -> None:
-    assert all(f"- {profile.value}\n" in DOCUMENTATION for profile in Profile)
+    assert all(f"- {profile.value}\n" in _profile.ModuleDocFragment.DOCUMENTATION for profile in Profile)

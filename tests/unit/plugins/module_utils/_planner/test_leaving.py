@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blockers.contract import Blocker, Effect
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.migration_course import Ending
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.departures import Departures, Situation
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.migration import Migration, read_migration
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.drain_plan import (
@@ -70,7 +71,7 @@ def intent(*, policy: str = "fail", failed: int = 0, targets: str = "", retries:
 
 
 def move(name: str, wave: int = 1) -> PlannedMove:
-    return PlannedMove("shop", name, "n1", "n4", {}, wave, 0, "", ())
+    return PlannedMove("shop", name, "n1", "n4", {}, wave, 0, "", (), "", 12, Ending.IN_TIME)
 
 
 def stuck(name: str, outcome: Outcome, policy: Policy = Policy.FAIL, wave: int | None = None) -> StuckMachine:
@@ -78,7 +79,7 @@ def stuck(name: str, outcome: Outcome, policy: Policy = Policy.FAIL, wave: int |
 
 
 def plan(*moves: PlannedMove, stuck: tuple[StuckMachine, ...] = (), pods: tuple[PodFate, ...] = ()) -> DrainPlan:
-    return DrainPlan(("n1",), True, "", moves, stuck, pods)
+    return DrainPlan(("n1",), True, "", moves, stuck, pods, 12, {}, ())
 
 
 def where(found: Departures) -> dict[str, tuple[str | None, int]]:
