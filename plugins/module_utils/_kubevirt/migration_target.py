@@ -27,14 +27,12 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.no_targ
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.node_selector import node_selector
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.saved_state import volumes_of_target
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.source_cpu import with_source_cpu
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.target_labels import target_labels
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.target_resources import resized
 
 Object = Mapping[str, Any]
 
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
-_PINNED_LABELS = ("kubevirt.io", labels.CREATED_BY, "vm.kubevirt.io/name", "vmi.kubevirt.io/id")
-# The API server gives them to a pod together with its node.
-_LABELS_OF_ITS_NODE = frozenset({"topology.kubernetes.io/zone", "topology.kubernetes.io/region"})
 _TOLERATED_BY_ADMISSION = frozenset({"node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"})
 _NO_SELINUX = "none"
 _LEAST_COLONS = "user:role:type".count(":")
@@ -70,7 +68,7 @@ def target_pod(
         return volumes
     if problem := _selinux_problem(vmi, configuration):
         return problem
-    pod_labels = _labels(vmi, source_pod)
+    pod_labels = target_labels(vmi, source_pod)
     wishes = _away_from_itself(affinity(vmi), vmi["metadata"]["uid"])
     before, metadata = source_pod["spec"], source_pod["metadata"]
     spec: dict[str, Any] = {
@@ -123,13 +121,6 @@ def _selinux_problem(vmi: Object, configuration: Configuration) -> NoTargetPod |
         problem = f"the SELinux context {context!r} in its status is not one"
         return NoTargetPod("selinux-context-unknown", problem, remedy)
     return None
-
-
-def _labels(vmi: Object, source_pod: Object) -> dict[str, str]:
-    before = source_pod["metadata"].get("labels") or {}
-    kept = {key: value for key, value in before.items() if key not in _LABELS_OF_ITS_NODE}
-    pinned = {key: before[key] for key in _PINNED_LABELS if key in before}
-    return {**kept, **(vmi["metadata"].get("labels") or {}), **pinned, labels.MIGRATION_JOB: ""}
 
 
 def _away_from_itself(wishes: Mapping[str, Any], uid: str) -> dict[str, Any]:

@@ -129,4 +129,4 @@ def _migrated(vmi: Object, workloads: Workloads, lists: Lists, added: Mapping[st
     if isinstance(pod, NoTargetPod):
         remedy = f"{pod.remedy[:1].upper()}{pod.remedy[1:]}"
         raise NoMigrationError(f"KubeVirt makes no pod for a migration of {title(vmi)}: {pod.problem}. {remedy}.")
-    return NextPod(title(vmi), pod, tuple(open_questions_of_migration(vmi, pod, settings, lists)), node)
+    return NextPod(title(vmi), pod, tuple(open_questions_of_migration(vmi, source_pod, pod, settings, lists)), node)

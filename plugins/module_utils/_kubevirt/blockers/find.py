@@ -92,11 +92,11 @@ class Surroundings:
 
     def open_questions(self, subject: Subject) -> tuple[str, ...]:
         """What of its target pod cannot be foreseen, in phrases."""
-        pod = subject.target_pod
-        if pod is None or isinstance(pod, NoTargetPod):
+        source, pod = subject.source_pod, subject.target_pod
+        if source is None or pod is None or isinstance(pod, NoTargetPod):
             return ()
         own = self.namespaces.lists(_namespace(subject.vmi))
-        return tuple(open_questions_of_migration(subject.vmi, pod, self.configuration, own))
+        return tuple(open_questions_of_migration(subject.vmi, source, pod, self.configuration, own))
 
 
 def surroundings(lists: Lists, workloads: Workloads | None = None) -> Surroundings:

@@ -16,6 +16,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.launche
     plugged_volumes,
     state_claim,
 )
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.target_labels import doubtful_labels
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.target_resources import are_known
 
 Object = Mapping[str, Any]
@@ -42,10 +43,14 @@ def open_questions(item: Object, vmi: Object, configuration: Configuration, list
 
 
 def open_questions_of_migration(
-    vmi: Object, target_pod: Object, configuration: Configuration, lists: Lists
+    vmi: Object, source_pod: Object, target_pod: Object, configuration: Configuration, lists: Lists
 ) -> list[str]:
     """The same for the pod of a migration, which is known better: most of it is as in the running pod."""
     found = [*_plugged(vmi), *_missing_class("RuntimeClass", target_pod["spec"].get("runtimeClassName"), lists)]
+    found += [
+        f"label {key} of the running pod, which the VMI does not have: admission may give it to the new pod, too"
+        for key in doubtful_labels(source_pod, target_pod)
+    ]
     if not are_known(configuration):
         found.append(
             f"sizes of the pod if KubeVirt's configuration has changed since the VM started, {_of(configuration)}"

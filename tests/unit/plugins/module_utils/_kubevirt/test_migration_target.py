@@ -154,23 +154,30 @@ class TestRest:
         ]
         assert own == {"topologyKey": HOST, "labelSelector": {"matchLabels": {"kubevirt.io/created-by": "uid-db"}}}
 
-    def test_labels_are_the_vmis_but_not_the_nodes(self) -> None:
+    def test_labels_are_those_that_the_vmi_has_now(self) -> None:
         machine = vmi()
         source = launcher(machine)
         source["metadata"]["labels"] |= {
             "topology.kubernetes.io/zone": "a",
-            "injected": "yes",
+            "removed": "yes",
             "app": "before",
             "kubevirt.io/migrationJobUID": "u1",
+            "security.istio.io/tlsMode": "istio",
         }
-        machine["metadata"]["labels"] |= {"kubevirt.io": "mine"}
-        assert ask(machine, source)["metadata"]["labels"] == {
+        machine["metadata"]["labels"] |= {"kubevirt.io": "mine", "new": "yes"}
+        expected = {
             "app": "db",
-            "injected": "yes",
+            "new": "yes",
             "kubevirt.io": "virt-launcher",
             "kubevirt.io/created-by": "uid-db",
             "kubevirt.io/migrationJobUID": "",
+            "vm.kubevirt.io/name": "db",
+            "vmi.kubevirt.io/id": "db",
         }
+        assert ask(machine, source)["metadata"]["labels"] == expected
+        machine["metadata"]["annotations"]["sidecar.istio.io/inject"] = "true"
+        mesh = {"sidecar.istio.io/inject": "true", "security.istio.io/tlsMode": "istio"}
+        assert ask(machine, source)["metadata"]["labels"] == {**expected, **mesh}
 
     def test_tolerations_are_the_vmis_and_those_of_admission(self) -> None:
         given = {"key": "node.kubernetes.io/not-ready", "operator": "Exists", "tolerationSeconds": 300}

@@ -63,8 +63,7 @@ def test_plugged_memory_arrives(own: str | None) -> None:
 
 
 def test_changed_ratios_count_where_the_rules_are_known() -> None:
-    ratios = {"cpu_allocation_ratio": 4, "memory_overcommit": 200}
-    changed = Configuration(version="v1.8.4", **ratios)
+    changed = Configuration(version="v1.8.4", cpu_allocation_ratio=4, memory_overcommit=200)
     found = requests(guest(), source(), changed)
     assert found["cpu"] == "500m"
     assert found == container_resources(guest(), changed, {})["containers"]["compute"]["requests"]

@@ -16,6 +16,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.launche
 from unit.plugins.module_utils._kubevirt.launcher.vms import annotated, listed, machine
 
 Object = dict[str, Any]
+POD: Object = {"metadata": {}, "spec": {}}
 KNOWN = Configuration(version="v1.8.4")
 STATE = {"tpm": {"persistent": True}}
 CLAIM = listed("persistent-state-for-db")
@@ -74,21 +75,31 @@ def test_changed_blocks_are_tracked_by_labels() -> None:
 
 @pytest.mark.parametrize(("volumes", "count"), [([], 1), ([{"name": "vm-state"}], 0)])
 def test_a_migration_may_need_another_claim_for_the_state(volumes: list[Object], count: int) -> None:
-    assert len(open_questions_of_migration(machine({}, STATE), {"spec": {"volumes": volumes}}, KNOWN, {})) == count
+    target = {**POD, "spec": {"volumes": volumes}}
+    assert len(open_questions_of_migration(machine({}, STATE), POD, target, KNOWN, {})) == count
 
 
 def test_a_migration_with_plugged_volumes() -> None:
-    assert len(open_questions_of_migration(machine(volumes=PLUGGED), {"spec": {}}, KNOWN, {})) == 1
+    assert len(open_questions_of_migration(machine(volumes=PLUGGED), POD, POD, KNOWN, {})) == 1
 
 
 @pytest.mark.parametrize(("version", "text"), [("v1.7.0", "as v1.7.0 has rules of its own"), ("", "is not known")])
 def test_sizes_of_a_migration_by_another_release(version: str, text: str) -> None:
-    (found,) = open_questions_of_migration(machine(), {"spec": {}}, Configuration(version=version), {})
+    (found,) = open_questions_of_migration(machine(), POD, POD, Configuration(version=version), {})
     assert text in found
 
 
 def test_a_migration_with_an_unknown_runtime_class() -> None:
-    pod = {"spec": {"runtimeClassName": "boxed"}}
-    (found,) = open_questions_of_migration(machine(), pod, KNOWN, {})
+    pod = {**POD, "spec": {"runtimeClassName": "boxed"}}
+    (found,) = open_questions_of_migration(machine(), POD, pod, KNOWN, {})
     assert found == "RuntimeClass boxed, which is not known"
-    assert not open_questions_of_migration(machine(), pod, KNOWN, {"runtimeclasses": [{"metadata": {"name": "boxed"}}]})
+    lists = {"runtimeclasses": [{"metadata": {"name": "boxed"}}]}
+    assert not open_questions_of_migration(machine(), POD, pod, KNOWN, lists)
+
+
+def test_a_migration_of_a_pod_with_labels_of_others() -> None:
+    known = {"app": "a", "kubevirt.io/x": "1", "vmi.kubevirt.io/x": "2", "topology.kubernetes.io/zone": "3"}
+    source = {"metadata": {"labels": {**known, "injected": "yes"}}}
+    target = {**POD, "metadata": {"labels": {"app": "b"}}}
+    (found,) = open_questions_of_migration(machine(), source, target, KNOWN, {})
+    assert found.startswith("label injected of the running pod")
