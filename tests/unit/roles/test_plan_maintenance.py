@@ -1,0 +1,44 @@
+# Copyright: Contributors to the virtops.kubevirt project
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the role says of its plan, for plans as the filter makes them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from ansible_collections.virtops.kubevirt.plugins.filter.drain_feasibility import drain_feasibility
+
+from unit.plugins.module_utils._kubevirt.machines import kubevirt
+from unit.plugins.module_utils._planner.scene import Scene, node
+from unit.plugins.support.templates import evaluate
+
+TEMPLATE = Path(__file__).parents[3] / "roles/plan_maintenance/templates/plan.txt.j2"
+
+
+def told(folder: Path, *nodes: str, **migrations: Any) -> list[str]:
+    """The lines on a run that maintains these nodes one by one; VMs are on `a`."""
+    scene = Scene(*map(node, "abc"), kubevirts=[kubevirt(migrations=migrations)])
+    for name in ("web-1", "web-2", "web-3"):
+        scene.vm(name, "a")
+    plan = {
+        "run": "kernel",
+        "done": [],
+        "batches": [[name] for name in nodes],
+        "steps": [drain_feasibility(scene.lists, [name]) for name in nodes],
+    }
+    variables = {"plan_maintenance_plan": plan, "_plan_maintenance_hosts": nodes, "plan_maintenance_batch": 1}
+    (text,) = evaluate([f"lookup('ansible.builtin.template', '{TEMPLATE}')"], variables, folder)
+    return [line.strip() for line in text.splitlines()]
+
+
+def test_it_says_how_long_migrations_take(tmp_path: Path) -> None:
+    lines = told(tmp_path, "a", "b")
+    assert lines[1:3] == ["1. a", "migrations take about 24 s if the guests are idle"]
+    assert lines[-1] == "2. b", "nothing migrates"
+
+
+def test_it_says_that_the_caps_let_none_start(tmp_path: Path) -> None:
+    lines = told(tmp_path, "a", parallelOutboundMigrationsPerNode=0)
+    assert lines[2] == "migrations never start, as KubeVirt's caps allow none"
