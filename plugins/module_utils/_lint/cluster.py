@@ -18,7 +18,9 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.migrati
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.namespaces import Namespaces
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.workloads import Workloads
 from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.contract import Subject
+from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.covered import Covered, budgets
 from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.eligible import eligible_nodes
+from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.population import Population
 from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.trials import Attempt, Trial, attempt, stuck
 from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.uncordoned import uncordoned
 from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.workloads import Workload, workloads
@@ -85,6 +87,15 @@ class Cluster:
         """Those that have not ended."""
         pods = self.lists.get("pods") or ()
         return [pod for pod in pods if (pod.get("status") or {}).get("phase") not in FINISHED]
+
+    @cached_property
+    def population(self) -> Population:
+        return Population(self.workloads, self.pods, self.namespace_labels)
+
+    @cached_property
+    def budgets(self) -> tuple[Covered, ...]:
+        """Raises `SelectorError`."""
+        return tuple(budgets(self.lists.get("pdbs") or (), self.population))
 
     @cached_property
     def schedulers(self) -> frozenset[str]:

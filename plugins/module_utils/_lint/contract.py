@@ -12,6 +12,7 @@
     trials.py         migrations tried in the scheduler's model, with what stands against them; stuck.py groups them
     emptying.py       a node's VMs leaving it one by one under spread constraints
     no_domain.py      rules between pods over a label that none of the nodes in question has
+    population.py     pods and what templates would make, by their labels
     covered.py        disruption budgets with the pods they count
     words.py          words that several rules share; node_keys.py: labels of nodes, outdated or mistaken
 

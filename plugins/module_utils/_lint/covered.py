@@ -6,14 +6,13 @@
 from __future__ import annotations
 
 import math
-from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.workloads import VMI
-from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.cluster import Cluster
 from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.contract import Subject
+from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.population import Population
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.selectors import LabelSelector, label_selector
 
 Object = Mapping[str, Any]
@@ -46,15 +45,12 @@ class Covered:
         return value
 
 
-def budgets(cluster: Cluster) -> Iterator[Covered]:
-    """All budgets of the cluster. Raises `SelectorError`."""
-    pods: defaultdict[str, list[Object]] = defaultdict(list)
-    for pod in cluster.pods:
-        pods[pod["metadata"].get("namespace") or "default"].append(pod)
-    for budget in cluster.lists.get("pdbs") or ():
+def budgets(pdbs: Iterable[Object], population: Population) -> Iterator[Covered]:
+    """All of them. Raises `SelectorError`."""
+    for budget in pdbs:
         selector = label_selector((budget.get("spec") or {}).get("selector"))
         namespace = budget["metadata"].get("namespace") or "default"
-        counted = [pod for pod in pods[namespace] if selector.matches(pod["metadata"].get("labels") or {})]
+        counted = [member.pod for member in population.matching(namespace, selector) if member.pod is not None]
         machines = tuple(pod for pod in counted if _owner(pod) == VMI)
         others = tuple(pod for pod in counted if _owner(pod) not in (VMI, "DaemonSet"))
         yield Covered(budget, selector, machines, others)

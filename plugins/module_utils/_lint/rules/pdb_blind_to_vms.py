@@ -9,12 +9,12 @@ from collections.abc import Iterator
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.cluster import Cluster
 from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.contract import Operation, Problem, Rule, Severity
-from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.covered import Covered, budgets, percentage
+from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.covered import Covered, percentage
 from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.words import count
 
 
 def _check(cluster: Cluster) -> Iterator[Problem]:
-    for covered in budgets(cluster):
+    for covered in cluster.budgets:
         if not covered.machines or (covered.most is None and percentage(covered.least) is None):
             continue
         rule = f"minAvailable {covered.least}" if covered.most is None else f"maxUnavailable {covered.most}"

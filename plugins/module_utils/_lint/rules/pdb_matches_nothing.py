@@ -9,20 +9,12 @@ from collections.abc import Iterator
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.cluster import Cluster
 from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.contract import Problem, Rule, Severity
-from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.covered import budgets
 
 
 def _check(cluster: Cluster) -> Iterator[Problem]:
-    templates = [(workload.subject.namespace, workload.labels) for workload in cluster.workloads]
-    everything = [
-        (pod["metadata"].get("namespace") or "default", pod["metadata"].get("labels") or {}) for pod in cluster.pods
-    ]
-    for covered in budgets(cluster):
+    for covered in cluster.budgets:
         counted = covered.machines or covered.others
-        namespace = covered.subject.namespace
-        if counted or any(
-            place == namespace and covered.selector.matches(labels) for place, labels in (*templates, *everything)
-        ):
+        if counted or any(cluster.population.matching(covered.subject.namespace, covered.selector)):
             continue
         yield Problem(
             covered.subject,

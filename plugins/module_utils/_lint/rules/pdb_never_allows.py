@@ -14,7 +14,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blocker
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.eviction_strategy import EXTERNAL, strategy
 from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.cluster import Cluster
 from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.contract import Operation, Problem, Rule, Severity
-from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.covered import Covered, budgets, percentage, scaled
+from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.covered import Covered, percentage, scaled
 from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.words import count
 
 
@@ -31,7 +31,7 @@ def _is_intercepted(vmi: Mapping[str, Any], cluster: Cluster) -> bool:
 
 
 def _check(cluster: Cluster) -> Iterator[Problem]:
-    for covered in budgets(cluster):
+    for covered in cluster.budgets:
         pods = len(covered.machines) + len(covered.others)
         reached = len(covered.others) + evicted_machines(covered, cluster)
         if not reached or not _never_allows(covered, pods):

@@ -10,14 +10,14 @@ from collections.abc import Iterator
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.cluster import Cluster
 from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.contract import Problem, Rule, Severity, Subject
-from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.covered import Covered, budgets
+from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.covered import Covered
 from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.rules.pdb_never_allows import evicted_machines
 from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.words import count
 
 
 def _check(cluster: Cluster) -> Iterator[Problem]:
     found: defaultdict[tuple[str, str], list[Covered]] = defaultdict(list)
-    for covered in budgets(cluster):
+    for covered in cluster.budgets:
         reached = (*covered.others, *(covered.machines if evicted_machines(covered, cluster) else ()))
         for pod in reached:
             found[pod["metadata"].get("namespace") or "default", pod["metadata"]["name"]].append(covered)

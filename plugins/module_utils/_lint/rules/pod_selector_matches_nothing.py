@@ -17,21 +17,14 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.placement i
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.workloads import Workload
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.affinity import AffinityTerm
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.selectors import (
-    NOTHING,
-    Labels,
-    label_selector,
-)
-
-_KUBEVIRT = {"kubevirt.io": "virt-launcher"}
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.selectors import NOTHING, label_selector
 
 
 def _check(cluster: Cluster) -> Iterator[Problem]:
-    population = _Population(cluster)
     for workload in cluster.workloads:
         required = (term for term in domain_rules(workload.spec, workload.prefix) if term.required)
         for term in required:
-            if not population.has_any(_parsed(term, workload)):
+            if not cluster.population.has_any(_parsed(term, workload)):
                 needed = isinstance(term, PodTerm) and not term.apart
                 yield Problem(
                     workload.subject,
@@ -58,29 +51,6 @@ def _parsed(term: DomainRule, workload: Workload) -> AffinityTerm:
     named, by_labels = term.raw.get("namespaces") or (), term.raw.get("namespaceSelector")
     namespaces = frozenset(named) if named or by_labels is not None else own
     return AffinityTerm(term.topology_key, selector, namespaces, label_selector(by_labels))
-
-
-class _Population:
-    """Pods that there are, and those that templates would make."""
-
-    def __init__(self, cluster: Cluster) -> None:
-        self._namespaces = cluster.namespace_labels
-        # Templates first: a term mostly means pods of its own kind.
-        self._pods: list[tuple[str, Labels]] = [
-            (workload.subject.namespace, {**_KUBEVIRT, **workload.labels} if workload.has_vms else workload.labels)
-            for workload in cluster.workloads
-        ]
-        for pod in cluster.pods:
-            metadata = pod["metadata"]
-            self._pods.append((metadata.get("namespace") or "default", metadata.get("labels") or {}))
-        self._known: dict[AffinityTerm, bool] = {}
-
-    def has_any(self, term: AffinityTerm) -> bool:
-        if term not in self._known:
-            self._known[term] = any(
-                term.matches(namespace, self._namespaces.get(namespace, {}), labels) for namespace, labels in self._pods
-            )
-        return self._known[term]
 
 
 RULE = Rule(
