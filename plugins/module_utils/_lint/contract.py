@@ -68,6 +68,7 @@ class Problem:
     """One object at fault.
 
     `consequence`, `remedy`: one sentence each. `field`: JSON pointer of what is wrong, where it is a single field.
+    `aspect`: what tells it from other problems of the same rule and object where no field does.
     `patch`: operations of a JSON patch (RFC 6902) that mends it, if that can be said without asking anyone.
     `vmis`: namespace/name of the running VMIs that it concerns. `severity`: where it is not the rule's.
     """
@@ -76,6 +77,7 @@ class Problem:
     consequence: str
     remedy: str
     field: str = ""
+    aspect: str = ""
     patch: tuple[Operation, ...] = ()
     vmis: tuple[str, ...] = ()
     severity: Severity | None = None
@@ -112,7 +114,8 @@ class Finding:
         """The same for the same fault of the same object, however often one looks."""
         subject = self.problem.subject
         path = "/".join(filter(None, (subject.kind, subject.namespace, subject.name)))
-        return f"{self.rule.id}:{path}{'#' if self.problem.field else ''}{self.problem.field}"
+        aspect, field = self.problem.aspect, self.problem.field
+        return f"{self.rule.id}:{path}{f':{aspect}' if aspect else ''}{f'#{field}' if field else ''}"
 
     def to_json(self) -> dict[str, Any]:
         problem, subject = self.problem, self.problem.subject

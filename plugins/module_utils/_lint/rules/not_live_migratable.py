@@ -25,19 +25,23 @@ def _check(cluster: Cluster) -> Iterator[Problem]:
             told.add("DisksNotLiveMigratable")
         if is_bridged(workload, default):
             told.add("InterfaceNotLiveMigratable")
-        reasons: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
+        reasons: defaultdict[str, dict[str, str]] = defaultdict(dict)
         for vmi in workload.vmis:
             found = _reason(vmi)
             if found and found[0] not in told:
-                reasons[found].append(f"{workload.subject.namespace}/{vmi['metadata']['name']}")
-        for (reason, message), running in sorted(reasons.items()):
+                reason, message = found
+                reasons[reason][f"{workload.subject.namespace}/{vmi['metadata']['name']}"] = message
+        for reason, messages in sorted(reasons.items()):
+            running = sorted(messages)
+            # Of a workload's VMIs the messages mostly are one, and differ by names otherwise.
+            message = messages[running[0]].rstrip(".")
             effect = unmovable_on_drain(strategy({"spec": workload.spec}, cluster.configuration))
             yield Problem(
                 workload.subject,
-                f"KubeVirt does not live-migrate {who(sorted(running))} ({reason}: {message.rstrip('.')}): {effect}.",
+                f"KubeVirt does not live-migrate {who(running)} ({reason}: {message}): {effect}.",
                 "Plan for its restart or stop, or change what KubeVirt names.",
-                field=f"/status/{reason}",
-                vmis=tuple(sorted(running)),
+                aspect=reason,
+                vmis=tuple(running),
             )
 
 

@@ -141,3 +141,31 @@ def test_the_worst_comes_first_and_less_is_left_out_on_request() -> None:
     lists = cluster(vm(evictionStrategy=None, affinity=on(HOST, "detail-1", "detail-2")))
     assert rules(lists) == ["no-eviction-strategy", "host-name-in-selector"]
     assert rules(lists, severity=Severity.ERROR) == ["no-eviction-strategy"]
+
+
+def immovable(lists: Lists, *reasons: tuple[str, str]) -> Lists:
+    """The cluster's VMIs as KubeVirt calls them not live-migratable, one after the other."""
+    for vmi, (reason, message) in zip(lists["vmis"], reasons, strict=True):
+        condition = {"type": "LiveMigratable", "status": "False", "reason": reason, "message": message}
+        vmi["status"]["conditions"] = [condition]
+    return lists
+
+
+def test_vmis_that_do_not_migrate_for_one_reason_are_one_finding() -> None:
+    reason = "HostDeviceNotLiveMigratable"
+    lists = immovable(cluster(vms()), (reason, "gpu 1 is there"), (reason, "gpu 2 is there"))
+    finding = only(lists)
+    assert finding.id == f"not-live-migratable:VirtualMachineInstanceReplicaSet/lint-detail/vms:{reason}"
+    assert finding.problem.field == ""
+    assert "2 VMs (lint-detail/vms0, lint-detail/vms1) (HostDeviceNotLiveMigratable: gpu 1 is there)" in (
+        finding.problem.consequence
+    )
+
+
+def test_reasons_have_a_finding_each() -> None:
+    lists = immovable(cluster(vms()), ("SEVNotLiveMigratable", "it is sealed"), ("HostDevice", "it has a gpu"))
+    assert [(finding.problem.vmis, finding.problem.field) for finding in lint(lists)] == [
+        (("lint-detail/vms1",), ""),
+        (("lint-detail/vms0",), ""),
+    ]
+    assert len({finding.id for finding in lint(lists)}) == 2
