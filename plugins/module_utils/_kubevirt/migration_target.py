@@ -22,6 +22,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.label_k
     merged_spread,
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.launcher.admission import of_runtime_class
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.launcher.containers import IMAGE_VOLUME
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.launcher.vmi import with_identity
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.no_target_pod import NoTargetPod
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.node_selector import node_selector
@@ -60,10 +61,10 @@ def target_pod(
     whole_selector = with_source_cpu(selector, vmi, source_pod, source_node)
     if isinstance(whole_selector, NoTargetPod):
         return whole_selector
-    containers = with_digests(vmi, source_pod)
-    if isinstance(containers, NoTargetPod):
-        return containers
-    volumes = volumes_of_target(vmi, source_pod["spec"].get("volumes") or [])
+    disks = with_digests(vmi, source_pod, configuration.enabled(IMAGE_VOLUME))
+    if isinstance(disks, NoTargetPod):
+        return disks
+    volumes = volumes_of_target(vmi, disks.get("volumes") or source_pod["spec"].get("volumes") or [])
     if isinstance(volumes, NoTargetPod):
         return volumes
     if problem := _selinux_problem(vmi, configuration):
@@ -73,7 +74,7 @@ def target_pod(
     before, metadata = source_pod["spec"], source_pod["metadata"]
     spec: dict[str, Any] = {
         **{key: value for key, value in before.items() if key != "nodeName"},
-        **resized({**before, **containers}, vmi, configuration, lists),
+        **resized({**before, **disks}, vmi, configuration, lists),
         "volumes": volumes,
         "nodeSelector": whole_selector,
         "affinity": merged_affinity(wishes, pod_labels),

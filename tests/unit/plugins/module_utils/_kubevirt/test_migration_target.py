@@ -225,6 +225,68 @@ class TestRest:
         assert ask(machine, source)["spec"]["containers"] == source["spec"]["containers"]
 
 
+class TestImageVolumes:
+    """Images of disks as volumes of the pod, by a feature gate."""
+
+    GATE = Configuration(feature_gates=frozenset({"ImageVolume"}))
+    IMAGE = "registry.example:5000/a/disk"
+    BY_DIGEST = f"{IMAGE}@sha256:0ab"
+
+    def source(self, machine: Object, reference: str) -> Object:
+        """A pod as KubeVirt makes it with the gate: one that was started, or has been migrated."""
+        disk = {"name": "system", "image": {"reference": reference, "pullPolicy": "Always"}}
+        launcher_volume = {"name": "launcher-volume", "image": {"reference": "launcher"}}
+        before = "@" not in reference
+        return launcher(
+            machine,
+            volumes=[disk, *([launcher_volume] if before else []), {"name": "scratch", "emptyDir": {}}],
+            initContainers=[{"name": "guest-console-log"}, *([{"name": "volumesystem"}] if before else [])],
+        )
+
+    def ask(self, source: Object, configuration: Configuration = GATE) -> Any:
+        return ask(vmi(volumes=[DISK]), source, configuration=configuration)
+
+    def check(self, found: Any) -> None:
+        """No digest has to be found out any more."""
+        volumes = {volume["name"]: volume for volume in found["spec"]["volumes"]}
+        assert volumes.keys() == {"system", "scratch"}
+        assert volumes["system"]["image"]["reference"] == self.BY_DIGEST
+        assert [entry["name"] for entry in found["spec"]["initContainers"]] == ["guest-console-log"]
+
+    def test_the_first_migration_learns_the_digest_of_a_container_that_has_ended(self) -> None:
+        source = self.source(vmi(), f"{self.IMAGE}:3")
+        source["status"]["initContainerStatuses"] = [{"name": "volumesystem", "imageID": self.BY_DIGEST}]
+        found = self.ask(source)
+        self.check(found)
+        assert found["spec"]["volumes"][0]["image"]["pullPolicy"] == "Always"
+
+    def test_later_ones_ask_for_it_again(self) -> None:
+        self.check(self.ask(self.source(vmi(), self.BY_DIGEST)))
+
+    def test_a_digest_that_nobody_tells_is_not_known(self) -> None:
+        source = self.source(vmi(), f"{self.IMAGE}:3")
+        found = self.ask(source)["spec"]
+        assert found["volumes"] == source["spec"]["volumes"]
+        assert found["initContainers"] == source["spec"]["initContainers"]
+        source["status"]["initContainerStatuses"] = [{"name": "volumesystem", "imageID": "docker://abc"}]
+        assert self.ask(source).id == "image-digest-unknown"
+
+    def test_without_the_gate_containers_that_have_ended_do_not_count(self) -> None:
+        source = self.source(vmi(), f"{self.IMAGE}:3")
+        source["status"]["initContainerStatuses"] = [{"name": "volumesystem", "imageID": "docker://abc"}]
+        assert not isinstance(self.ask(source, Configuration()), NoTargetPod)
+
+    def test_the_gate_turns_containers_into_volumes(self) -> None:
+        disks = [{"name": "compute"}, {"name": "volumesystem", "image": f"{self.IMAGE}:3"}]
+        brought = [{"name": "guest-console-log"}, {"name": "container-disk-binary"}, {"name": "volumesystem-init"}]
+        volumes = [{"name": "scratch", "emptyDir": {}}]
+        source = launcher(vmi(), containers=disks, initContainers=brought, volumes=volumes)
+        source["status"]["containerStatuses"] = [{"name": "volumesystem", "imageID": self.BY_DIGEST}]
+        found = self.ask(source)
+        self.check(found)
+        assert [entry["name"] for entry in found["spec"]["containers"]] == ["compute"]
+
+
 class TestState:
     """What becomes of the claim that keeps a guest's vTPM or EFI variables."""
 
