@@ -36,8 +36,8 @@ def with_digests(vmi: Object, source_pod: Object, as_volumes: bool) -> dict[str,
     tags = dict(_images(vmi["spec"]))
     if not tags:
         return {}
-    images = tags | dict(_of_volumes(source_pod["spec"], tags)) if as_volumes else tags
-    images = _told(images, _statuses(source_pod, as_volumes))
+    known = tags | dict(_of_volumes(source_pod["spec"], tags)) if as_volumes else tags
+    images = _told(known, _statuses(source_pod, as_volumes))
     if isinstance(images, NoTargetPod):
         return images
     spec = source_pod["spec"]
