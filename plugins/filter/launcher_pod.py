@@ -33,8 +33,10 @@ options:
     description:
       - A C(VirtualMachine), C(VirtualMachineInstance) or C(VirtualMachineInstanceReplicaSet), as the API gives it or as
         it would be created, or the V(namespace/name) of one in the snapshot.
-      - Of a name that a C(VirtualMachine) and its C(VirtualMachineInstance) share, the latter counts while it lives.
-      - Of a replica set it is the pod of its next replica.
+      - A C(VirtualMachineInstance) that runs is started anew from the C(VirtualMachine) or replica set that owns it, so
+        the pod is made of that one's template. With O(migration) what runs counts.
+      - Of a replica set it is the pod of its next replica, with O(migration) that of the first of its
+        C(VirtualMachineInstances) that runs.
     type: raw
     required: true
   migration:

@@ -1,7 +1,11 @@
 # Copyright: Contributors to the virtops.kubevirt project
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The next pod of a VM: that of its migration if it runs, else the one it would be started with."""
+"""The next pod of a VM: that of its migration if it runs, else the one it would be started with.
+
+What a VM is started with is its own specification, whatever has been changed of its running VMI or stands in the status
+of that; only a VMI that nothing owns starts as it is.
+"""
 
 from __future__ import annotations
 
@@ -26,12 +30,14 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.workloa
     Workloads,
     title,
 )
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.owners import controller
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.quantity import QuantityError
 
 Object = Mapping[str, Any]
 Lists = Mapping[str, Sequence[Object]]
 
-_ON_A_NODE = frozenset({"Scheduled", "Running"})
+_RUNNING = "Running"
+_ON_A_NODE = frozenset({"Scheduled", _RUNNING})
 _ENDED = frozenset({"Succeeded", "Failed"})
 
 
@@ -66,14 +72,17 @@ def next_pod(asked: Object | str, lists: Lists) -> NextPod:
     vmi = _vmi(item, workloads)
     if vmi is not None and (vmi.get("status") or {}).get("phase") in _ON_A_NODE:
         return _migrated(vmi, workloads, lists, {})
-    return _started(item, lists)
+    return _started(_started_next(item, workloads), lists)
 
 
 def pod_of_migration(asked: Object | str, lists: Lists, added_node_selector: Mapping[str, str]) -> NextPod:
-    """The same for the migration of what runs already, with the node selector that the migration adds."""
+    """The same for the migration of what runs already, with the node selector that the migration adds.
+
+    Of a replica set the first VMI that runs counts, by name.
+    """
     workloads = Workloads(lists)
     item = _item(asked, workloads)
-    vmi = _vmi(item, workloads)
+    vmi = _replica(item, lists) if kind_of(item) == VMI_REPLICA_SET else _vmi(item, workloads)
     if vmi is None:
         raise NoMigrationError(
             f"{kind_of(item)} {title(item)} has no VirtualMachineInstance that could be migrated. Start it, or ask for "
@@ -84,7 +93,8 @@ def pod_of_migration(asked: Object | str, lists: Lists, added_node_selector: Map
 
 def pod_of_start(asked: Object | str, lists: Lists) -> NextPod:
     """The same for a start, as if nothing ran yet."""
-    return _started(_item(asked, Workloads(lists)), lists)
+    workloads = Workloads(lists)
+    return _started(_started_next(_item(asked, workloads), workloads), lists)
 
 
 def _item(asked: Object | str, workloads: Workloads) -> Object:
@@ -96,8 +106,7 @@ def _item(asked: Object | str, workloads: Workloads) -> Object:
             f"There is no VirtualMachine, VirtualMachineInstance or replica set {asked!r}. Give namespace/name as in "
             "default/database, and check that the snapshot has it."
         )
-    ended = (found.get("status") or {}).get("phase") in _ENDED
-    return (workloads.vm(asked) or found) if ended else found
+    return found
 
 
 def _vmi(item: Object, workloads: Workloads) -> Object | None:
@@ -105,6 +114,42 @@ def _vmi(item: Object, workloads: Workloads) -> Object | None:
     if kind == VMI_REPLICA_SET:
         return None
     return workloads.vmi(title(item)) if kind == VM else item
+
+
+def _replica(replica_set: Object, lists: Lists) -> Object | None:
+    found = (vmi for vmi in lists.get("vmis") or () if (vmi.get("status") or {}).get("phase") == _RUNNING)
+    return min((vmi for vmi in found if _owner(vmi) == (VMI_REPLICA_SET, title(replica_set))), key=title, default=None)
+
+
+def _started_next(item: Object, workloads: Workloads) -> Object:
+    """What the next start is made of: of a VMI that had its start, the VM or replica set that has made it."""
+    if kind_of(item) == VM:
+        return _completed(item, workloads.vmi(title(item)))
+    phase = (item.get("status") or {}).get("phase")
+    if kind_of(item) == VMI_REPLICA_SET or phase not in _ON_A_NODE | _ENDED:
+        return item
+    # A VM's VMI has its name.
+    if vm := workloads.vm(title(item)):
+        return _completed(vm, item)
+    kind, name = _owner(item)
+    replica_set = workloads.replica_set(name) if kind == VMI_REPLICA_SET else None
+    return replica_set or {field: value for field, value in item.items() if field != "status"}
+
+
+def _owner(vmi: Object) -> tuple[str, str]:
+    """Kind, and namespace/name."""
+    owner = controller(vmi) or {}
+    return owner.get("kind") or "", f"{vmi['metadata'].get('namespace') or 'default'}/{owner.get('name')}"
+
+
+def _completed(vm: Object, vmi: Object | None) -> Object:
+    """With what instance type and preference give the VM, as far as its VMI tells: they are not among the lists."""
+    if vmi is None or not any(vm["spec"].get(name) for name in ("instancetype", "preference")):
+        return vm
+    template = vm["spec"]["template"]
+    domain = {**(vmi["spec"].get("domain") or {}), **(template["spec"].get("domain") or {})}
+    spec = {**vm["spec"], "template": {**template, "spec": {**template["spec"], "domain": domain}}}
+    return {**vm, "spec": spec}
 
 
 def _started(item: Object, lists: Lists) -> NextPod:

@@ -11,6 +11,7 @@ import pytest
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blockers.find import blockers, surroundings
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.launcher.vmi import WorkloadError
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.next_pod import (
+    NextPod,
     NoMigrationError,
     UnknownWorkloadError,
     next_pod,
@@ -18,7 +19,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.next_po
     pod_of_start,
 )
 
-from unit.plugins.module_utils._kubevirt.machines import launcher, node, vmi
+from unit.plugins.module_utils._kubevirt.machines import launcher, node, owned, vmi
 
 Object = dict[str, Any]
 VM: Object = {
@@ -26,6 +27,7 @@ VM: Object = {
     "metadata": {"namespace": "shop", "name": "db"},
     "spec": {"runStrategy": "Always", "template": {"spec": {"domain": {"memory": {"guest": "2Gi"}}}}},
 }
+KIND = "VirtualMachineInstanceReplicaSet"
 RUNNING = vmi()
 
 
@@ -52,17 +54,43 @@ def test_of_what_does_not_run_it_is_the_first(phase: str) -> None:
     assert not is_of_migration(next_pod("shop/db", waiting).pod)
 
 
-@pytest.mark.parametrize(("phase", "memory"), [("Running", "1Gi"), ("Failed", "2Gi")])
-def test_a_vmi_that_has_ended_is_followed_by_one_of_its_vm(phase: str, memory: str) -> None:
+def memory(found: NextPod) -> str:
+    amount: str = found.pod["spec"]["containers"][0]["resources"]["requests"]["memory"]
+    return amount
+
+
+@pytest.mark.parametrize("phase", ["Scheduled", "Running", "Failed"])
+def test_a_vmi_is_followed_by_one_of_its_vm(phase: str) -> None:
     small = vmi(status={"phase": phase}, domain={"memory": {"guest": "1Gi"}})
-    requests = [
-        pod_of_start(asked, lists(vmis=[small])).pod["spec"]["containers"][0]["resources"]["requests"]["memory"]
-        for asked in (
-            "shop/db",
-            {**VM, "spec": {**VM["spec"], "template": {"spec": {"domain": {"memory": {"guest": memory}}}}}},
-        )
-    ]
-    assert requests[0] == requests[1]
+    around = lists(vmis=[small])
+    assert (
+        memory(pod_of_start("shop/db", around)) == memory(pod_of_start(small, around)) == memory(pod_of_start(VM, {}))
+    )
+
+
+def test_a_vmi_whose_start_has_begun_is_not_made_anew() -> None:
+    small = vmi(status={"phase": "Pending", "nodeName": None}, domain={"memory": {"guest": "1Gi"}})
+    around = lists(vmis=[small])
+    assert (
+        memory(pod_of_start("shop/db", around)) == memory(next_pod("shop/db", around)) != memory(pod_of_start(VM, {}))
+    )
+
+
+def test_what_the_status_of_a_vmi_says_ends_with_it() -> None:
+    machine = vmi("alone", status={"machine": {"type": "pc-q35-9.2"}}, domain={"machine": {"type": "q35"}})
+    found = pod_of_start("shop/alone", lists(vmis=[machine])).pod["spec"]["nodeSelector"]
+    assert "machine-type.node.kubevirt.io/q35" in found
+    assert "machine-type.node.kubevirt.io/pc-q35-9.2" not in found
+
+
+def test_what_an_instance_type_gives_is_told_by_the_vmi() -> None:
+    template: Object = {"spec": {"domain": {}, "nodeSelector": {"rack": "2"}}}
+    vm = {**VM, "spec": {"runStrategy": "Always", "instancetype": {"name": "u1"}, "template": template}}
+    given = vmi(domain={"memory": {"guest": "2Gi"}})
+    found = pod_of_start("shop/db", lists(vms=[vm], vmis=[given]))
+    assert memory(found) == memory(pod_of_start(VM, {}))
+    assert found.pod["spec"]["nodeSelector"]["rack"] == "2"
+    assert "instancetype u1" in found.open[0]
 
 
 def test_a_replica_set_has_a_next_replica() -> None:
@@ -70,8 +98,19 @@ def test_a_replica_set_has_a_next_replica() -> None:
     item = {"metadata": {"namespace": "shop", "name": "set"}, "spec": {"replicas": 3, "template": template}}
     found = next_pod("shop/set", lists(vmireplicasets=[item]))
     assert found.pod["metadata"]["labels"]["app"] == "db"
-    with pytest.raises(NoMigrationError, match="VirtualMachineInstanceReplicaSet shop/set has no"):
-        pod_of_migration("shop/set", lists(vmireplicasets=[item]), {})
+    assert memory(pod_of_start(owned(vmi("set-1"), KIND, "set"), lists(vmireplicasets=[item]))) == memory(found)
+
+
+def test_a_replica_set_s_migration_is_that_of_its_first_vmi_that_runs() -> None:
+    item = {"metadata": {"namespace": "shop", "name": "set"}, "spec": {"template": {"spec": {"domain": {}}}}}
+    ended = owned(vmi("set-1", status={"phase": "Failed"}), KIND, "set")
+    third, second = (owned(vmi(name), KIND, "set") for name in ("set-3", "set-2"))
+    other = owned(vmi("other-1"), KIND, "other")
+    around = lists(vmireplicasets=[item], vmis=[third, ended, second, other], pods=[launcher(second), launcher(third)])
+    assert pod_of_migration("shop/set", around, {}).title == "shop/set-2"
+    assert not is_of_migration(next_pod("shop/set", around).pod)
+    with pytest.raises(NoMigrationError, match="VirtualMachineInstanceReplicaSet shop/set has no VirtualMachineInst"):
+        pod_of_migration("shop/set", {**around, "vmis": [ended, other]}, {})
 
 
 def test_a_migration_adds_to_the_selector() -> None:
