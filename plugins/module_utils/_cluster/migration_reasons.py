@@ -8,6 +8,7 @@ Reasons are worth reading, but not worth a migration: what may not be read is le
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.client import Client
@@ -22,25 +23,30 @@ _FORBIDDEN = 403
 _AFTERTHOUGHTS = (" no new claims to deallocate", " preemption:")
 
 
-def scheduler_message(client: Client, namespace: str, migration_uid: str) -> str:
-    """Why no node can take the target pod, in the scheduler's words; empty if one can. Raises Failure."""
-    return unscheduled_reason(client, namespace, f"{_TARGET_POD_OF}={migration_uid}")
+def scheduler_messages(client: Client, namespace: str, migration_uids: Collection[str]) -> dict[str, str]:
+    """Why no node can take a target pod, in the scheduler's words, by migration; none where one can. Raises Failure."""
+    # Of all at once: one by one, what is asked for would grow with the square of the VMs. Who has arrived keeps the
+    # label, but has a node.
+    query = {"labelSelector": _TARGET_POD_OF, "fieldSelector": "spec.nodeName="}
+    try:
+        pods = _pods(client, namespace, **query)
+    except Failure as error:
+        if error.status == _FORBIDDEN:
+            return dict.fromkeys(migration_uids, f"(unknown, as {error.message})")
+        raise
+    words = {pod["metadata"]["labels"][_TARGET_POD_OF]: _unscheduled(pod) for pod in pods}
+    return {uid: words[uid] for uid in migration_uids if words.get(uid)}
 
 
 def unscheduled_reason(client: Client, namespace: str, label_selector: str) -> str:
     """Why no node can take the pod with these labels, in the scheduler's words; empty if one can. Raises Failure."""
-    query = {"labelSelector": label_selector}
     try:
-        pods = client.get(collection_path("v1", namespace, "pods"), f"list pods in namespace {namespace}", **query)
+        pods = _pods(client, namespace, labelSelector=label_selector)
     except Failure as error:
         if error.status == _FORBIDDEN:
             return f"(unknown, as {error.message})"
         raise
-    for pod in pods["items"]:
-        for condition in pod["status"].get("conditions") or ():
-            if condition["type"] == "PodScheduled" and condition["status"] == "False":
-                return _reasons(condition.get("message") or "")
-    return ""
+    return next(filter(None, map(_unscheduled, pods)), "")
 
 
 def past_scheduler_message(client: Client, namespace: str, migration_uid: str) -> str:
@@ -57,6 +63,19 @@ def last_warning(client: Client, namespace: str, migration_uid: str) -> str:
     """The newest warning that KubeVirt published about a migration; empty if there is none. Raises Failure."""
     events = _events(client, namespace, f"involvedObject.uid={migration_uid},type=Warning")
     return str(events[-1].get("message") or "") if events else ""
+
+
+def _pods(client: Client, namespace: str, **query: str) -> list[Object]:
+    page = client.get(collection_path("v1", namespace, "pods"), f"list pods in namespace {namespace}", **query)
+    items: list[Object] = page["items"]
+    return items
+
+
+def _unscheduled(pod: Object) -> str:
+    for condition in pod["status"].get("conditions") or ():
+        if condition["type"] == "PodScheduled" and condition["status"] == "False":
+            return _reasons(condition.get("message") or "")
+    return ""
 
 
 def _events(client: Client, namespace: str, field_selector: str) -> list[Object]:

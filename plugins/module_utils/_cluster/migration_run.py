@@ -9,6 +9,7 @@ happened meanwhile stands in the cluster.
 
 from __future__ import annotations
 
+import time
 import uuid
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict
@@ -36,7 +37,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._model.move impor
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.prospect import Prospect
 
-# While a target pod has no node the scheduler is asked why this often, in seconds: nothing tells by itself.
+# While target pods have no node the scheduler is asked why this often, in seconds: nothing tells by itself.
 _PLACING_INTERVAL = 2.0
 _QUIET_INTERVAL = 20.0
 _VM_ENDED = "the VM ended during its migration"
@@ -62,6 +63,8 @@ class MigrationRun:
         self._token = token
         self._retries = retries
         self._unschedulable_timeout = unschedulable_timeout
+        # When the scheduler was asked, by the host's clock, which outlasts this process.
+        self._asked_at = 0.0
         self._watched: WatchedList | None = None
         self._objects: dict[tuple[str, str], dict[str, Any]] = {}
 
@@ -72,12 +75,13 @@ class MigrationRun:
     @classmethod
     def resume(cls, client: Client, state: Mapping[str, Any], **settings: int) -> MigrationRun:
         run = cls(client, (Move(**move) for move in state["moves"]), state["token"], **settings)
-        run.away = state["away"]
+        run.away, run._asked_at = state["away"], state["asked_at"]
         return run
 
     def to_json(self) -> dict[str, Any]:
         """What `resume` takes."""
-        return {"token": self._token, "away": self.away, "moves": [asdict(move) for move in self.moves]}
+        moves = [asdict(move) for move in self.moves]
+        return {"token": self._token, "away": self.away, "asked_at": self._asked_at, "moves": moves}
 
     @property
     def unfinished(self) -> list[Move]:
@@ -117,6 +121,7 @@ class MigrationRun:
         for move in self.unfinished:
             if move.wave <= self.wave:
                 self._advance(move)
+        self._ask_scheduler()
 
     def news(self) -> list[str]:
         return [line for line in (move.news() for move in self.moves) if line]
@@ -147,11 +152,20 @@ class MigrationRun:
             self._vanished(move)
         elif migration.phase == FAILED:
             self._failed(move)
-        elif move.placing:
-            words = migration_reasons.scheduler_message(self._client, move.namespace, migration.uid)
-            move.scheduler_message = words or migration.blocked
-        else:
-            move.scheduler_message = ""
+        elif not move.placing:
+            move.scheduler_message = migration.blocked if move.queued else ""
+
+    def _ask_scheduler(self) -> None:
+        placing = [move for move in self.moves if move.placing]
+        # Its distance, as clocks are also set back.
+        if not placing or abs(time.time() - self._asked_at) < _PLACING_INTERVAL:
+            return
+        self._asked_at = time.time()
+        for namespace in sorted({move.namespace for move in placing}):
+            asked = {move.migration_uid: move for move in placing if move.namespace == namespace}
+            words = migration_reasons.scheduler_messages(self._client, namespace, asked)
+            for uid, move in asked.items():
+                move.scheduler_message = words.get(uid, "")
 
     def _create(self, move: Move, *, dry_run: bool = False) -> None:
         """A refusal is this VMI's alone. The name tells an attempt that was made before its answer was lost."""

@@ -12,8 +12,8 @@ from typing import Any
 Object = Mapping[str, Any]
 
 SUCCEEDED, FAILED = "Succeeded", "Failed"
-# Before this phase ends there is no node for the target pod, or not even a pod.
-PLACING = frozenset({"", "Pending", "Scheduling"})
+# Queued: KubeVirt holds the migration back, and there is no target pod. Scheduling: there is one, maybe without a node.
+QUEUED, SCHEDULING = frozenset({"", "Pending"}), "Scheduling"
 # Names the run of a task that created a migration, so that a later run knows it for its own.
 RUN_LABEL = "virtops.kubevirt/run"
 

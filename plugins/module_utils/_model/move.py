@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.migration import PLACING, Migration
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.migration import QUEUED, SCHEDULING, Migration
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.prospect import Prospect
 
 # Outcomes, of which the first two are not final.
@@ -76,8 +76,13 @@ class Move:
 
     @property
     def placing(self) -> bool:
-        """Whether the target pod may still lack a node."""
-        return self.outcome == MIGRATING and self.phase in PLACING
+        """Whether there is a target pod, which may still lack a node."""
+        return self.outcome == MIGRATING and self.phase == SCHEDULING
+
+    @property
+    def queued(self) -> bool:
+        """Whether KubeVirt holds the migration back, so that there is no target pod yet."""
+        return self.outcome == MIGRATING and self.phase in QUEUED
 
     @property
     def phase(self) -> str:

@@ -81,7 +81,7 @@ class MigratingApi(ObjectApi):
         if request.path.endswith(f"/{MIGRATIONS}") and request.method == "GET":
             return self._watch() if "watch" in request.query else self._items(self.migrations())
         if request.path.endswith("/pods"):
-            return self._items([self._pod()] if self.homeless and not self.forgotten else [])
+            return self._items(self._homeless_pods() if self.homeless and not self.forgotten else [])
         if request.path.endswith("/events"):
             return self._items(self._events(request.query["fieldSelector"]) if self.homeless else [])
         if request.method == "DELETE" and "dryRun" in request.query:
@@ -136,9 +136,13 @@ class MigratingApi(ObjectApi):
             uid = item["metadata"]["uid"]
             vmi["status"]["migrationState"] = {"migrationUid": uid, "failureReason": self.reason}
 
-    def _pod(self) -> Object:
+    def _homeless_pods(self) -> list[Object]:
+        """The target pods there are: one for each migration that is Scheduling, none before."""
         condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": SCHEDULER_WORDS}
-        return {"metadata": {"name": "virt-launcher"}, "status": {"phase": "Pending", "conditions": [condition]}}
+        status = {"phase": "Pending", "conditions": [condition]}
+        placing = [item for item in self.migrations() if item.get("status", {}).get("phase") == "Scheduling"]
+        labels = [{"kubevirt.io/migrationJobUID": item["metadata"]["uid"]} for item in placing]
+        return [{"metadata": {"name": "virt-launcher", "labels": each}, "status": status} for each in labels]
 
     def _events(self, selector: str) -> list[Object]:
         """On the migration or, by the scheduler, on a pod of it and on one of another."""

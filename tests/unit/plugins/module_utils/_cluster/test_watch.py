@@ -1,0 +1,112 @@
+# Copyright: Contributors to the virtops.kubevirt project
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A watched list is up to date after each look, and no event costs a request of its own."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.failure import Failure
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.watch import WatchedList
+
+Object = dict[str, Any]
+
+
+@dataclass
+class Server:
+    """What a Client offers to a watched list. `streams`: the events of each watch to come; the last one stays open."""
+
+    streams: list[list[Any]] = field(default_factory=list)
+    items: list[Object] = field(default_factory=list)
+    lists: int = 0
+    watched: list[str] = field(default_factory=list)
+    closing: threading.Event = field(default_factory=threading.Event)
+
+    def get(self, path: str, attempted: str, **query: str) -> Any:
+        self.lists += 1
+        return {"metadata": {"resourceVersion": "1"}, "items": self.items}
+
+    def watch(self, path: str, attempted: str, seconds: int, **query: str) -> Iterator[Any]:
+        self.watched.append(query["resourceVersion"])
+        for event in self.streams.pop(0) if self.streams else ():
+            if isinstance(event, Exception):
+                raise event
+            yield event
+        if not self.streams:
+            self.closing.wait(10)
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    server = Server()
+    yield server
+    server.closing.set()
+
+
+def event(kind: str, name: str, version: int) -> Object:
+    metadata = {"namespace": "shop", "name": name, "resourceVersion": str(version)}
+    return {"type": kind, "object": json.loads(json.dumps({"metadata": metadata}))}
+
+
+def watched(server: Server) -> WatchedList:
+    client: Any = server
+    known = WatchedList(client, "/path", "things", "")
+    known.update(0)
+    return known
+
+
+def names(known: WatchedList) -> list[str]:
+    return sorted(name for _namespace, name in known.objects)
+
+
+def test_one_look_takes_all_that_has_happened(server: Server) -> None:
+    server.streams = [[event("ADDED", f"vm-{number}", number + 2) for number in range(9)]]
+    known = watched(server)
+    known.update(5)
+    assert names(known) == [f"vm-{number}" for number in range(9)]
+    assert server.watched == ["1"]
+
+
+def test_a_look_without_news_ends_in_time_and_leaves_the_watch_open(server: Server) -> None:
+    known = watched(server)
+    begun = time.monotonic()
+    known.update(0.1)
+    known.update(0.1)
+    assert 0.2 <= time.monotonic() - begun < 5
+    assert server.watched == ["1"]
+
+
+def test_a_watch_that_has_ended_is_gone_on_with_where_it_was(server: Server) -> None:
+    server.streams = [[event("ADDED", "a", 2), event("BOOKMARK", "", 5)], [event("DELETED", "a", 6)]]
+    known = watched(server)
+    known.update(5)
+    assert names(known) == ["a"]
+    known.update(5)
+    assert names(known) == []
+    assert server.watched == ["1", "5"]
+
+
+def test_a_server_that_has_forgotten_is_asked_for_the_whole_list(server: Server) -> None:
+    server.streams = [[{"type": "ERROR", "object": {"code": 410}}], []]
+    known = watched(server)
+    known.update(5)
+    known.update(5)
+    assert server.lists == 2
+
+
+def test_a_watch_that_fails_is_a_failure(server: Server) -> None:
+    server.streams = [[event("ADDED", "a", 2), Failure("watch", "server", "gone", "Wait.", status=503)], []]
+    known = watched(server)
+    with pytest.raises(Failure, match="gone"):
+        known.update(5)
+    assert names(known) == ["a"]
+    known.update(5)
+    assert server.lists == 2
