@@ -158,7 +158,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.client i
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.snapshot import take
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module import arguments
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module.limits import require_positive
-from ansible_collections.virtops.kubevirt.plugins.module_utils._module.run import Module, run
+from ansible_collections.virtops.kubevirt.plugins.module_utils._module.run import Module, explained, run
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.rebalance import plan_rebalance
 
 _PAGE_SIZE = 500
@@ -171,7 +171,9 @@ def rebalance_plan(module: Module) -> dict[str, Any]:
     else:
         document = take(connect(module, module.params["request_timeout"]), _PAGE_SIZE)
         lists = document.decoded(*document.lists).lists
-    return {"changed": False, **plan_rebalance(lists, max_moves=module.params["max_moves"]).to_json()}
+    with explained("plan moves"):
+        plan = plan_rebalance(lists, max_moves=module.params["max_moves"])
+    return {"changed": False, **plan.to_json()}
 
 
 def main() -> None:

@@ -11,28 +11,12 @@ from collections.abc import Iterable, Mapping
 from ansible.errors import AnsibleFilterError
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.failure import Failure
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.snapshot_file import load
-from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.launcher.pod import LauncherError
-from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.launcher.vmi import WorkloadError
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.arrays import NumpyMissingError
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.expected import ExpectedError
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.mistake import Mistake
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.quantity import QuantityError
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.selectors import SelectorError
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot import SnapshotError
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.drain import plan_drain
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.drain_plan import DrainPlan
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.policies import compile_rules
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.scores.registry import Profile
-
-_EXPECTED = (
-    Failure,
-    LauncherError,
-    Mistake,
-    NumpyMissingError,
-    QuantityError,
-    SelectorError,
-    SnapshotError,
-    WorkloadError,
-)
 
 
 def drain_plan(
@@ -52,7 +36,7 @@ def drain_plan(
             targets=_targets(targets),
             profile=known[profile],
         )
-    except _EXPECTED as error:
+    except (ExpectedError, Failure, Mistake) as error:
         # Ansible prints a cause after the message, and here that would be the same sentence again.
         raise AnsibleFilterError(str(error)) from None
 

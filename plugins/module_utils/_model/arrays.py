@@ -11,6 +11,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeAlias
 
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.expected import ExpectedError
+
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
@@ -28,7 +30,7 @@ FloatArray: TypeAlias = "npt.NDArray[np.float64]"
 __all__ = ["BoolArray", "FloatArray", "IdArray", "IntArray", "np", "require_numpy"]
 
 
-class NumpyMissingError(Exception):
+class NumpyMissingError(ExpectedError):
     """NumPy cannot be imported by the Python that runs."""
 
 

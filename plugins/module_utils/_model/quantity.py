@@ -13,6 +13,8 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.expected import ExpectedError
+
 NANO = 10**9
 _MICRO = 10**6
 _INT64_MAX = 2**63 - 1
@@ -25,7 +27,7 @@ _EXPONENT = re.compile(r"[eE]([+-]?[0-9]+)")
 _EXPONENT_LIMIT = 100
 
 
-class QuantityError(ValueError):
+class QuantityError(ExpectedError, ValueError):
     """A text is no quantity."""
 
 

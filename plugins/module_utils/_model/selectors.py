@@ -14,6 +14,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.expected import ExpectedError
+
 Labels = Mapping[str, str]
 
 _INTEGER = re.compile(r"[+-]?[0-9]+")
@@ -27,7 +29,7 @@ _WITHOUT_VALUES = frozenset({"Exists", "DoesNotExist"})
 _COMPARING = frozenset({"Gt", "Lt"})
 
 
-class SelectorError(ValueError):
+class SelectorError(ExpectedError, ValueError):
     """A selector has an operator, key or operand that the API's own parser refuses."""
 
 

@@ -14,6 +14,7 @@ from dataclasses import asdict, dataclass
 from difflib import get_close_matches
 from typing import Any
 
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.expected import ExpectedError
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot_kinds import BY_NAME, KINDS, Kind
 
 # Raised whenever a field that readers rely on is added, moved or dropped; a reader takes no other version.
@@ -23,7 +24,7 @@ HEADER = "snapshot"
 Object = Mapping[str, Any]
 
 
-class SnapshotError(ValueError):
+class SnapshotError(ExpectedError, ValueError):
     """Given data is no snapshot: one sentence that says what is wrong with which part, and what to give instead."""
 
 

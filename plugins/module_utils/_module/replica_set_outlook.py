@@ -12,9 +12,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.client i
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.failure import Failure
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.placement_lists import read_placement_lists
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.replica_sets import ReplicaSet
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.arrays import NumpyMissingError
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.quantity import QuantityError
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.selectors import SelectorError
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.expected import ExpectedError
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module.replica_set_results import unplaceable
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module.run import Module
 from ansible_collections.virtops.kubevirt.plugins.module_utils._workloads.outlook import Outlook
@@ -22,8 +20,6 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._workloads.own_po
 from ansible_collections.virtops.kubevirt.plugins.module_utils._workloads.replica_set import Wish
 
 Object = Mapping[str, Any]
-
-_UNFORESEEABLE = (NumpyMissingError, QuantityError, SelectorError)
 
 
 def look_ahead(
@@ -40,7 +36,7 @@ def look_ahead(
         view = Outlook(spec, vmis, fresh)
         if wanted and (changed or view.missing):
             view = _foretold(module, client, view, fresh)
-    except _UNFORESEEABLE as error:
+    except ExpectedError as error:
         if strict:
             raise _unforeseeable(replica_set, client, error) from error
         module.warn(f"Where replicas of {replica_set.title} would go is not known: {error}")
@@ -52,7 +48,7 @@ def look_ahead(
 
 
 def _foretold(module: Module, client: Client, view: Outlook, fresh: Object) -> Outlook:
-    """Raises Failure and _UNFORESEEABLE."""
+    """Raises Failure, ExpectedError."""
     # NumPy and the engine take longer to import than all the rest, and most runs find everything as it should be.
     from ansible_collections.virtops.kubevirt.plugins.module_utils._workloads import forecast  # noqa: PLC0415
 

@@ -5,13 +5,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, TypeAlias
 
 from ansible_collections.kubernetes.core.plugins.module_utils.k8s.core import AnsibleK8SModule
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.failure import Failure
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.expected import ExpectedError
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.mistake import Mistake
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot import SnapshotError
 
 Module: TypeAlias = AnsibleK8SModule
 Work = Callable[[Module], Mapping[str, Any]]
@@ -26,6 +27,15 @@ class Incomplete(Exception):
         self.result = result
 
 
+@contextmanager
+def explained(attempted: str, remedy: str = "Remove the cause and run the task again.") -> Iterator[None]:
+    """Say what could not be done where something cannot be worked with. Raises Mistake instead of ExpectedError."""
+    try:
+        yield
+    except ExpectedError as error:
+        raise Mistake(attempted, [str(error).rstrip(".")], remedy) from error
+
+
 def run(work: Work, **settings: Any) -> None:
     """Exit with what `work` returns, or fail with the sentence and the machine fields of what it raises.
 
@@ -38,7 +48,7 @@ def run(work: Work, **settings: Any) -> None:
         module.fail_json(msg=str(error), error=error.failure.to_json(), **error.result)
     except (Failure, Mistake) as error:
         module.fail_json(msg=str(error), error=error.to_json())
-    except SnapshotError as error:
+    except ExpectedError as error:
         module.fail_json(msg=str(error))
     else:
         module.exit_json(**result)

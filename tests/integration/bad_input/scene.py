@@ -14,6 +14,11 @@ from typing import Any
 
 import yaml
 
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.snapshot_file import write
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot import Cluster
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot_format import document, encode_all
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot_kinds import BY_NAME
+
 from integration.clusters import KUBEVIRT, VMIS, cordoned, delete, loaded, vmis
 from integration.simulator.lab import new_vmi
 from testbed.access import service_account_kubeconfig
@@ -35,6 +40,11 @@ ANOTHER_RUN: Object = {
     "kind": "Lease",
     "metadata": {"name": "node-kni-worker5", "namespace": "medik8s-leases"},
     "spec": {"holderIdentity": "them", "leaseDurationSeconds": 3600},
+}
+# Lists with a node whose memory is no amount, as only somebody who edits a snapshot can write it.
+ODD = {
+    "nodes": encode_all([{"metadata": {"name": "n"}, "spec": {}, "status": {"allocatable": {"memory": "much"}}}]),
+    **{name: encode_all([]) for name in BY_NAME if name != "nodes"},
 }
 POD: Object = {
     "metadata": {"name": "p", "namespace": "default"},
@@ -62,6 +72,7 @@ def set_up(testbed: RunningTestbed, scratch: Path) -> Iterator[Scene]:
     with loaded(api, files.read(files.FOLDER / "customapp.yaml")), _obstacles(api), cordoned(api, "kni-worker6"):
         (scratch / "cut.json").write_text('{"snapshot": {"schema_version": 1, "tak')
         (scratch / "cut.json").chmod(0o600)
+        write(scratch / "odd.json", document(ODD, cluster=Cluster("u", "v1", "v1"), taken_at="2026-01-01T00:00:00Z"))
         movable = vmis(api, NAMESPACE, app="blackbox")[0]
         variables = {
             "scratch": str(scratch),

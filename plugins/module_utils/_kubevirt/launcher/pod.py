@@ -32,6 +32,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.launche
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.launcher.volumes import volumes
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.node_selector import node_selector
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.workloads import VMI, title
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.expected import ExpectedError
 
 Object = Mapping[str, Any]
 Lists = Mapping[str, Sequence[Object]]
@@ -41,7 +42,7 @@ _GRACE_SECONDS = 30
 _GRACE_PADDING = 30
 
 
-class LauncherError(ValueError):
+class LauncherError(ExpectedError, ValueError):
     """KubeVirt cannot make the pod: one sentence that says for which VMI, why, and what to do."""
 
 

@@ -21,11 +21,12 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.workloa
     VMI_REPLICA_SET,
     title,
 )
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.expected import ExpectedError
 
 Object = Mapping[str, Any]
 
 
-class WorkloadError(ValueError):
+class WorkloadError(ExpectedError, ValueError):
     """An object is no VM, VMI or replica set: one sentence."""
 
 

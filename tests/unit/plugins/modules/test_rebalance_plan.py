@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.snapshot_file import write
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model import arrays
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot import Cluster
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot_format import document, encode_all
 from ansible_collections.virtops.kubevirt.plugins.modules.rebalance_plan import main
@@ -34,12 +35,21 @@ def plan(run_module: ModuleRunner) -> Any:
 
 
 @pytest.fixture
-def snapshot(tmp_path: Path) -> str:
-    """A file with a VM that would rather be on the other node."""
+def scene() -> Scene:
+    """A VM that would rather be on the other node."""
     scene = Scene(node("n1"), node("n2", fast="yes"))
     scene.vm("db", "n1", rules={"affinity": FAST})
+    return scene
+
+
+@pytest.fixture
+def snapshot(scene: Scene, tmp_path: Path) -> str:
+    return file_of(scene, tmp_path)
+
+
+def file_of(scene: Scene, folder: Path) -> str:
     lists = {name: encode_all(items) for name, items in scene.lists.items()}
-    path = tmp_path / "cluster.json"
+    path = folder / "cluster.json"
     write(path, document(lists, cluster=Cluster("u", "v1", "v1"), taken_at="2026-01-01T00:00:00Z"))
     return str(path)
 
@@ -68,6 +78,25 @@ def test_no_moves_cannot_be_meant(plan: Any, snapshot: str) -> None:
 
 def test_a_snapshot_that_is_not_there(plan: Any, tmp_path: Path) -> None:
     assert "No such file or directory" in plan(snapshot=str(tmp_path / "none.json"))["msg"]
+
+
+def test_an_amount_that_is_none(plan: Any, scene: Scene, tmp_path: Path) -> None:
+    scene.lists["nodes"][0]["status"]["allocatable"]["memory"] = "much"
+    result = plan(snapshot=file_of(scene, tmp_path))
+    assert result["msg"] == "Cannot plan moves: 'much' is not a quantity. Remove the cause and run the task again."
+    assert result["error"]["problems"] == ["'much' is not a quantity"]
+
+
+def test_a_selector_that_is_none(plan: Any, scene: Scene, tmp_path: Path) -> None:
+    selector = {"matchExpressions": [{"key": "app", "operator": "Like", "values": ["db"]}]}
+    budget = {"metadata": {"name": "b", "namespace": "shop"}, "spec": {"selector": selector}, "status": {}}
+    scene.lists["pdbs"] = [budget]
+    assert "Cannot plan moves: 'Like' is not a valid label selector" in plan(snapshot=file_of(scene, tmp_path))["msg"]
+
+
+def test_no_numpy(plan: Any, snapshot: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(arrays, "np", None)
+    assert "Cannot plan moves: Predicting placements needs the Python package numpy" in plan(snapshot=snapshot)["msg"]
 
 
 def test_a_file_that_is_no_snapshot(plan: Any, tmp_path: Path) -> None:

@@ -147,6 +147,12 @@ def test_no_permission_to_look_at_the_cluster(task: Run, api: ReplicasApi) -> No
     assert "list nodes, pods in all namespaces is missing" in str(result["warnings"])
 
 
+def test_a_cluster_that_cannot_be_computed_with(task: Run, api: ReplicasApi) -> None:
+    api.add_worker("n3", memory="much")
+    assert "'much' is not a quantity" in task(**CREATE, unplaceable="fail")["msg"]
+    assert "'much' is not a quantity" in str(task(**CREATE)["warnings"])
+
+
 def test_no_numpy(task: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(arrays, "np", None)
     assert "needs the Python package numpy" in task(**CREATE, unplaceable="fail")["msg"]

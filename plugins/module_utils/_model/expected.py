@@ -1,0 +1,13 @@
+# Copyright: Contributors to the virtops.kubevirt project
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What all errors have in common by which a pure package says that it cannot work with what it was given."""
+
+from __future__ import annotations
+
+
+class ExpectedError(Exception):
+    """No defect: the text is for people, and says what is wrong. Whoever calls a pure package for a user catches it.
+
+    Caught by this one name no error is forgotten, and none has to be imported with the package that raises it.
+    """
