@@ -18,7 +18,6 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.migratio
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.interruption import (
     ENDING,
     FAILED,
-    HALTED,
     REPLICA_SET,
     RESTARTED,
     STOP,
@@ -27,8 +26,8 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._model.interrupti
     WAITING,
     WOULD,
     Interruption,
-    run_strategy,
 )
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.run_strategy import HALTED, run_strategy
 
 Object = dict[str, Any]
 

@@ -18,11 +18,10 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.client i
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.failure import Failure
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.migrations import API_VERSION, find, find_vmi
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.interruption import (
-    HALTED,
     REPLICA_SET,
     VM,
-    run_strategy,
 )
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.run_strategy import HALTED, run_strategy
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.stopped_mark import (
     LABEL,
     StoppedMark,

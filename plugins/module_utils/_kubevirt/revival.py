@@ -18,10 +18,14 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.workloa
     VMI_REPLICA_SET,
     Workloads,
 )
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.owners import controller
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.run_strategy import (
+    ALWAYS,
+    RERUN_ON_FAILURE,
+    run_strategy,
+)
 
 Object = Mapping[str, Any]
-
-ALWAYS, RERUN_ON_FAILURE, HALTED = "Always", "RerunOnFailure", "Halted"
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +39,7 @@ class Revival:
 
 def revival(vmi: Object, workloads: Workloads, *, failed: bool) -> Revival:
     """`failed`: the guest breaks off; else it is shut down in order."""
-    owner = _controller(vmi)
+    owner = controller(vmi)
     if owner is None or owner["kind"] not in (VM, VMI_REPLICA_SET):
         return Revival(False, "nothing that owns it starts it again")
     title, name = f"{owner['kind']} {owner['name']}", f"{vmi['metadata'].get('namespace') or 'default'}/{owner['name']}"
@@ -45,17 +49,6 @@ def revival(vmi: Object, workloads: Workloads, *, failed: bool) -> Revival:
     if item["metadata"].get("deletionTimestamp"):
         return Revival(False, f"{title} is being deleted")
     return _by_vm(title, item, failed) if owner["kind"] == VM else _by_replica_set(title, item)
-
-
-def run_strategy(vm: Object) -> str:
-    """Of a VirtualMachine; `running` is an older way to say it."""
-    spec = vm.get("spec") or {}
-    return str(spec.get("runStrategy") or (ALWAYS if spec.get("running") else HALTED))
-
-
-def _controller(vmi: Object) -> Object | None:
-    owners = vmi["metadata"].get("ownerReferences") or ()
-    return next((owner for owner in owners if owner.get("controller")), None)
 
 
 def _by_vm(title: str, vm: Object, failed: bool) -> Revival:

@@ -12,6 +12,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.owners import controller
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.pod import FINISHED
 
 Object = Mapping[str, Any]
@@ -73,10 +74,8 @@ class Workloads:
 
 
 def _controlling_vmi(pod: Object) -> str:
-    for owner in pod["metadata"].get("ownerReferences") or ():
-        if owner.get("controller") and owner.get("kind") == VMI:
-            return _index(pod, owner.get("uid"), owner["name"])
-    return ""
+    owner = controller(pod)
+    return "" if owner is None or owner.get("kind") != VMI else _index(pod, owner.get("uid"), owner["name"])
 
 
 def _key(vmi: Object) -> str:

@@ -49,10 +49,6 @@ class Budgets:
         for pdb in pdbs:
             self._budgets[_namespace(pdb)].append(_budget(pdb))
 
-    def covering(self, pod: Object) -> list[str]:
-        """Names of the budgets that count a pod."""
-        return [budget.name for budget in self._covering(pod)]
-
     def refusal(self, pod: Object) -> Refusal | None:
         """Why an eviction of the pod would be refused now, or None."""
         covering = self._covering(pod)

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.owners import controller
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.pod import FINISHED
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.taints import CORDON, tolerated, toleration
 
@@ -55,5 +56,5 @@ def needs(pod: Object) -> Iterator[str]:
 
 def controller_kind(pod: Object) -> str:
     """Of the object that replaces it; empty if there is none."""
-    owners = pod["metadata"].get("ownerReferences") or ()
-    return next((str(owner["kind"]) for owner in owners if owner.get("controller")), "")
+    owner = controller(pod)
+    return "" if owner is None else str(owner["kind"])

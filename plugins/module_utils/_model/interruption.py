@@ -8,26 +8,16 @@ Who brings a VMI back decides how it is ended; follows syncRunStrategy in pkg/vi
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-Object = Mapping[str, Any]
-
 RESTART, STOP = "restart", "stop"
 VM, REPLICA_SET = "VirtualMachine", "VirtualMachineInstanceReplicaSet"
-HALTED = "Halted"  # the run strategy of a VM that is off
 # Outcomes, of which the first two are not final.
 WAITING, ENDING = "waiting", "ending"
 RESTARTED, STOPPED, FAILED = "restarted", "stopped", "failed"
 WOULD = {RESTART: "would_restart", STOP: "would_stop"}
 _UNFINISHED = frozenset({WAITING, ENDING})
-
-
-def run_strategy(vm: Object) -> str:
-    """A VM has either a run strategy or, as it was done before, `running`."""
-    spec = vm["spec"]
-    return str(spec.get("runStrategy") or ("Always" if spec.get("running") else HALTED))
 
 
 @dataclass

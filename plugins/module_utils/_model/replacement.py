@@ -9,6 +9,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.owners import controller
+
 Object = Mapping[str, Any]
 
 
@@ -51,12 +53,6 @@ class Replacement:
         waiting = [pod["name"] for pod in self.pods if not pod["node"]]
         homeless = f", {', '.join(waiting)} has no node" if waiting else ""
         return f"{self.kind} {self.title} has not as many pods ready again as before{homeless}"
-
-
-def controller(pod: Object) -> Object | None:
-    """The owner reference of what makes the pod anew."""
-    owners = pod["metadata"].get("ownerReferences") or ()
-    return next((owner for owner in owners if owner.get("controller")), None)
 
 
 def is_ready(pod: Object) -> bool:

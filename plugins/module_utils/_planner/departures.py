@@ -9,9 +9,11 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blocker
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.configuration import Configuration
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.launcher.pod import launcher_pod
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.launcher.vmi import vmi_of
-from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.revival import HALTED, revival, run_strategy
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.revival import revival
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.workloads import VM, VMI_REPLICA_SET, Workloads
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.owners import controller
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.pod import pod
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.run_strategy import HALTED, run_strategy
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.drain_plan import Policy
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.machines import leaving
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.mover import Mover
@@ -19,7 +21,6 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.resident
     Lists,
     Machine,
     Object,
-    controller,
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.state import ClusterState
 

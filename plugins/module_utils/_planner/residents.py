@@ -14,6 +14,7 @@ from typing import Any
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.workloads import VMI, Workloads, title
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.drained_pod import has_ended, stays
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.owners import controller
 
 Object = Mapping[str, Any]
 Lists = Mapping[str, Sequence[Object]]
@@ -98,15 +99,6 @@ def _vmi_of(pod: Object, owner: Object, workloads: Workloads) -> Object | None:
     vmi = workloads.vmi(f"{pod['metadata'].get('namespace') or 'default'}/{owner['name']}")
     # A VMI's successor may have its name.
     return vmi if vmi is not None and vmi["metadata"].get("uid") == owner.get("uid") else None
-
-
-def controller(pod: Object) -> Object | None:
-    """The owner reference of what made the pod, and makes it anew."""
-    for owner in pod["metadata"].get("ownerReferences") or ():
-        if owner.get("controller"):
-            found: Object = owner
-            return found
-    return None
 
 
 def _is_attachment(pod: Object) -> bool:

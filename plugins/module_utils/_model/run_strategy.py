@@ -1,0 +1,19 @@
+# Copyright: Contributors to the virtops.kubevirt project
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""When a VirtualMachine runs. Follows RunStrategy in kubevirt.io/api/core/v1/types.go."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+ALWAYS: Final = "Always"
+RERUN_ON_FAILURE: Final = "RerunOnFailure"
+HALTED: Final = "Halted"
+
+
+def run_strategy(vm: Mapping[str, Any]) -> str:
+    """Of a VirtualMachine; `running` is an older way to say it."""
+    spec = vm.get("spec") or {}
+    return str(spec.get("runStrategy") or (ALWAYS if spec.get("running") else HALTED))
