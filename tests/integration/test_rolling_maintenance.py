@@ -32,6 +32,7 @@ SETTINGS: dict[str, Any] = {
     "plan_maintenance_delete_emptydir_data": True,
     "uncordon_wait_sleep": 1,
 }
+ONE: dict[str, Any] = {"plan_maintenance_nodes": [REGULAR], "rolling_maintenance_rebalance": False}
 
 
 @pytest.fixture
@@ -132,3 +133,43 @@ def test_nodes_of_a_batch_are_out_together_and_do_not_wait_for_each_other(
         assert (cordoned(customapp), maintained(customapp)) == ([], sorted([REGULAR, mate, HIGH]))
     assert history.crowded == set()
     assert (history.newcomers("blackbox"), history.interruptions("blackbox")) == ([], [])
+
+
+def test_handlers_run_before_the_node_is_given_back(testbed: RunningTestbed, customapp: Api, tmp_path: Path) -> None:
+    """Those of a maintenance that failed do not run; when one fails itself, the node is not given back."""
+    look = {"kind": "Node", "name": "{{ inventory_hostname }}"}
+    cordoned_still = "not node.resources[0].spec.unschedulable | default(false)"
+    role = {
+        "tasks": [
+            {"ansible.builtin.debug": {"msg": "installed"}, "changed_when": True, "notify": "Reboot"},
+            {"ansible.builtin.fail": {"msg": "The disk is full."}, "when": "full | default(false)"},
+        ],
+        "handlers": [
+            {
+                "name": "Reboot",
+                "kubernetes.core.k8s_info": look,
+                "delegate_to": "localhost",
+                "register": "node",
+                "failed_when": f"broken | default(false) or {cordoned_still}",
+            }
+        ],
+    }
+    for part, tasks in role.items():
+        (tmp_path / "kernel" / part).mkdir(parents=True)
+        (tmp_path / "kernel" / part / "main.yml").write_text(yaml.safe_dump(tasks, sort_keys=False))
+    hook = [{"ansible.builtin.include_role": {"name": str(tmp_path / "kernel")}}]
+
+    failed = maintain(testbed, tmp_path, hook, full=True, **ONE)
+    assert failed.returncode != 0
+    assert "RUNNING HANDLER" not in failed.stdout, told(failed)
+    assert f"{REGULAR}: failed" in failed.stdout
+
+    broken = maintain(testbed, tmp_path, hook, broken=True, **ONE)
+    assert broken.returncode != 0
+    assert f"{REGULAR}: failed" in broken.stdout, told(broken)
+    assert (cordoned(customapp), maintained(customapp)) == ([REGULAR], [])
+
+    done = maintain(testbed, tmp_path, hook, **ONE)
+    assert done.returncode == 0, told(done)
+    assert "RUNNING HANDLER" in done.stdout
+    assert (cordoned(customapp), maintained(customapp)) == ([], [REGULAR])
