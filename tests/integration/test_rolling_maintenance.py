@@ -173,3 +173,31 @@ def test_handlers_run_before_the_node_is_given_back(testbed: RunningTestbed, cus
     assert done.returncode == 0, told(done)
     assert "RUNNING HANDLER" in done.stdout
     assert (cordoned(customapp), maintained(customapp)) == ([], [REGULAR])
+
+
+def test_a_lost_host_fails_at_once_and_is_reported(testbed: RunningTestbed, customapp: Api, tmp_path: Path) -> None:
+    """Alone in its batch it stops the run; in a batch of two its mate is done."""
+    mate = "kni-worker3"
+    ssh = tmp_path / "ssh"
+    ssh.write_text("#!/bin/sh\nexit 255\n")
+    ssh.chmod(0o755)
+    away = {"ansible_connection": "ssh", "ansible_ssh_executable": str(ssh)}
+    hook = [
+        {"ansible.builtin.command": "reboot", "vars": away, "when": f"inventory_hostname == '{REGULAR}'"},
+        {"ansible.builtin.debug": {"msg": "{{ inventory_hostname }} goes on"}},
+    ]
+    alone = maintain(testbed, tmp_path, hook)
+    assert alone.returncode != 0
+    assert f"{REGULAR} goes on" not in alone.stdout
+    assert f"{HIGH}: not begun, because {REGULAR} of an earlier batch is not done." in alone.stdout, told(alone)
+    assert f"{REGULAR}: failed" in alone.stdout
+    assert f"Not done: {REGULAR}, {HIGH}. {REGULAR} could not be reached during its maintenance." in alone.stdout
+    assert (cordoned(customapp), maintained(customapp)) == ([REGULAR], [])
+
+    two: dict[str, Any] = {"plan_maintenance_nodes": [REGULAR, mate], "plan_maintenance_batch": 2}
+    beside = maintain(testbed, tmp_path, hook, **two)
+    assert beside.returncode != 0
+    assert f"{REGULAR} goes on" not in beside.stdout
+    assert f"{REGULAR}: failed" in beside.stdout, told(beside)
+    assert f"{mate}: done" in beside.stdout
+    assert (cordoned(customapp), maintained(customapp)) == ([REGULAR], [mate])
