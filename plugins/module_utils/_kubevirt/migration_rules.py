@@ -9,7 +9,7 @@ node selector it ignores without a word.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blockers.contract import (
@@ -39,16 +39,30 @@ def check(prospects: Iterable[Prospect]) -> None:
         raise Mistake("migrate the VMIs as wanted", problems, "No migration was started.")
 
 
+def passing(prospect: Prospect) -> str | None:
+    """What keeps a VMI for now, if that is all and goes away by itself; None otherwise."""
+    found = [] if prospect.vmi is None or not _has_destination(prospect) else list(_found(prospect, prospect.vmi))
+    return found[0].clause if found and all(blocker.passing for blocker in found) else None
+
+
 def _problem(prospect: Prospect) -> str | None:
     """What is wrong and what to do, or None."""
     if prospect.vmi is None:
         return "there is no VirtualMachineInstance of this name; check name and namespace, and that the VM is started"
-    if not prospect.nodes or not prospect.node_selector:
+    if not _has_destination(prospect):
         return _no_destination(prospect)
-    subject = _subject(prospect, prospect.vmi)
-    found = filter(_is_final, (blocker for rule in RULES for blocker in rule(subject)))
-    clauses = (entry.clause for entry in found if not prospect.fulfilled or entry.id in _OF_THOSE_THERE)
-    return next(clauses, None)
+    return next((blocker.clause for blocker in _found(prospect, prospect.vmi)), None)
+
+
+def _found(prospect: Prospect, vmi: Object) -> Iterator[Blocker]:
+    subject = _subject(prospect, vmi)
+    for blocker in filter(_is_final, (blocker for rule in RULES for blocker in rule(subject))):
+        if not prospect.fulfilled or blocker.id in _OF_THOSE_THERE:
+            yield blocker
+
+
+def _has_destination(prospect: Prospect) -> bool:
+    return bool(prospect.nodes and prospect.node_selector)
 
 
 def _no_destination(prospect: Prospect) -> str:

@@ -68,7 +68,7 @@ def unplanned(situation: Situation, intent: Intent) -> list[str]:
     return [
         name
         for name, vmi in ((title(vmi), vmi) for vmi in situation.vmis)
-        if not _left_alone(vmi, situation.migrations.get(name))
+        if not left_alone(vmi, situation.migrations.get(name))
         and name not in situation.migrations
         and not intent.target(name)
         and ((_migratable(vmi) and name not in intent.hopeless) or policy_for(vmi, intent.rules) is Policy.RESTART)
@@ -88,7 +88,7 @@ def departures(situation: Situation, intent: Intent, plan: DrainPlan | None) -> 
         name, namespace = title(vmi), vmi["metadata"]["namespace"]
         current, move = situation.migrations.get(name), planned.get(name)
         target = intent.target(name) if _migratable(vmi) and name not in intent.hopeless else None
-        if why := _left_alone(vmi, current):
+        if why := left_alone(vmi, current):
             waiting[name] = why
         elif current:
             wish = Wish(namespace, current.vmi, None, current.node_selector)
@@ -122,7 +122,7 @@ def forbidden(pods: Iterable[Object], allowed: frozenset[str]) -> Iterator[Stuck
             )
 
 
-def _left_alone(vmi: Object, current: Migration | None) -> str:
+def left_alone(vmi: Object, current: Migration | None) -> str:
     """Why nothing is to be done to a VM for now; empty if something is."""
     phase = (vmi.get("status") or {}).get("phase") or "not started"
     if vmi["metadata"].get("deletionTimestamp"):

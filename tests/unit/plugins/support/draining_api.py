@@ -61,7 +61,8 @@ class DrainingApi(MigratingApi):
     acts: list[str] = field(default_factory=list)
 
     def add_pod(self, name: str, node: str = "n1", *, owner: str = "ReplicaSet", **fields: Any) -> Object:
-        owners = [{"kind": owner, "name": "o", "uid": "o", "controller": True}] if owner else []
+        controller = {"apiVersion": "apps/v1", "kind": owner, "name": "o", "uid": "o", "controller": True}
+        owners = [controller] if owner else []
         metadata = {"name": name, "namespace": "shop", "uid": f"uid-{name}", "ownerReferences": owners}
         spec = {"nodeName": node, "containers": [], **fields.pop("spec", {})}
         pod = {"metadata": {**metadata, **fields.pop("metadata", {})}, "spec": spec, "status": {"phase": "Running"}}
@@ -76,6 +77,11 @@ class DrainingApi(MigratingApi):
         metadata = {"name": name, "namespace": "shop", "uid": f"vm-{name}", "resourceVersion": "1"}
         self.objects[vm_path(name)] = {"metadata": metadata, "spec": {"runStrategy": run_strategy}}
         return self.objects[vm_path(name)]
+
+    def configure(self, **configuration: Any) -> None:
+        """The configuration of KubeVirt."""
+        spec = {"configuration": configuration}
+        self.objects[f"{KUBEVIRT}/namespaces/kubevirt/kubevirts/kubevirt"] = {**kubevirt(), "spec": spec}
 
     def left(self) -> list[str]:
         return [pod["metadata"]["name"] for pod in self._pods("n1")]
@@ -179,7 +185,8 @@ def _is_of(kind: Kind, path: str) -> bool:
 
 
 def _owned_by(vm: str) -> list[Object]:
-    return [{"kind": "VirtualMachine", "name": vm, "uid": f"vm-{vm}", "controller": True}]
+    owner = {"kind": "VirtualMachine", "name": vm, "uid": f"vm-{vm}", "controller": True}
+    return [{"apiVersion": "kubevirt.io/v1", **owner}]
 
 
 def empty_nodes() -> DrainingApi:
@@ -187,7 +194,7 @@ def empty_nodes() -> DrainingApi:
     fake = DrainingApi()
     for name in ("n1", "n2"):
         fake.add_node(name, {HOSTNAME: name}, status={"allocatable": dict(ROOM)})
-    fake.objects[f"{KUBEVIRT}/namespaces/kubevirt/kubevirts/kubevirt"] = kubevirt()
+    fake.configure()
     fake.objects["/api/v1/namespaces/medik8s-leases"] = {"metadata": {"name": "medik8s-leases"}}
     return fake
 

@@ -1,0 +1,119 @@
+# Copyright: Contributors to the virtops.kubevirt project
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The cluster goes on while a drain decides: what ends, moves or is busy meanwhile is no reason to fail."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+import pytest
+
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster import drain_run, following
+from ansible_collections.virtops.kubevirt.plugins.modules.node_drain import main
+
+from testbed.pki import Authority
+from unit.plugins.support.draining_api import VMIS, DrainingApi, busy_node, vm_path
+from unit.plugins.support.fake_api import Answer, Object, Request, serving
+from unit.plugins.support.migrating_api import vmi_path
+from unit.plugins.support.modules import ModuleRunner
+
+TO_N2 = [{"namespace": "shop", "name": "db", "target_node": "n2"}]
+RESTART = [{"policy": "restart"}]
+DB = vmi_path("db")
+
+
+@pytest.fixture
+def api(authority: Authority, monkeypatch: pytest.MonkeyPatch) -> Iterator[DrainingApi]:
+    for module, name in ((drain_run, "_PAUSE"), (following, "_PAUSE_AFTER_TROUBLE")):
+        monkeypatch.setattr(module, name, 0.01)
+    fake = busy_node()
+    with serving(fake, authority.issue("server", "server", hosts=["127.0.0.1"])):
+        yield fake
+
+
+@pytest.fixture
+def drain(run_module: ModuleRunner, connection: dict[str, Any]) -> Any:
+    return partial(run_module, main, **connection, name="n1", owner="me", cordon=True, targets=TO_N2, wait_timeout=20)
+
+
+def before_reading(api: DrainingApi, path: str, change: Callable[[], object], *, snapshot: bool = False) -> None:
+    """Something happens just before a path is read for the first time, or by a snapshot."""
+    left = [change]
+
+    def act(request: Request) -> Answer | None:
+        if left and request.method == "GET" and snapshot is ("limit" in request.query):
+            left.pop()()
+        return None
+
+    api.faults[path] = act
+
+
+def test_a_vm_that_ends_while_the_drain_decides_has_left(drain: Any, api: DrainingApi) -> None:
+    before_reading(api, DB, lambda: api.objects.pop(DB))
+    result = drain()
+    assert (result["left"], result["moves"], result["evicted"][0]["outcome"]) == ([], [], "evicted")
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda vmi: vmi["metadata"].update(deletionTimestamp="2026-01-01T00:00:00Z"), "it is being deleted"),
+        (lambda vmi: vmi["status"].update(phase="Scheduled"), "it is Scheduled, and only a running VM can leave"),
+        (
+            lambda vmi: (
+                vmi["status"].update(evacuationNodeName="n1"),
+                vmi["spec"].update(evictionStrategy="LiveMigrate"),
+            ),
+            "KubeVirt is evacuating the VMI from node n1, as its pod was evicted, and migrates it itself",
+        ),
+    ],
+)
+def test_a_vm_that_cannot_leave_yet_is_waited_for(
+    drain: Any, api: DrainingApi, change: Callable[[Object], object], words: str
+) -> None:
+    before_reading(api, DB, lambda: change(api.objects[DB]))
+    result = drain(wait_timeout=1)
+    assert (result["error"]["reason"], result["moves"]) == ("DeadlineExceeded", [])
+    assert f"after 1 s there is left vm shop/db: {words}" in result["msg"]
+    assert result["evicted"][0]["outcome"] == "evicted"
+
+
+def test_a_vm_that_has_moved_while_the_drain_decides_has_left(drain: Any, api: DrainingApi) -> None:
+    api.add_node("n3", {"kubernetes.io/hostname": "n3"})
+    before_reading(api, DB, lambda: api.objects[DB]["status"].update(nodeName="n3"))
+    result = drain()
+    assert (result["left"], result["moves"]) == ([], [])
+    assert api.objects[DB]["status"]["nodeName"] == "n3"
+
+
+def test_a_target_of_a_vm_that_ends_before_the_plan_does_not_count(drain: Any, api: DrainingApi) -> None:
+    api.add_vm("pets", "Manual")
+    before_reading(api, VMIS, lambda: api.objects.pop(DB), snapshot=True)
+    result = drain(policies=RESTART)
+    assert (result["left"], result["moves"], result["interrupted"][0]["outcome"]) == ([], [], "restarted")
+
+
+def test_a_vm_that_kubevirt_would_not_start_again_is_told_in_a_sentence(drain: Any, api: DrainingApi) -> None:
+    api.add_vm("pets", "Manual")
+    devices = {"hostDevices": [{"name": "gpu", "deviceName": "example.org/gpu"}]}
+    api.objects[vm_path("pets")]["spec"]["template"] = {"spec": {"domain": {"devices": devices}}}
+    permitted = {"pciHostDevices": [{"pciVendorSelector": "10DE:1EB8", "resourceName": "example.org/other"}]}
+    api.configure(permittedHostDevices=permitted)
+    vmi = {"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachineInstance", "name": "pets", "uid": "uid-pets"}
+    metadata = {"labels": {"kubevirt.io": "virt-launcher"}, "ownerReferences": [{**vmi, "controller": True}]}
+    api.add_pod("virt-launcher-pets", metadata=metadata)
+    result = drain(policies=RESTART)
+    assert "plan the drain of node n1" in result["msg"]
+    assert "KubeVirt makes no pod for shop/pets: " in result["msg"]
+    assert "example.org/gpu" in result["msg"]
+    assert api.writes() == []
+
+
+def test_a_round_that_plans_nothing_does_without_numpy() -> None:
+    code = f"import sys, {main.__module__}; sys.exit('numpy' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
