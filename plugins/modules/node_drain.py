@@ -62,6 +62,7 @@ options:
     description:
       - What happens to VMs that cannot be migrated, or whose migrations have failed. The first rule that matches a VMI
         counts, for one that matches none it is V(fail).
+      - A VM that only cannot be migrated for now, as it is backed up for example, is waited for, whatever its policy.
       - A rule without O(policies[].selector) and O(policies[].expression) matches every VMI.
     type: list
     elements: dict

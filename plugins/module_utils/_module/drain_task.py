@@ -27,6 +27,8 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._module.rounds im
 
 # Between two looks at a node whose VMs are moved by somebody else, or end; seconds.
 _PAUSE = 1.0
+# A pause lasts that many times as long as deciding took, which may have meant to read the whole cluster.
+_SHARE = 4.0
 
 # Why the migrations of VMs have failed so far, by their titles.
 Failures = Mapping[str, Sequence[str]]
@@ -59,7 +61,7 @@ class DrainTask:
         situation = look(client, settings.node, first=None)
         leaving, prospects = decide(situation, None)
         run = DrainRun.begin(client, settings, leaving, prospects)
-        opening = [] if situation.is_empty else [f"{leaving} to do"]
+        opening = [] if situation.is_empty else [f"{leaving} to do", *_waited_for(leaving.waiting)]
         history = History(situation.titles(), [pod["metadata"]["uid"] for pod in situation.pods])
         return cls(client, settings, decide, run, leaving, history, is_over=situation.is_empty, opening=opening)
 
@@ -92,49 +94,60 @@ class DrainTask:
         """Until the node is empty, something has failed for good, or the round is over; lines on it. Raises Failure."""
         lines: list[str] = []
         opening, self.opening = self.opening, []
+        end = time.monotonic() + this_round.span
         while not self.is_done:
-            lines += self.run.follow(this_round.span, until_news=this_round.heard)
+            lines += self.run.follow(_until(end), until_news=this_round.heard)
             if self.run.unfinished or (this_round.heard and lines):
                 break
             if not self.has_failed:
-                lines += self._next_attempt(this_round)
-            if this_round.span <= 0:
+                lines += self._next_attempt(end)
+            if not _until(end):
                 break
         return [f"node {self.settings.node}: {line}" for line in (*opening, *lines)]
 
-    def _next_attempt(self, this_round: Round) -> list[str]:
+    def _next_attempt(self, end: float) -> list[str]:
         try:
-            lines = self._go_on(this_round)
+            lines = self._go_on(end)
         except Failure as error:
             if not error.passing:
                 raise
-            return following.endure(self.run, error, this_round.span)
+            return following.endure(self.run, error, _until(end))
         self.run.trouble, self.run.away = None, False
         return lines
 
-    def _go_on(self, this_round: Round) -> list[str]:
-        """After an attempt: see what is left, and begin the next one with it; a line on it. Raises Failure."""
+    def _go_on(self, end: float) -> list[str]:
+        """After an attempt: see what is left, and begin the next one with it; lines on it. Raises Failure."""
         situation = look(self.client, self.settings.node, first=self.history.pods)
         self.is_over = situation.is_empty
         if self.is_over:
             return []
-        failures = {**self.failures, **self._failures()}
+        failures, begun = {**self.failures, **self._failures()}, time.monotonic()
         leaving, prospects = self.decide(situation, failures)
-        self.leaving = leaving
+        before, self.leaving = self.leaving.waiting, leaving
+        lines = _waited_for({title: why for title, why in leaving.waiting.items() if before.get(title) != why})
         if leaving.stuck:
             return []
         if not (leaving.migrations or leaving.interruptions or leaving.evictions):
-            time.sleep(min(this_round.span, _PAUSE))
-            return []
+            time.sleep(min(_until(end), max(_PAUSE, _SHARE * (time.monotonic() - begun))))
+            return lines
         run = DrainRun.begin(self.client, self.settings, leaving, prospects)
         for move in run.migrations.moves:
             known = failures.get(move.title) or [""]
             move.attempts, move.failure_reason = max(move.attempts, len(failures.get(move.title) or ())), known[-1]
         self.history.keep(self.run)
         self.run, self.failures = run, failures
-        return [f"still {leaving} to do"]
+        return [f"still {leaving} to do", *lines]
 
     def _failures(self) -> dict[str, list[str]]:
         """With those of the attempt that is over."""
         failed = [move for move in self.run.migrations.moves if move.outcome == NOT_MIGRATED]
         return {move.title: [*self.failures.get(move.title, ()), move.failure_reason] for move in failed}
+
+
+def _until(end: float) -> float:
+    """Seconds until a moment of the monotonic clock."""
+    return max(0.0, end - time.monotonic())
+
+
+def _waited_for(waiting: Mapping[str, str]) -> list[str]:
+    return [f"{title}: waiting, {why}" for title, why in waiting.items()]

@@ -83,6 +83,17 @@ def test_a_vm_that_cannot_leave_yet_is_waited_for(
     assert result["evicted"][0]["outcome"] == "evicted"
 
 
+def test_what_is_waited_for_is_told_once(drain: Any, api: DrainingApi) -> None:
+    before_reading(api, DB, lambda: api.objects[DB]["status"].update(phase="Scheduled"))
+    state: Any = None
+    lines: list[str] = []
+    for _number in range(4):
+        result = drain(_round={"elapsed": 0, "seconds": 1, "state": state})
+        state, lines = result["_round"], [*lines, *result.get("_progress", ())]
+    told = "node n1: shop/db: waiting, it is Scheduled, and only a running VM can leave"
+    assert [line for line in lines if "waiting" in line] == [told]
+
+
 def test_a_vm_that_has_moved_while_the_drain_decides_has_left(drain: Any, api: DrainingApi) -> None:
     api.add_node("n3", {"kubernetes.io/hostname": "n3"})
     before_reading(api, DB, lambda: api.objects[DB]["status"].update(nodeName="n3"))
