@@ -84,10 +84,10 @@ def presence(value: Any) -> Any:
     return None if value is None else {}
 
 
-def metadata(annotations: Projection | None = None) -> Projection:
-    """What all objects keep of their metadata: identity, age, owners, labels, and the annotations named."""
+def metadata(annotations: Projection | None = None, more: str = "") -> Projection:
+    """What all objects keep of their metadata: identity, age, owners, labels, the annotations named, and `more`."""
     owners = each(fields("apiVersion kind name uid controller"))
-    plain = "name namespace uid labels creationTimestamp deletionTimestamp"
+    plain = f"name namespace uid labels creationTimestamp deletionTimestamp {more}"
     if annotations is None:
         return fields(plain, ownerReferences=owners)
     return fields(plain, ownerReferences=owners, annotations=annotations)

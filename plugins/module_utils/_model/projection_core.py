@@ -74,7 +74,7 @@ POD = resource(
     spec=fields(
         "nodeName nodeSelector affinity tolerations topologySpreadConstraints schedulerName schedulingGates "
         "schedulingGroup priority priorityClassName preemptionPolicy overhead resources resourceClaims "
-        "runtimeClassName restartPolicy terminationGracePeriodSeconds hostNetwork hostUsers",
+        "runtimeClassName restartPolicy terminationGracePeriodSeconds activeDeadlineSeconds hostNetwork hostUsers",
         containers=each(_CONTAINER),
         initContainers=each(_CONTAINER),
         volumes=each(VOLUME, more_than("name")),

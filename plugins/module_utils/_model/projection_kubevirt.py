@@ -94,7 +94,8 @@ VMI = resource(
     ),
 )
 
-_TEMPLATE = fields(metadata=metadata(_ANNOTATIONS), spec=_VMI_SPEC)
+# Replicas are called after their template, if it says how.
+_TEMPLATE = fields(metadata=metadata(_ANNOTATIONS, "generateName"), spec=_VMI_SPEC)
 
 VM = resource(
     annotations=_ANNOTATIONS,
