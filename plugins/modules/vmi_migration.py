@@ -191,7 +191,8 @@ migrations:
         - With O(state=present) one of V(already_there), V(migrated), V(failed), V(would_migrate) in check mode, or
           V(waiting) and V(migrating) where it was not waited for the end.
         - With O(state=absent) one of V(not_migrating), V(cancelled), V(migrated) if it was too late for that,
-          V(would_cancel) in check mode, or V(cancelling) where it was not waited for the end.
+          V(would_cancel) in check mode, V(cancelling) where it was not waited for the end or the end is not known, or
+          V(migrating) where the API server could not be asked to.
       returned: always
       type: str
       sample: migrated
@@ -338,7 +339,7 @@ def _migrate(module: Module, client: Client, this_round: rounds.Round, wishes: l
 def _cancel(module: Module, client: Client, wishes: list[Wish]) -> dict[str, Any]:
     cancellation = Cancellation(client, wishes)
     cancellation.request(dry_run=module.check_mode)
-    if module.params["wait"]:
+    if module.params["wait"] and not module.check_mode:
         cancellation.wait(module.params["wait_timeout"])
     return migration_results.cancelled(module, client.server, cancellation)
 

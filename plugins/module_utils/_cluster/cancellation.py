@@ -22,49 +22,65 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.migratio
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.migration import Migration
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.prospect import Wish
 
-NOT_MIGRATING, WOULD_CANCEL, CANCELLING = "not_migrating", "would_cancel", "cancelling"
+NOT_MIGRATING, MIGRATING, WOULD_CANCEL, CANCELLING = "not_migrating", "migrating", "would_cancel", "cancelling"
 CANCELLED, TOO_LATE = "cancelled", "migrated"
 _INTERVAL = 0.5
 
 
 class Cancellation:
-    """What becomes of the migrations of some VMIs. `outcomes`: by title of the VMI."""
+    """What becomes of the migrations of some VMIs, as far as it was seen: nothing of it is lost with the API server.
+
+    `outcomes`: by title of the VMI; MIGRATING is one whose cancellation could not be asked for. `trouble`: why asking
+    or looking fails now.
+    """
 
     def __init__(self, client: Client, wishes: Iterable[Wish]) -> None:
         """Look for them. Raises Failure."""
+        self.trouble: Failure | None = None
         self._client = client
         self._wishes = list(wishes)
         by_namespace = {name: unfinished(client, name) for name in {wish.namespace for wish in self._wishes}}
         found = {wish.title: by_namespace[wish.namespace].get(wish.name) for wish in self._wishes}
         self.migrations: dict[str, Migration] = {title: item for title, item in found.items() if item}
-        self.outcomes = dict.fromkeys(found, NOT_MIGRATING)
+        self.outcomes = {title: MIGRATING if item else NOT_MIGRATING for title, item in found.items()}
         self._sources = {wish.title: self._node(wish) for wish in self._wishes}
+        self._nodes = dict(self._sources)
 
     @property
     def left(self) -> list[str]:
         """VMIs whose migration is not undone yet."""
-        return [title for title, outcome in self.outcomes.items() if outcome == CANCELLING]
+        return [title for title, outcome in self.outcomes.items() if outcome in (MIGRATING, CANCELLING)]
+
+    @property
+    def has_begun(self) -> bool:
+        return any(outcome not in (NOT_MIGRATING, MIGRATING) for outcome in self.outcomes.values())
 
     def request(self, *, dry_run: bool = False) -> None:
-        """Raises Failure."""
-        for title, migration in self.migrations.items():
-            cancel(self._client, migration, dry_run=dry_run)
-            self.outcomes[title] = WOULD_CANCEL if dry_run else CANCELLING
+        """What cannot be asked for now is left to `wait`. Raises Failure only if nothing was changed."""
+        try:
+            self._request(dry_run=dry_run)
+        except Failure as error:
+            if dry_run or not self.has_begun:
+                raise
+            self.trouble = error
 
     def wait(self, seconds: float) -> None:
-        """Until KubeVirt has undone them all, at most for so long. Raises Failure."""
+        """Until KubeVirt has undone them all, at most for so long; not on where time does not mend the trouble."""
         end = time.monotonic() + seconds
         while self.left and time.monotonic() < end:
             try:
+                self._request(dry_run=False)
                 self._look()
+                self.trouble = None
             except Failure as error:
+                self.trouble = error
                 if not error.passing:
-                    raise
+                    return
             if self.left:
                 time.sleep(_INTERVAL)
 
     def results(self) -> list[dict[str, Any]]:
-        """What a module returns of them, in the order of the wishes. Raises Failure."""
+        """What a module returns of them, in the order of the wishes."""
         results = []
         for wish in self._wishes:
             migration = self.migrations.get(wish.title)
@@ -73,11 +89,17 @@ class Cancellation:
                 "name": wish.name,
                 "outcome": self.outcomes[wish.title],
                 "source_node": self._sources[wish.title],
-                "node": self._node(wish),
+                "node": self._nodes[wish.title],
                 "migration": migration.name if migration else "",
             }
             results.append(result)
         return results
+
+    def _request(self, *, dry_run: bool) -> None:
+        for title, migration in self.migrations.items():
+            if self.outcomes[title] == MIGRATING:
+                cancel(self._client, migration, dry_run=dry_run)
+                self.outcomes[title] = WOULD_CANCEL if dry_run else CANCELLING
 
     def _look(self) -> None:
         by_title = {wish.title: wish for wish in self._wishes}
@@ -86,7 +108,8 @@ class Cancellation:
             path = migration_path(migration.namespace, migration.name)
             item = find(self._client, path, f"read {KIND} {migration.namespace}/{migration.name}")
             if item is None or item["metadata"]["uid"] != migration.uid:
-                moved = self._node(by_title[title]) not in ("", self._sources[title])
+                self._nodes[title] = self._node(by_title[title])
+                moved = self._nodes[title] not in ("", self._sources[title])
                 self.outcomes[title] = TOO_LATE if moved else CANCELLED
 
     def _node(self, wish: Wish) -> str:

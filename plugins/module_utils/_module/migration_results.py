@@ -9,8 +9,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.cancellation import (
-    CANCELLING,
-    NOT_MIGRATING,
+    MIGRATING,
     Cancellation,
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.failure import Failure
@@ -24,6 +23,8 @@ _FAILED_REMEDY = "Remove the cause and run the task again; VMIs that have arrive
 _DEADLINE_REMEDY = (
     "The migrations in flight go on: run the task again to go on waiting, or with state=absent to cancel them."
 )
+_CANCELLING_GOES_ON = "KubeVirt goes on cancelling what it was asked to."
+_NOT_UNDONE_REMEDY = "Look into the log of virt-handler on the nodes of these VMIs; KubeVirt goes on cancelling."
 
 
 def migrated(module: Module, server: str, run: MigrationRun) -> Result:
@@ -43,28 +44,34 @@ def migrated(module: Module, server: str, run: MigrationRun) -> Result:
 
 
 def cancelled(module: Module, server: str, cancellation: Cancellation) -> Result:
-    """Raises Incomplete if a cancellation was waited for in vain."""
-    entries = cancellation.results()
-    result: Result = {
-        "changed": any(entry["outcome"] != NOT_MIGRATING for entry in entries),
-        "migrations": entries,
-    }
+    """Raises Incomplete if a cancellation could not be asked for, or was waited for in vain."""
+    result: Result = {"changed": cancellation.has_begun, "migrations": cancellation.results()}
     if module._diff:
         titles = list(cancellation.migrations)
         result["diff"] = {"before": _lines((title, "migrating") for title in titles), "after": ""}
-    if module.params["wait"] and cancellation.left:
-        raise Incomplete(
-            Failure(
-                f"cancel {len(cancellation.left)} of {len(entries)} migrations",
-                server,
-                f"after {module.params['wait_timeout']} s KubeVirt has not undone that of "
-                + ", ".join(entry["name"] for entry in entries if entry["outcome"] == CANCELLING),
-                "Look into the log of virt-handler on the nodes of these VMIs; KubeVirt goes on cancelling.",
-                reason="DeadlineExceeded",
-            ),
-            result,
-        )
+    if cancellation.left and (module.params["wait"] or cancellation.trouble):
+        raise Incomplete(_not_cancelled(module, server, cancellation), result)
     return result
+
+
+def _not_cancelled(module: Module, server: str, cancellation: Cancellation) -> Failure:
+    waited, trouble = module.params["wait"], cancellation.trouble
+    unasked = [title for title in cancellation.left if cancellation.outcomes[title] == MIGRATING]
+    asked = [title for title in cancellation.left if title not in unasked] if waited else []
+    words = [f"that of {', '.join(unasked)} was not cancelled"] if unasked else []
+    if asked and trouble:
+        words.append(f"whether that of {', '.join(asked)} is undone is not known")
+    elif asked:
+        words.append(f"after {module.params['wait_timeout']} s KubeVirt has not undone that of {', '.join(asked)}")
+    late = waited and (trouble is None or trouble.passing)
+    return Failure(
+        f"cancel {len(asked) + len(unasked)} of {len(cancellation.outcomes)} migrations",
+        server,
+        "; ".join(words) + (f", as {trouble.message}" if trouble else ""),
+        f"{trouble.remedy} {_CANCELLING_GOES_ON}" if trouble else _NOT_UNDONE_REMEDY,
+        status=trouble.status if trouble else None,
+        reason="DeadlineExceeded" if late or trouble is None else trouble.reason,
+    )
 
 
 def _failure(module: Module, server: str, run: MigrationRun, failed: list[Move], left: list[Move]) -> Failure:

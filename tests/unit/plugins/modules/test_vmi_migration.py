@@ -259,7 +259,7 @@ def test_a_cancellation_that_does_not_come_to_an_end_is_a_failure(migrate: Migra
     api.stubborn = True
     result = migrate(state="absent", name="db", wait_timeout=1)
     assert result["failed"]
-    assert "after 1 s KubeVirt has not undone that of db" in result["msg"]
+    assert "after 1 s KubeVirt has not undone that of shop/db" in result["msg"]
     assert migrate(state="absent", name="db", wait=False)["migrations"][0]["outcome"] == "cancelling"
 
 

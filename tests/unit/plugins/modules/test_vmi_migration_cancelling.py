@@ -1,0 +1,114 @@
+# Copyright: Contributors to the virtops.kubevirt project
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What was cancelled is told, whatever becomes of the API server meanwhile."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from typing import Any, Protocol
+
+import pytest
+
+from ansible_collections.virtops.kubevirt.plugins.modules.vmi_migration import main
+
+from testbed.pki import Authority
+from unit.plugins.support.fake_api import Answer, Request, refusal, serving
+from unit.plugins.support.migrating_api import MigratingApi, migrations_path, shop, vmi_path
+from unit.plugins.support.modules import ModuleRunner, Result
+
+AWAY = refusal(503, "ServiceUnavailable", "etcd is away")
+BOTH: dict[str, Any] = {"vmis": [{"name": "db"}, {"name": "web"}]}
+
+
+class Cancel(Protocol):
+    def __call__(self, *, check: bool = False, **arguments: Any) -> Result: ...
+
+
+@pytest.fixture
+def api(authority: Authority) -> Iterator[MigratingApi]:
+    """VMIs db and web, each on its way."""
+    fake = shop()
+    fake.add_migration("of-db", "db")
+    fake.add_migration("of-web", "web", node="n1")
+    with serving(fake, authority.issue("server", "server", hosts=["127.0.0.1"])):
+        yield fake
+
+
+@pytest.fixture
+def cancel(run_module: ModuleRunner, connection: dict[str, Any]) -> Cancel:
+    return partial(run_module, main, **connection, namespace="shop", state="absent")
+
+
+def after_the_first_deletion(api: MigratingApi, answer: Answer, *paths: str) -> None:
+    def fault(request: Request) -> Answer | None:
+        return answer if any(earlier.method == "DELETE" for earlier in api.requests[:-1]) else None
+
+    for path in paths:
+        api.faults[path] = fault
+
+
+def outcomes(result: Result) -> list[str]:
+    return [entry["outcome"] for entry in result["migrations"]]
+
+
+def test_a_server_that_goes_away_after_it(cancel: Cancel, api: MigratingApi) -> None:
+    after_the_first_deletion(api, AWAY, vmi_path("db"), f"{migrations_path()}/of-db")
+    result = cancel(name="db", wait_timeout=1)
+    assert result["failed"]
+    assert result["changed"]
+    assert outcomes(result) == ["cancelling"]
+    assert result["migrations"][0]["node"] == "n1"
+    assert (
+        "whether that of shop/db is undone is not known, as the API server answered 503, etcd is away" in result["msg"]
+    )
+    assert (result["error"]["status"], result["error"]["reason"]) == (503, "DeadlineExceeded")
+
+
+def test_what_was_undone_before_is_remembered(cancel: Cancel, api: MigratingApi) -> None:
+    after_the_first_deletion(api, AWAY, vmi_path("web"))
+    result = cancel(**BOTH, wait_timeout=1)
+    assert outcomes(result) == ["cancelled", "cancelling"]
+    assert "Cannot cancel 1 of 2 migrations" in result["msg"]
+
+
+def test_a_server_that_allows_no_look_any_more(cancel: Cancel, api: MigratingApi) -> None:
+    after_the_first_deletion(api, refusal(403, "Forbidden", "no rights"), f"{migrations_path()}/of-db")
+    result = cancel(name="db")
+    assert result["changed"]
+    assert outcomes(result) == ["cancelling"]
+    assert "no rights" in result["msg"]
+    assert result["error"]["reason"] == "Forbidden"
+
+
+def test_a_request_that_gets_no_answer_is_made_again(cancel: Cancel, api: MigratingApi) -> None:
+    answers = iter([AWAY])
+    api.faults[f"{migrations_path()}/of-web"] = lambda request: next(answers, None)
+    result = cancel(**BOTH)
+    assert not result.get("failed")
+    assert outcomes(result) == ["cancelled", "cancelled"]
+
+
+@pytest.mark.parametrize("answer", [AWAY, refusal(403, "Forbidden", "no rights")])
+def test_a_request_that_is_not_granted_leaves_the_migration(cancel: Cancel, api: MigratingApi, answer: Answer) -> None:
+    api.faults[f"{migrations_path()}/of-web"] = lambda request: answer
+    result = cancel(**BOTH, wait=False)
+    assert result["failed"]
+    assert result["changed"]
+    assert outcomes(result) == ["cancelling", "migrating"]
+    assert "Cannot cancel 1 of 2 migrations" in result["msg"]
+    assert "that of shop/web was not cancelled, as the API server answered" in result["msg"]
+
+
+def test_a_first_request_that_is_not_granted_changes_nothing(cancel: Cancel, api: MigratingApi) -> None:
+    api.faults[f"{migrations_path()}/of-db"] = lambda request: refusal(403, "Forbidden", "no rights")
+    result = cancel(**BOTH)
+    assert "changed" not in result or not result["changed"]
+    assert "Cannot cancel migration shop/of-db" in result["msg"]
+
+
+def test_check_mode_cancels_nothing_even_where_a_request_fails(cancel: Cancel, api: MigratingApi) -> None:
+    api.faults[f"{migrations_path()}/of-web"] = lambda request: AWAY
+    assert "etcd is away" in cancel(check=True, **BOTH)["msg"]
+    assert {request.query.get("dryRun") for request in api.writes()} == {"All"}
