@@ -118,7 +118,7 @@ class Interruptions:
         by_request = run_strategy(vm) in machines.BY_REQUEST
         if item.action == STOP:
             if not dry_run:
-                machines.mark_stopped(self._client, vm, VM, item.node, self._owner)
+                machines.mark_vm(self._client, vm, item.node, self._owner)
             machines.request(self._client, "stop", item.namespace, item.owner, dry_run=dry_run)
         elif by_request:
             machines.request(self._client, "restart", item.namespace, item.owner, dry_run=dry_run)
@@ -128,7 +128,7 @@ class Interruptions:
     def _end_replica(self, item: Interruption, dry_run: bool) -> None:
         replica_set = machines.find_owner(self._client, REPLICA_SET, item.namespace, item.owner)
         if item.action == STOP and replica_set and not dry_run:
-            machines.mark_stopped(self._client, replica_set, REPLICA_SET, item.node, self._owner)
+            machines.mark_replica(self._client, replica_set, item.node, self._owner, item.name)
         machines.delete_vmi(self._client, item.namespace, item.name, item.uid, dry_run=dry_run)
 
     def _look_for_end(self, item: Interruption) -> None:

@@ -27,6 +27,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._model.stopped_ma
     StoppedMark,
     find_marks,
     marked,
+    with_replica,
 )
 
 Object = dict[str, Any]
@@ -67,21 +68,31 @@ def request(client: Client, verb: str, namespace: str, name: str, *, dry_run: bo
     client.act(path, f"{verb} VM {namespace}/{name}", {"dryRun": ["All"]} if dry_run else {})
 
 
-def mark_stopped(client: Client, item: Object, kind: str, node: str, owner: str) -> None:
-    """Note on a VM or replica set what is stopped for a node. Raises Failure.
+def mark_vm(client: Client, vm: Object, node: str, owner: str) -> None:
+    """Note on a VM that it is stopped for a node, and what it ran with. Raises Failure.
 
-    A VM that is halted is stopped already, by a request whose answer was lost or by somebody else: what it ran with
+    One that is halted is stopped already, by a request whose answer was lost or by somebody else: what it ran with
     stands in its mark, or is for them to know.
     """
-    since = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+    since = _now()
 
     def change(current: Object) -> Object:
-        if kind == VM and run_strategy(current) == HALTED:
+        if run_strategy(current) == HALTED:
             return {}
-        mark = StoppedMark(owner, run_strategy(current) if kind == VM else "", since)
+        mark = StoppedMark(owner, run_strategy(current), since)
         return {"metadata": marked({**find_marks(current), node: mark})}
 
-    _write(client, item, kind, change, dry_run=False)
+    _write(client, vm, VM, change, dry_run=False)
+
+
+def mark_replica(client: Client, replica_set: Object, node: str, owner: str, vmi: str) -> None:
+    """Note on a replica set which VMI of it is stopped for a node. Raises Failure."""
+    since = _now()
+
+    def change(current: Object) -> Object:
+        return {"metadata": marked(with_replica(current, node, owner, vmi, since))}
+
+    _write(client, replica_set, REPLICA_SET, change, dry_run=False)
 
 
 def take_mark_off(client: Client, item: Object, kind: str, node: str, *, dry_run: bool) -> None:
@@ -102,6 +113,10 @@ def start(client: Client, vm: Object, node: str, *, dry_run: bool) -> None:
     if run_strategy(vm) in BY_REQUEST and find_vmi(client, namespace, name) is None:
         request(client, "start", namespace, name, dry_run=dry_run)
     take_mark_off(client, vm, VM, node, dry_run=dry_run)
+
+
+def _now() -> str:
+    return datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def _as_before(vm: Object, strategy: str) -> Object:

@@ -25,7 +25,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._model.start impo
     WOULD_START,
     Start,
 )
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.stopped_mark import find_marks
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.stopped_mark import find_marks, wanted_replicas
 
 _PAUSE = 0.5
 _LAUNCHERS_OF = "kubevirt.io/created-by"
@@ -122,8 +122,7 @@ class Starts:
         found = self._find(item)
         if found is None:
             return
-        others = len(find_marks(found).keys() - {self._node})
-        wanted, ready = found["spec"].get("replicas", 1) - others, found.get("status", {}).get("readyReplicas", 0)
+        wanted, ready = wanted_replicas(found, self._node), found.get("status", {}).get("readyReplicas", 0)
         item.message = "" if ready >= wanted else f"{ready} of {wanted} replicas are ready"
         if ready >= wanted:
             machines.take_mark_off(self._client, found, REPLICA_SET, self._node, dry_run=False)

@@ -9,7 +9,7 @@ A label to find it by, and an annotation with an entry for each node: a replica 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -21,20 +21,45 @@ ANNOTATION = "virtops.kubevirt/stopped-for"
 
 @dataclass(frozen=True, slots=True)
 class StoppedMark:
-    """`run_strategy`: of a VM when it ran, empty for a replica set. `since`: RFC 3339."""
+    """`run_strategy`: of a VM when it ran, empty for a replica set. `since`: RFC 3339.
+
+    Of a replica set, `ready`: how many of its VMIs were ready before any was stopped. vmis: names of those stopped.
+    """
 
     owner: str
     run_strategy: str
     since: str
+    ready: int = 0
+    vmis: tuple[str, ...] = ()
 
 
 def find_marks(item: Object) -> dict[str, StoppedMark]:
     """By node; none as well for an annotation that was tampered with."""
     text = (item["metadata"].get("annotations") or {}).get(ANNOTATION)
     try:
-        return {str(node): StoppedMark(**mark) for node, mark in json.loads(text or "").items()}
+        return {str(node): _mark(**fields) for node, fields in json.loads(text or "").items()}
     except (ValueError, TypeError, AttributeError):
         return {}
+
+
+def with_replica(replica_set: Object, node: str, owner: str, vmi: str, now: str) -> dict[str, StoppedMark]:
+    """The marks of a replica set of which one more VMI is stopped; stopped again, it counts once."""
+    marks = find_marks(replica_set)
+    known = marks.get(node)
+    # What is stopped already is missing among those that are ready.
+    ready = [mark.ready for mark in marks.values()] or [(replica_set.get("status") or {}).get("readyReplicas") or 0]
+    vmis = sorted({*(known.vmis if known else ()), vmi})
+    return {**marks, node: StoppedMark(owner, "", known.since if known else now, max(ready), tuple(vmis))}
+
+
+def wanted_replicas(replica_set: Object, node: str) -> int:
+    """How many VMIs of it are to be ready again once the node is back; those stopped for other nodes are not yet."""
+    marks = find_marks(replica_set)
+    mark = marks.pop(node, None)
+    if mark is None:
+        return 0
+    before = min(mark.ready, replica_set["spec"].get("replicas", 1))
+    return max(0, before - sum(len(other.vmis) for other in marks.values()))
 
 
 def marked(marks: Mapping[str, StoppedMark]) -> dict[str, Any]:
@@ -44,3 +69,7 @@ def marked(marks: Mapping[str, StoppedMark]) -> dict[str, Any]:
         "labels": {LABEL: "true" if marks else None},
         "annotations": {ANNOTATION: text if marks else None},
     }
+
+
+def _mark(*, ready: object = 0, vmis: Iterable[object] = (), **fields: Any) -> StoppedMark:
+    return StoppedMark(ready=int(str(ready)), vmis=tuple(map(str, vmis)), **fields)

@@ -21,8 +21,11 @@ from unit.plugins.support.objects import kubevirt
 
 PODS = "/api/v1/pods"
 VMIS = f"{KUBEVIRT}/virtualmachineinstances"
+VMIS_IN_SHOP = f"{KUBEVIRT}/namespaces/shop/virtualmachineinstances"
+VMI = BY_NAME["vmis"]
 # What can carry the mark that it was stopped.
 MARKED = {kind.path: kind for kind in (BY_NAME["vms"], BY_NAME["vmireplicasets"])}
+SET = f"{KUBEVIRT}/namespaces/shop/virtualmachineinstancereplicasets/set"
 SUBRESOURCES = "/apis/subresources.kubevirt.io/v1"
 ROOM = {"cpu": "8", "memory": "16Gi", "pods": "110"}
 BUDGET = Answer(
@@ -97,6 +100,8 @@ class DrainingApi(MigratingApi):
             return self._pods_on
         if request.path == VMIS and request.method == "GET":
             return self._vmis_on
+        if request.path == VMIS_IN_SHOP and request.method == "GET":
+            return lambda _request: self._items([vmi for path, vmi in self.objects.items() if _is_of(VMI, path)])
         if "labelSelector" in request.query and request.path in MARKED:
             return self._marked
         if request.path.endswith("/eviction"):
@@ -158,6 +163,18 @@ class DrainingApi(MigratingApi):
         if is_off and self.objects[request.path]["spec"]["runStrategy"] == "Always":
             self.start(name)
         return answer
+
+    def add_set(self, *nodes: str, ready: int) -> Object:
+        """A replica set `set` with a VMI on each of these nodes, of which none can be migrated."""
+        owner = {"kind": "VirtualMachineInstanceReplicaSet", "name": "set", "uid": "uid-set", "controller": True}
+        for number, node in enumerate(nodes):
+            vmi = self.add_vmi(f"set-{number}", node)
+            vmi["metadata"]["ownerReferences"] = [{"apiVersion": "kubevirt.io/v1", **owner}]
+            vmi["status"]["conditions"] = [{"type": "LiveMigratable", "status": "False"}]
+        metadata = {"name": "set", "namespace": "shop", "uid": "uid-set", "resourceVersion": "1"}
+        status = {"readyReplicas": ready}
+        self.objects[SET] = {"metadata": metadata, "spec": {"replicas": len(nodes)}, "status": status}
+        return status
 
     def start(self, name: str, node: str = "n1", number: int = 1) -> None:
         """Give a VM its VMI of so great a number."""

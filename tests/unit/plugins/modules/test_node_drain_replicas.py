@@ -1,0 +1,87 @@
+# Copyright: Contributors to the virtops.kubevirt project
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What of a replica set was stopped for nodes is waited for when they are back, and no more than that."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+import pytest
+
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster import drain_run, following, starts
+from ansible_collections.virtops.kubevirt.plugins.modules.node_drain import main
+
+from testbed.pki import Authority
+from unit.plugins.support.draining_api import SET, DrainingApi, empty_nodes
+from unit.plugins.support.fake_api import serving
+from unit.plugins.support.migrating_api import vmi_path
+from unit.plugins.support.modules import ModuleRunner
+
+
+@pytest.fixture
+def api(authority: Authority, monkeypatch: pytest.MonkeyPatch) -> Iterator[DrainingApi]:
+    for module, name in ((drain_run, "_PAUSE"), (starts, "_PAUSE"), (following, "_PAUSE_AFTER_TROUBLE")):
+        monkeypatch.setattr(module, name, 0.01)
+    fake = empty_nodes()
+    with serving(fake, authority.issue("server", "server", hosts=["127.0.0.1"])):
+        yield fake
+
+
+@pytest.fixture
+def stop(run_module: ModuleRunner, connection: dict[str, Any]) -> Any:
+    stop = [{"policy": "stop"}]
+    return partial(run_module, main, **connection, owner="me", cordon=True, policies=stop, wait_timeout=20)
+
+
+@pytest.fixture
+def restore(run_module: ModuleRunner, connection: dict[str, Any]) -> Any:
+    return partial(run_module, main, **connection, owner="me", state="restored", wait_timeout=1)
+
+
+def test_each_node_waits_for_what_was_stopped_for_it(stop: Any, restore: Any, api: DrainingApi) -> None:
+    api.add_set("n1", "n1", "n2", "n2", ready=4)
+    for node, ready in (("n1", 2), ("n2", 0)):
+        assert [entry["outcome"] for entry in stop(name=node)["interrupted"]] == ["stopped", "stopped"]
+        api.objects[SET]["status"]["readyReplicas"] = ready
+    assert "set: starting, 0 of 2 replicas are ready" in restore(name="n1")["msg"]
+    api.objects[SET]["status"]["readyReplicas"] = 2
+    assert restore(name="n1")["started"][0]["outcome"] == "started"
+    assert "set: starting, 2 of 4 replicas are ready" in restore(name="n2")["msg"]
+    api.objects[SET]["status"]["readyReplicas"] = 4
+    assert restore(name="n2")["started"][0]["outcome"] == "started"
+    assert not api.objects[SET]["metadata"]["annotations"]
+
+
+@pytest.mark.parametrize(
+    ("ready", "replicas", "wanted"),
+    [
+        (3, 3, 3),
+        (2, 3, 2),  # one was not ready before
+        (0, 3, 0),
+        (3, 1, 1),  # it has been scaled down since
+        (3, 5, 3),
+    ],
+)
+def test_a_set_needs_no_more_replicas_than_before(
+    stop: Any, restore: Any, api: DrainingApi, ready: int, replicas: int, wanted: int
+) -> None:
+    api.add_set("n1", "n2", "n2", ready=ready)
+    stop(name="n1")
+    api.objects[SET]["spec"]["replicas"] = replicas
+    if wanted:
+        api.objects[SET]["status"]["readyReplicas"] = wanted - 1
+        assert f"{wanted - 1} of {wanted} replicas are ready" in restore(name="n1")["msg"]
+    api.objects[SET]["status"]["readyReplicas"] = wanted
+    assert restore(name="n1")["started"][0]["outcome"] == "started"
+
+
+def test_a_stop_whose_answer_is_lost_counts_once(stop: Any, restore: Any, api: DrainingApi) -> None:
+    api.add_set("n1", "n2", "n2", ready=3)
+    api.lose_answer(vmi_path("set-0"))
+    stop(name="n1")
+    stop(name="n2")
+    api.objects[SET]["status"]["readyReplicas"] = 1
+    assert "1 of 2 replicas are ready" in restore(name="n2")["msg"]
