@@ -78,6 +78,7 @@ class Residents:
 
 def residents(lists: Lists, workloads: Workloads, nodes: frozenset[str]) -> Residents:
     here = [pod for pod in lists.get("pods") or () if pod["spec"].get("nodeName") in nodes]
+    attachments = _attachments(here)
     machines, pods = [], []
     for pod in sorted(here, key=title):
         owner, node = controller(pod) or {}, pod["spec"]["nodeName"]
@@ -89,7 +90,8 @@ def residents(lists: Lists, workloads: Workloads, nodes: frozenset[str]) -> Resi
         arriving = vmi is not None and (
             (vmi.get("status") or {}).get("nodeName") != node or workloads.source_pod(vmi) is not pod
         )
-        machines.append(Machine(vmi or unknown, node, pod, tuple(_attachments(pod, here)), arriving, vmi is None))
+        held = tuple(attachments.get(pod["metadata"].get("uid"), ()))
+        machines.append(Machine(vmi or unknown, node, pod, held, arriving, vmi is None))
     return Residents(tuple(machines), tuple(pods))
 
 
@@ -105,12 +107,13 @@ def _is_attachment(pod: Object) -> bool:
     return (pod["metadata"].get("labels") or {}).get("kubevirt.io") == _HOTPLUG
 
 
-def _attachments(launcher: Object, pods: Iterable[Object]) -> Iterable[Object]:
-    uid = launcher["metadata"].get("uid")
+def _attachments(pods: Iterable[Object]) -> dict[str | None, list[Object]]:
+    """By the uid of the launcher pod that they belong to."""
+    found: dict[str | None, list[Object]] = {}
     for pod in pods:
-        owner = controller(pod)
-        if _is_attachment(pod) and not has_ended(pod) and owner is not None and owner.get("uid") == uid:
-            yield pod
+        if _is_attachment(pod) and not has_ended(pod) and (owner := controller(pod)):
+            found.setdefault(owner.get("uid"), []).append(pod)
+    return found
 
 
 def _reason_to_stay(pod: Object) -> str:
