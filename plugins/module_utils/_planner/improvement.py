@@ -45,14 +45,16 @@ class Improvement:
 
     def __init__(self, board: Board, movers: Sequence[Mover], profile: Profile) -> None:
         self._board = board
-        self._movers = movers
+        # Who may go nowhere only keeps others from leaving it.
+        self._mobile = [mover for mover in movers if mover.only is None or mover.only]
+        self._bound = [(mover, keys) for mover in movers if (keys := _nearness(mover))]
         self._profile = profile
         self._moved: set[str] = set()
 
     def find(self, limit: int) -> list[Change]:
         """At most so many changes, legal in their order. Everybody moves once at most."""
         changes: list[Change] = []
-        for mover in self._movers:
+        for mover in self._mobile:
             if self._displaced(mover):
                 changes += self._group(mover, "Its required rules do not hold where it is.", limit - len(changes))
         found = True
@@ -69,7 +71,7 @@ class Improvement:
     def _by_gain(self) -> list[Mover]:
         """Who would gain by moving now, the largest gain first."""
         gains = []
-        for mover in self._movers:
+        for mover in self._mobile:
             best = self._best(mover) if mover.id not in self._moved else None
             if best is not None and best[1] > 0:
                 gains.append((-best[1], mover.key, mover))
@@ -158,11 +160,10 @@ class Improvement:
         """Those at their source that have to be near something, and share a domain with a mover."""
         nodes = self._board.state.nodes
         here = nodes.nodes[nodes.index[mover.source]].labels
-        for other in self._movers:
-            if other.id in self._moved or other is mover or other.newcomer is None:
+        for other, keys in self._bound:
+            if other.id in self._moved or other is mover:
                 continue
             there = nodes.nodes[nodes.index[other.source]].labels
-            keys = [term.topology_key for term in other.newcomer.occupant.affinity.required]
             if any(key in here and there.get(key) == here[key] for key in keys):
                 yield other
 
@@ -174,3 +175,9 @@ class Improvement:
             yield
         finally:
             self._board.put(mover, Stage.BEFORE)
+
+
+def _nearness(mover: Mover) -> list[str]:
+    """Keys of the labels whose values a mover has to share with others."""
+    newcomer = mover.newcomer
+    return [] if newcomer is None else [term.topology_key for term in newcomer.occupant.affinity.required]

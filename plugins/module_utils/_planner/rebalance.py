@@ -69,26 +69,22 @@ def _movers(lists: Lists, cluster: Surroundings, state: ClusterState) -> Iterato
     for machine in found.machines:
         if _has_rules(machine.vmi) or machine.node in shunned:
             way = migration(machine, cluster, state, None)
-            yield way if isinstance(way, Mover) else _anchor(machine.source_pod, machine.node, state)
+            yield from [way] if isinstance(way, Mover) else _anchor(machine.source_pod, machine.node, state)
     for resident in found.pods:
         pod = resident.pod
         if title(pod) in state and (_has_rules(pod) or resident.node in shunned):
             spared = resident.stays or is_leaving(pod) or any(needs(pod)) or not _is_ready(pod)
             free = not spared and budgets.refusal(pod) is None
-            yield eviction(resident, state) if free else _anchor(pod, resident.node, state)
+            yield from [eviction(resident, state)] if free else _anchor(pod, resident.node, state)
 
 
-def _anchor(pod: Object, node: str, state: ClusterState) -> Mover:
-    """A pod that stays, and with it those beside which it has to be."""
-    spec = {key: value for key, value in pod["spec"].items() if key != "nodeName"}
-    return Mover(
-        key=title(pod),
-        source=node,
-        leaving=(state.placement(title(pod)).occupant,),
-        newcomer=parsed({**pod, "spec": spec}),
-        chosen=True,
-        only=frozenset(),
-    )
+def _anchor(pod: Object, node: str, state: ClusterState) -> Iterator[Mover]:
+    """A pod that stays, and with it those beside which it has to be; nothing if there are none, as with most daemons."""
+    occupant = state.placement(title(pod)).occupant
+    if occupant.affinity.required:
+        spec = {key: value for key, value in pod["spec"].items() if key != "nodeName"}
+        newcomer = parsed({**pod, "spec": spec})
+        yield Mover(title(pod), node, leaving=(occupant,), newcomer=newcomer, chosen=True, only=frozenset())
 
 
 def _has_rules(item: Object) -> bool:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import copy
 import json
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -124,6 +125,7 @@ def test_a_pod_stays_that_the_scheduler_would_put_back() -> None:
     assert plan(scene).moves == ()
 
 
+@pytest.mark.parametrize("rules", [rather("fast"), {**rather("fast"), **near(HOST, "web")}])
 @pytest.mark.parametrize(
     "changes",
     [
@@ -133,9 +135,17 @@ def test_a_pod_stays_that_the_scheduler_would_put_back() -> None:
         {"metadata": {"deletionTimestamp": "2026-11-21T12:00:00Z"}},
     ],
 )
-def test_pods_stay_that_would_lose_something(changes: Json) -> None:
+def test_pods_stay_that_would_lose_something(changes: Json, rules: Json, looks: Counter[str]) -> None:
     scene = Scene(node("n1"), node("n2", fast="yes"))
-    scene.pod("web-1", "n1", affinity=rather("fast"), **changes)
+    scene.pod("web-1", "n1", affinity=rules, **changes)
+    assert (plan(scene).moves, looks.total()) == ((), 0)
+
+
+def test_nobody_leaves_a_pod_that_has_to_stay_beside_it() -> None:
+    scene = Scene(node("n1"), node("n2", fast="yes"))
+    scene.vm("db-1", "n1", rules={"affinity": rather("fast")})
+    assert len(plan(scene).moves) == 1
+    scene.pod("agent-1", "n1", owner="DaemonSet", affinity=near(HOST, "db"))
     assert plan(scene).moves == ()
 
 

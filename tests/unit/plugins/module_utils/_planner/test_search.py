@@ -7,30 +7,10 @@ from __future__ import annotations
 
 from collections import Counter
 
-import pytest
-
-from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.board import Board
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.drain import plan_drain
-from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.mover import Mover
-from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.options import Options
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.search import MOST_ATTEMPTS
-from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.scores.registry import Profile
 
 from unit.plugins.module_utils._planner.scene import Lists, Scene, node
-
-
-@pytest.fixture
-def looks(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
-    """How often the scheduler is asked where somebody could go, by who it is."""
-    found: Counter[str] = Counter()
-    ask = Board.options
-
-    def options(board: Board, mover: Mover, profile: Profile) -> Options:
-        found[mover.key] += 1
-        return ask(board, mover, profile)
-
-    monkeypatch.setattr(Board, "options", options)
-    return found
 
 
 def crowd(machines: int, places: int) -> Lists:
