@@ -67,7 +67,7 @@ def _movers(lists: Lists, cluster: Surroundings, state: ClusterState) -> Iterato
     found = residents(lists, cluster.workloads, frozenset(node["metadata"]["name"] for node in nodes))
     budgets = Budgets(lists.get("pdbs") or ())
     for machine in found.machines:
-        if _has_rules(machine.vmi) or machine.node in shunned:
+        if machine.unknown or _has_rules(machine.vmi) or machine.node in shunned:
             way = migration(machine, cluster, state, None)
             yield from [way] if isinstance(way, Mover) else _anchor(machine.source_pod, machine.node, state)
     for resident in found.pods:

@@ -149,6 +149,16 @@ def test_nobody_leaves_a_pod_that_has_to_stay_beside_it() -> None:
     assert plan(scene).moves == ()
 
 
+@pytest.mark.parametrize("affinity", [{}, rather("fast")])
+def test_a_pod_of_a_vmi_that_is_not_in_the_lists_stays(affinity: Json) -> None:
+    shunned = node("n1")
+    shunned["spec"]["taints"] = [{"key": "old", "effect": "PreferNoSchedule"}]
+    scene = Scene(shunned, node("n2", fast="yes"))
+    scene.vm("db", "n1", rules={"affinity": affinity})
+    scene.lists["vmis"].clear()
+    assert plan(scene).moves == ()
+
+
 def test_a_budget_keeps_a_pod() -> None:
     scene = Scene(node("n1"), node("n2", fast="yes"))
     scene.pod("web-1", "n1", affinity=rather("fast"))
