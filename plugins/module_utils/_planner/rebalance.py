@@ -79,7 +79,7 @@ def _movers(lists: Lists, cluster: Surroundings, state: ClusterState) -> Iterato
 
 
 def _anchor(pod: Object, node: str, state: ClusterState) -> Iterator[Mover]:
-    """A pod that stays, and with it those beside which it has to be; nothing if there are none, as with most daemons."""
+    """A pod that stays, and with it those beside which it has to be; no mover if there are none."""
     occupant = state.placement(title(pod)).occupant
     if occupant.affinity.required:
         spec = {key: value for key, value in pod["spec"].items() if key != "nodeName"}

@@ -52,13 +52,6 @@ def points(pod: Pod, state: ClusterState, nodes: IntArray) -> IntArray:
     return total
 
 
-def has_wishes(pod: Pod) -> bool:
-    """Whether the pod itself would rather have some nodes than others."""
-    occupant = pod.occupant
-    neighbours = occupant.affinity.preferred or occupant.anti_affinity.preferred
-    return bool(pod.node_affinity.preferred or neighbours or any(not entry.hard for entry in pod.spread))
-
-
 def _scorers(pod: Pod) -> Scorers:
     """Weights as in scores/registry.py. Without a soft constraint of its own, a pod is spread by the scheduler's."""
     spread = ((2, PodTopologySpreadScore()),) if any(not entry.hard for entry in pod.spread) else ()
