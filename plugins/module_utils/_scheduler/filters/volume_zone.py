@@ -1,7 +1,11 @@
 # Copyright: Contributors to the virtops.kubevirt project
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Zones and regions in the labels of bound volumes. Follows pkg/scheduler/framework/plugins/volumezone."""
+"""Zones and regions in the labels of bound volumes. Follows pkg/scheduler/framework/plugins/volumezone.
+
+Like there, VolumeBinding goes first: claims that are missing, or that wait for another reason than the pod's placement,
+have been rejected by it.
+"""
 
 from __future__ import annotations
 
@@ -41,21 +45,12 @@ class VolumeZone:
 def _requirements(namespace: str, name: str, state: ClusterState) -> list[Requirement] | Rejection:
     """What the labels of a claim's volume ask of a node; nothing if the volume is to be made when the pod is placed."""
     claim = state.storage.claims.get((namespace, name))
-    if claim is None:
-        return Rejection(f'persistentvolumeclaim "{name}" not found')
-    if claim.volume_name:
-        volume = state.storage.volumes.get(claim.volume_name)
-        if volume is None:
-            return Rejection(f'persistentvolume "{claim.volume_name}" not found')
-        return _zones(volume.labels)
-    if not claim.storage_class:
-        return Rejection("PersistentVolumeClaim had no pv name and storageClass name")
-    storage_class = state.storage.classes.get(claim.storage_class)
-    if storage_class is None:
-        return Rejection(f'storageclass.storage.k8s.io "{claim.storage_class}" not found')
-    if storage_class.binding_mode is None:
-        return Rejection(f'VolumeBindingMode not set for StorageClass "{claim.storage_class}"')
-    return [] if storage_class.waits_for_consumer else Rejection("PersistentVolume had no name")
+    if claim is None or not claim.volume_name:
+        return []
+    volume = state.storage.volumes.get(claim.volume_name)
+    if volume is None:
+        return Rejection(f'persistentvolume "{claim.volume_name}" not found')
+    return _zones(volume.labels)
 
 
 def _zones(labels: Labels) -> list[Requirement]:

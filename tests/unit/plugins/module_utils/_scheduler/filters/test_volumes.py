@@ -14,6 +14,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.filter
     volume_restrictions,
     volume_zone,
 )
+from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.filters.registry import FILTERS
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.verdict import verdict
 
 from unit.plugins.module_utils._scheduler.asking import fit, message, reasons
@@ -34,6 +35,11 @@ NODES = [node("a", **{ZONE: "x"}), node("b", **{ZONE: "y"})]
 IN_X = [{"matchExpressions": [expression(ZONE, "In", "x")]}]
 MANUAL = storage_class("manual", "kubernetes.io/no-provisioner")
 DYNAMIC = storage_class("dynamic")
+
+
+def test_zones_are_looked_at_when_claims_have_been() -> None:
+    order = [plugin.name for plugin in FILTERS]
+    assert order.index("VolumeBinding") < order.index("VolumeZone")
 
 
 def test_a_missing_claim_rejects_the_pod() -> None:
