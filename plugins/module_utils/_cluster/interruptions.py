@@ -14,7 +14,8 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster import m
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.client import Client
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.failure import Failure
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.migration_reasons import unscheduled_reason
-from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.migrations import API_VERSION, find_vmi
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.migrations import API_VERSION, VMIS, find_vmi
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.paths import collection_path
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.interruption import (
     ENDING,
     FAILED,
@@ -154,7 +155,7 @@ class Interruptions:
         if item.owner_kind == VM:
             vmi = find_vmi(self._client, item.namespace, item.name)
             return [vmi] if vmi else []
-        path = f"/apis/{API_VERSION}/namespaces/{item.namespace}/virtualmachineinstances"
+        path = collection_path(API_VERSION, item.namespace, VMIS)
         page = self._client.get(path, f"list VMIs in namespace {item.namespace}")
         owned = [vmi for vmi in page["items"] if item.owner_uid in _owners(vmi)]
         return sorted(owned, key=lambda vmi: str(vmi["metadata"]["name"]))

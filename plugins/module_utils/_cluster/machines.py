@@ -16,7 +16,13 @@ from typing import Any
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.client import Client
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.failure import Failure
-from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.migrations import API_VERSION, find, find_vmi
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.migrations import (
+    API_VERSION,
+    VMIS,
+    find,
+    find_vmi,
+)
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.paths import collection_path, object_path
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.interruption import (
     REPLICA_SET,
     VM,
@@ -32,7 +38,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._model.stopped_ma
 
 Object = dict[str, Any]
 
-_SUBRESOURCES = "/apis/subresources.kubevirt.io/v1"
+_SUBRESOURCES = "subresources.kubevirt.io/v1"
 # Strategies by which a VM is started and stopped by request; its strategy stays what it is.
 BY_REQUEST = frozenset({"Manual", "RerunOnFailure"})
 RESOURCES = {VM: "virtualmachines", REPLICA_SET: "virtualmachineinstancereplicasets"}
@@ -47,14 +53,14 @@ def find_owner(client: Client, kind: str, namespace: str, name: str) -> Object |
 
 def stopped(client: Client, kind: str) -> list[Object]:
     """Those that carry a mark, in all namespaces. Raises Failure."""
-    path = f"/apis/{API_VERSION}/{RESOURCES[kind]}"
+    path = collection_path(API_VERSION, None, RESOURCES[kind])
     items: list[Object] = client.get(path, f"list stopped {RESOURCES[kind]}", labelSelector=f"{LABEL}=true")["items"]
     return items
 
 
 def delete_vmi(client: Client, namespace: str, name: str, uid: str, *, dry_run: bool = False) -> None:
     """End this very VMI; one that is gone is no error. Raises Failure."""
-    path = f"/apis/{API_VERSION}/namespaces/{namespace}/virtualmachineinstances/{name}"
+    path = object_path(API_VERSION, namespace, VMIS, name)
     try:
         client.delete_only(path, f"delete VMI {namespace}/{name}", {"uid": uid}, dry_run=dry_run)
     except Failure as error:
@@ -64,7 +70,7 @@ def delete_vmi(client: Client, namespace: str, name: str, uid: str, *, dry_run: 
 
 def request(client: Client, verb: str, namespace: str, name: str, *, dry_run: bool = False) -> None:
     """start, stop or restart a VM. Raises Failure."""
-    path = f"{_SUBRESOURCES}/namespaces/{namespace}/virtualmachines/{name}/{verb}"
+    path = f"{object_path(_SUBRESOURCES, namespace, RESOURCES[VM], name)}/{verb}"
     client.act(path, f"{verb} VM {namespace}/{name}", {"dryRun": ["All"]} if dry_run else {})
 
 
@@ -147,4 +153,4 @@ def _write(client: Client, item: Object, kind: str, change: Callable[[Object], O
 
 
 def _path(kind: str, namespace: str, name: str) -> str:
-    return f"/apis/{API_VERSION}/namespaces/{namespace}/{RESOURCES[kind]}/{name}"
+    return object_path(API_VERSION, namespace, RESOURCES[kind], name)

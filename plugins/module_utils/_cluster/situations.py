@@ -10,7 +10,8 @@ from typing import Any
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.client import Client
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.evictions import pods_on
-from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.migrations import API_VERSION, unfinished
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.migrations import API_VERSION, VMIS, unfinished
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.paths import collection_path
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.departures import Situation
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.drained_pod import (
     has_ended,
@@ -47,5 +48,5 @@ def look(client: Client, node: str, *, first: Collection[str] | None) -> Situati
 
 def _vmis_on(client: Client, node: str) -> list[Object]:
     query = {"labelSelector": f"{_NODE_LABEL}={node}"}
-    page = client.get(f"/apis/{API_VERSION}/virtualmachineinstances", f"list VMIs on node {node}", **query)
+    page = client.get(collection_path(API_VERSION, None, VMIS), f"list VMIs on node {node}", **query)
     return [vmi for vmi in page["items"] if (vmi.get("status") or {}).get("phase") not in _ENDED]

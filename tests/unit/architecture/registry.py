@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from unit.architecture import arrows, files, modules, purity, registries, roles, scenarios
+from unit.architecture import api_paths, arrows, files, modules, purity, registries, roles, scenarios
 from unit.architecture.tree import Rule
 
 RULES: dict[str, Rule] = {
@@ -18,4 +18,5 @@ RULES: dict[str, Rule] = {
     "modules": modules.check,
     "roles": roles.check,
     "scenarios": scenarios.check,
+    "api_paths": api_paths.check,
 }

@@ -45,6 +45,7 @@ REGISTRY = "from unit.rules import first\nRULES = (first.check,)\n"
         ("size", {"plugins/a.py": "x = 1\n" * 400, "go.sum": "x\n" * 5000}),
         ("header", {"a.py": PYTHON, "empty/__init__.py": "", "b.py": f"#!/usr/bin/python\n{PYTHON}"}),
         ("machine_paths", {"a.md": "~/.cache, $HOME/work/x, https://example.org/root/x, {root}/work/, tests/work/x"}),
+        ("api_paths", {f"{UTILS}/_cluster/a.py": "a = '/api/v1/pods'\nb = f'{namespace}/{name}'"}),
         ("modules", WIRED),
         ("roles", {"roles/drain/meta/argument_specs.yml": SPECS, "roles/drain/defaults/main.yml": "drain_node: a"}),
         (
@@ -134,6 +135,8 @@ def test_purity(source: str, sentence: str) -> None:
             },
             "tests/unit/rules/second.py: tests/unit/rules/registry.py does not name it",
         ),
+        ("api_paths", {f"{UTILS}/_cluster/a.py": "f'/api/v1/nodes/{node}'"}, "a.py:1: it builds a path of the API"),
+        ("api_paths", {f"{UTILS}/_cluster/a.py": "f'{api}/namespaces/{name}'"}, "take collection_path, object_path"),
         ("scenarios", {"extensions/molecule/drain/converge.yml": ""}, "molecule/drain: it has no verify.yml"),
         ("roles", {"roles/drain/tasks/main.yml": ""}, "roles/drain: it has no meta/argument_specs.yml"),
         (
