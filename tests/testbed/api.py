@@ -201,10 +201,14 @@ class Api:
         listed = self.get(path, **params)
         for item in listed["items"]:
             yield {"type": "ADDED", "object": item}
+        yield from self.changes(path, listed["metadata"]["resourceVersion"], timeout, **params)
+
+    def changes(self, path: str, version: str, timeout: float, **params: str | int) -> Iterator[Object]:
+        """Events of a collection since a resource version, until `timeout` seconds have passed."""
         query = {
             **params,
             "watch": "true",
-            "resourceVersion": listed["metadata"]["resourceVersion"],
+            "resourceVersion": version,
             "timeoutSeconds": max(1, round(timeout)),
         }
         with self.http.stream("GET", path, params=query, timeout=httpx.Timeout(30, read=timeout + 10)) as response:
