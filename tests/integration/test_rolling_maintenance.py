@@ -167,6 +167,20 @@ def test_nodes_of_a_batch_are_out_together_and_do_not_wait_for_each_other(
     assert (history.newcomers("blackbox"), history.interruptions("blackbox")) == ([], [])
 
 
+def test_a_run_beside_somebody_elses_cordon(testbed: RunningTestbed, customapp: Api, tmp_path: Path) -> None:
+    """It is refused unless it is wanted; then the node is done, and that cordon stays."""
+    customapp.patch(f"/api/v1/nodes/{REGULAR}", {"spec": {"unschedulable": True}})
+    hook = [{"ansible.builtin.debug": {"msg": "maintained {{ inventory_hostname }}"}}]
+    refused = maintain(testbed, tmp_path, hook, **ONE)
+    assert refused.returncode != 0
+    assert "maintained kni" not in refused.stdout
+
+    done = maintain(testbed, tmp_path, hook, plan_maintenance_foreign_cordon="keep", **ONE)
+    assert done.returncode == 0, told(done)
+    assert f"{REGULAR}: done" in done.stdout
+    assert (cordoned(customapp), maintained(customapp)) == ([REGULAR], [REGULAR])
+
+
 def test_handlers_run_before_the_node_is_given_back(testbed: RunningTestbed, customapp: Api, tmp_path: Path) -> None:
     """Those of a maintenance that failed do not run; when one fails itself, the node is not given back."""
     look = {"kind": "Node", "name": "{{ inventory_hostname }}"}
