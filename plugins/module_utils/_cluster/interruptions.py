@@ -20,6 +20,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._model.interrupti
     ENDING,
     FAILED,
     REPLICA_SET,
+    RESTART,
     RESTARTED,
     STOP,
     STOPPED,
@@ -49,20 +50,22 @@ class Interruptions:
 
     def ask(self, wave: int) -> None:
         """End the VMs up to a wave. Raises Failure where no answer came, or none may be ended."""
+        replicas = _Replicas(self._client)
         for item in self.interruptions:
             if item.outcome == WAITING and item.wave <= wave:
                 item.begun_at = item.begun_at or time.time()
-                if not item.known:
-                    item.known = [vmi["metadata"]["uid"] for vmi in self._siblings(item)]
+                if item.action == RESTART and not item.known:
+                    item.known = [vmi["metadata"]["uid"] for vmi in self._siblings(item, replicas)]
                 self._end(item)
 
     def look(self) -> None:
         """See how far the VMs are that were ended. Raises Failure."""
+        replicas = _Replicas(self._client)
         for item in self.interruptions:
             if item.outcome == ENDING and item.action == STOP:
                 self._look_for_end(item)
             elif item.outcome == ENDING:
-                self._look_for_successor(item)
+                self._look_for_successor(item, replicas)
 
     def rehearse(self) -> None:
         """Put each to the server without ending a VM. Raises Failure."""
@@ -137,9 +140,9 @@ class Interruptions:
         if vmi is None or vmi["metadata"]["uid"] != item.uid:
             item.end(STOPPED, time.time())
 
-    def _look_for_successor(self, item: Interruption) -> None:
+    def _look_for_successor(self, item: Interruption, replicas: _Replicas) -> None:
         taken = {other.successor for other in self.interruptions if other is not item and other.owner == item.owner}
-        for vmi in self._siblings(item):
+        for vmi in self._siblings(item, replicas):
             metadata, status = vmi["metadata"], vmi.get("status") or {}
             if metadata["uid"] in {item.uid, *item.known} or metadata["name"] in taken:
                 continue
@@ -150,19 +153,32 @@ class Interruptions:
                 item.message = self._why_not_placed(vmi)
             return
 
-    def _siblings(self, item: Interruption) -> list[Object]:
+    def _siblings(self, item: Interruption, replicas: _Replicas) -> list[Object]:
         """The VMIs of the same owner, by name. Raises Failure."""
         if item.owner_kind == VM:
             vmi = find_vmi(self._client, item.namespace, item.name)
             return [vmi] if vmi else []
-        path = collection_path(API_VERSION, item.namespace, VMIS)
-        page = self._client.get(path, f"list VMIs in namespace {item.namespace}")
-        owned = [vmi for vmi in page["items"] if item.owner_uid in _owners(vmi)]
-        return sorted(owned, key=lambda vmi: str(vmi["metadata"]["name"]))
+        return replicas.of(item.namespace, item.owner_uid)
 
     def _why_not_placed(self, vmi: Object) -> str:
         namespace, uid = vmi["metadata"]["namespace"], vmi["metadata"]["uid"]
         return unscheduled_reason(self._client, namespace, f"{_LAUNCHERS_OF}={uid}")
+
+
+class _Replicas:
+    """The VMIs of replica sets at one moment. Each namespace is read once, however many VMIs are looked for in it."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self._read: dict[str, list[Object]] = {}
+
+    def of(self, namespace: str, owner_uid: str) -> list[Object]:
+        """By name. Raises Failure."""
+        if namespace not in self._read:
+            path = collection_path(API_VERSION, namespace, VMIS)
+            page = self._client.get(path, f"list VMIs in namespace {namespace}")
+            self._read[namespace] = sorted(page["items"], key=lambda vmi: str(vmi["metadata"]["name"]))
+        return [vmi for vmi in self._read[namespace] if owner_uid in _owners(vmi)]
 
 
 def _owners(vmi: Object) -> set[str]:

@@ -58,7 +58,7 @@ def wanted_replicas(replica_set: Object, node: str) -> int:
     mark = marks.pop(node, None)
     if mark is None:
         return 0
-    before = min(mark.ready, replica_set["spec"].get("replicas", 1))
+    before: int = min(mark.ready, replica_set["spec"].get("replicas", 1))
     return max(0, before - sum(len(other.vmis) for other in marks.values()))
 
 

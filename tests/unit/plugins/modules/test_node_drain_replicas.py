@@ -15,7 +15,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster import d
 from ansible_collections.virtops.kubevirt.plugins.modules.node_drain import main
 
 from testbed.pki import Authority
-from unit.plugins.support.draining_api import SET, DrainingApi, empty_nodes
+from unit.plugins.support.draining_api import SET, VMIS_IN_SHOP, DrainingApi, empty_nodes
 from unit.plugins.support.fake_api import serving
 from unit.plugins.support.migrating_api import vmi_path
 from unit.plugins.support.modules import ModuleRunner
@@ -85,3 +85,12 @@ def test_a_stop_whose_answer_is_lost_counts_once(stop: Any, restore: Any, api: D
     stop(name="n2")
     api.objects[SET]["status"]["readyReplicas"] = 1
     assert "1 of 2 replicas are ready" in restore(name="n2")["msg"]
+
+
+def test_a_namespace_is_read_once_for_all_replicas(stop: Any, api: DrainingApi) -> None:
+    api.add_set("n1", "n1", "n1", "n1", ready=4)
+    api.successors = "n2"
+    result = stop(name="n1", policies=[{"policy": "restart"}])
+    assert len({entry["successor"] for entry in result["interrupted"] if entry["outcome"] == "restarted"}) == 4
+    reads = [request for request in api.requests if request.path == VMIS_IN_SHOP]
+    assert len(reads) == 2  # before the first is ended, and afterwards

@@ -57,10 +57,12 @@ class DrainingApi(MigratingApi):
     """`evictions`: what answers the evictions to come, None for success, which is what follows the last.
 
     returns: evicted pods come back to their node. acts: what was asked of VMs and not refused, as in `stop db`.
+    successors: the node where a replica set replaces its VMIs, if it does.
     """
 
     evictions: list[Answer | None] = field(default_factory=list)
     returns: bool = False
+    successors: str = ""
     acts: list[str] = field(default_factory=list)
 
     def add_pod(self, name: str, node: str = "n1", *, owner: str = "ReplicaSet", **fields: Any) -> Object:
@@ -166,15 +168,24 @@ class DrainingApi(MigratingApi):
 
     def add_set(self, *nodes: str, ready: int) -> Object:
         """A replica set `set` with a VMI on each of these nodes, of which none can be migrated."""
-        owner = {"kind": "VirtualMachineInstanceReplicaSet", "name": "set", "uid": "uid-set", "controller": True}
         for number, node in enumerate(nodes):
-            vmi = self.add_vmi(f"set-{number}", node)
-            vmi["metadata"]["ownerReferences"] = [{"apiVersion": "kubevirt.io/v1", **owner}]
-            vmi["status"]["conditions"] = [{"type": "LiveMigratable", "status": "False"}]
+            self._add_replica(f"set-{number}", node)
         metadata = {"name": "set", "namespace": "shop", "uid": "uid-set", "resourceVersion": "1"}
         status = {"readyReplicas": ready}
         self.objects[SET] = {"metadata": metadata, "spec": {"replicas": len(nodes)}, "status": status}
         return status
+
+    def _add_replica(self, name: str, node: str) -> None:
+        owner = {"kind": "VirtualMachineInstanceReplicaSet", "name": "set", "uid": "uid-set", "controller": True}
+        vmi = self.add_vmi(name, node)
+        vmi["metadata"]["ownerReferences"] = [{"apiVersion": "kubevirt.io/v1", **owner}]
+        vmi["status"]["conditions"] = [{"type": "LiveMigratable", "status": "False"}]
+
+    def _delete(self, request: Request) -> Answer:
+        answer, name = super()._delete(request), request.path.rpartition("/")[2]
+        if self.successors and request.path == vmi_path(name) and request.path not in self.objects:
+            self._add_replica(f"{name}-again", self.successors)
+        return answer
 
     def start(self, name: str, node: str = "n1", number: int = 1) -> None:
         """Give a VM its VMI of so great a number."""
