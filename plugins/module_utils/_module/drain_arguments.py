@@ -11,6 +11,7 @@ from typing import Any
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.drain_run import Settings
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.maintenance import Request
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.mistake import Mistake
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.object_name import name_problems
 
 _REQUIRED: dict[str, Any] = {"type": "str", "required": True}
 
@@ -85,9 +86,12 @@ def request(params: Mapping[str, Any], *, dry_run: bool) -> Request:
 
 
 def _problems(params: Mapping[str, Any]) -> Iterator[str]:
-    for name in ("name", "owner", "lease_namespace"):
-        if not params[name].strip():
-            yield f"{name} is empty"
+    yield from name_problems(params, "name", "lease_namespace")
+    if not params["owner"].strip():
+        yield "owner is empty"
+    for entry in params["targets"] or ():
+        wrong = name_problems(entry, "namespace", "name", "target_node")
+        yield from (f"the target of {_title(entry)}: {problem}" for problem in wrong)
     for name in ("wait_timeout", "unschedulable_timeout", "lease_duration"):
         if params[name] < 1:
             yield f"{name} is {params[name]}; give a second at least"

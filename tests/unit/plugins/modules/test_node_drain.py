@@ -266,6 +266,9 @@ def test_rounds_survive_a_server_that_is_away(drain: Any, api: DrainingApi, monk
     ("arguments", "words"),
     [
         ({"owner": " "}, "owner is empty"),
+        ({"name": "../pods"}, "name is '../pods', but no object can be named so"),
+        ({"targets": [{**TO_N2[0], "target_node": " "}]}, "the target of shop/db: target_node is empty"),
+        ({"targets": [{**TO_N2[0], "name": "a/b"}]}, "the target of shop/a/b: name is 'a/b', but no object"),
         ({"wait_timeout": 0}, "wait_timeout is 0; give a second at least"),
         ({"retries": -1}, "retries is -1; give 0 at least"),
         ({"terminate_grace_period": -1}, "terminate_grace_period is -1; give 0 at least"),
