@@ -28,6 +28,7 @@ examples:
   inject migration-failure --vmi prod/db-1 --phase Running --probability 0.5 --for 60s
   inject never-converges --selector app=db
   inject node-reboot --node worker-3 --duration 20s
+  inject node-lost --node worker-3 --for 2s          (a power cycle)
   inject list
   inject clear migration-failure-1
 """

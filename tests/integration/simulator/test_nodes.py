@@ -91,6 +91,24 @@ def test_a_node_reboots(lab: Lab) -> None:
     lab.wait("the VM to be found dead", lambda: lab.phase() == "Failed")
 
 
+def test_a_power_cycle_leaves_no_trace_but_the_boot_id(lab: Lab) -> None:
+    node = lab.start()["status"]["nodeName"]
+    before, restarts = lab.node(node), handler_restarts(lab, node)
+    lab.inject("silent-handler", "--node", node)
+    lab.inject("node-lost", "--node", node, "--for", "1s")
+    lab.wait("the node to boot", lambda: boot_id(lab.node(node)) != boot_id(before))
+    lab.wait("its kubelet to be back", lambda: ready(lab.node(node)) == "True")
+    lab.wait("virt-handler's pod to be back", lambda: handler_restarts(lab, node) == restarts + 1)
+    # Old words, which sound as if all were well.
+    assert lab.stays(lambda: heartbeat(lab.node(node)) == heartbeat(before) and schedulable(lab.node(node)) == "true")
+    lab.inject("clear")
+    lab.wait("virt-handler to speak", lambda: heartbeat(lab.node(node)) > heartbeat(before))
+
+
+def boot_id(node: Object) -> str:
+    return str(node["status"]["nodeInfo"]["bootID"])
+
+
 def handler_restarts(lab: Lab, node: str) -> int:
     (handler,) = lab.api.items(
         "/api/v1/namespaces/kubevirt/pods",

@@ -230,6 +230,12 @@ class Pod:
         """Ready by its containers alone: the Ready condition is also taken away from pods of unreachable nodes."""
         return self.live and not self.deleting and all(status["ready"] for status in self.containers)
 
+    @property
+    def started(self) -> float:
+        """When the last of its containers that run was started, in seconds since the epoch; 0 if none runs."""
+        running = (status.get("state", {}).get("running") for status in self.containers)
+        return max((seconds(state["startedAt"]) for state in running if state), default=0.0)
+
 
 def pod_facts(raw: Raw) -> Pod:
     metadata, status = raw["metadata"], raw.get("status") or {}

@@ -6,7 +6,8 @@
     on -> (reboot only: schedulable=false) -> off, marked by OUTAGE_LABEL -> (reboot only: NotReady) -> boot -> on
 
 While the label stands kwok plays no kubelet there. A reboot is announced as a kubelet with graceful shutdown does; a
-machine that loses power says nothing, and the node lifecycle controller finds out.
+machine that loses power says nothing, and the node lifecycle controller finds out, unless it is back before: then the
+node looks as if nothing had happened, but for its boot ID, until its virt-handler speaks again.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from typing import Any
 
 from testbed.simulator.changes import NOTHING, Boot, Decision, Patch
 from testbed.simulator.facts import HEARTBEAT, OUTAGE_LABEL, SCHEDULABLE, Node, Pod, timestamp
-from testbed.simulator.fault import NODE_REBOOT, OUTAGES, STALE_HEARTBEAT, Fault, Faults
+from testbed.simulator.fault import NODE_REBOOT, OUTAGES, SILENT_HANDLER, STALE_HEARTBEAT, Fault, Faults
 from testbed.simulator.situation import Host
 
 # virt-handler's period, and how much longer than it a pause can get.
@@ -47,14 +48,27 @@ class Surroundings:
         return self.faults.for_node((STALE_HEARTBEAT,), self.node.name, self.now) is not None
 
     @property
+    def silent(self) -> bool:
+        return self.faults.for_node((SILENT_HANDLER,), self.node.name, self.now) is not None
+
+    @property
     def handler_ready(self) -> bool:
         return not self.handlers or any(pod.containers_ready for pod in self.handlers)
+
+    @property
+    def handler_starting(self) -> bool:
+        """Whether its containers run, but are not ready: it has nothing to say yet."""
+        return any(pod.started and pod.live and not pod.deleting for pod in self.handlers)
+
+    @property
+    def handler_started(self) -> float:
+        return max((pod.started for pod in self.handlers), default=0.0)
 
     def host(self) -> Host:
         """What the rules for VMs need to know of the node."""
         outage = self.outage
         on = outage is None and not self.node.outage
-        handled = on and bool(self.node.schedulable) and self.handler_ready and not self.stale
+        handled = on and bool(self.node.schedulable) and self.handler_ready and not (self.stale or self.silent)
         return Host(on, handled, self.node.address, outage.since if outage else 0.0)
 
 
@@ -67,17 +81,21 @@ def decide(around: Surroundings) -> Decision:
         return Decision(Boot(node.name, str(uuid.uuid5(BOOT_IDS, f"{node.name} after {node.boot_id}"))))
     if not node.schedulable:
         return NOTHING  # no node of KubeVirt's
+    if around.silent:
+        return NOTHING
     if around.stale:
         old = around.now - STALE
         return NOTHING if node.heartbeat <= old + PERIOD else heartbeat(node, old, None, "heartbeat gets stale")
     if not around.handler_ready:
+        if around.handler_starting:
+            return NOTHING
         stopped = heartbeat(node, around.now, "false", "virt-handler stopped")
         # A new node's virt-handler has not spoken yet; what the node says was put there with it.
         return stopped if node.schedulable == "true" and node.heartbeat else NOTHING
     if not node.ready:
         return NOTHING
     due = node.heartbeat + pause(node)
-    if node.schedulable != "true" or around.now >= due:
+    if node.schedulable != "true" or around.now >= due or around.handler_started > node.heartbeat:
         return heartbeat(node, around.now, "true", "" if node.schedulable == "true" else "virt-handler is back")
     return Decision(wake=due)
 

@@ -7,7 +7,8 @@ from dataclasses import replace
 from typing import Any
 
 from testbed.simulator.changes import Boot, Decision, Patch
-from testbed.simulator.fault import NODE_LOST, NODE_REBOOT, STALE_HEARTBEAT, Fault, Faults
+from testbed.simulator.facts import timestamp
+from testbed.simulator.fault import NODE_LOST, NODE_REBOOT, SILENT_HANDLER, STALE_HEARTBEAT, Fault, Faults
 from testbed.simulator.node_agent import PERIOD, Surroundings, decide
 from unit.testbed.simulator.builders import NOW, node, pod
 
@@ -88,3 +89,20 @@ def test_each_boot_has_an_id_of_its_own_even_after_outages_of_one_name() -> None
         seen.append(change.boot_id)
         state = replace(state, boot_id=change.boot_id)
     assert len({node().boot_id, *seen}) == 4
+
+
+def test_after_a_power_cycle_virt_handler_speaks_only_once_it_is_ready() -> None:
+    container = {"ready": False, "state": {"running": {"startedAt": timestamp(NOW + 20)}}}
+    starting = replace(HANDLER, containers=(container,))
+    up = replace(HANDLER, containers=({**container, "ready": True},))
+    assert decide(around(handlers=(starting,), now=NOW + 20)) == Decision()
+    spoken = body(decide(around(handlers=(up,), now=NOW + 21)))["metadata"]
+    assert spoken == {"annotations": {"kubevirt.io/heartbeat": timestamp(NOW + 21)}}
+    assert decide(around(handlers=(up,), now=NOW + 21, node=node(heartbeat=NOW + 20))).change is None
+
+
+def test_a_silent_virt_handler_says_nothing_and_serves_nobody() -> None:
+    faults = faulty(SILENT_HANDLER)
+    for state in (node(heartbeat=NOW - 600), node(schedulable="false")):
+        assert decide(around(faults=faults, node=state)) == Decision()
+    assert not around(faults=faults).host().handled
