@@ -1,0 +1,124 @@
+# Copyright: Contributors to the virtops.kubevirt project
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The role uncordon gives a node back when it is fit, and not before."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from subprocess import CompletedProcess
+from typing import Any
+
+import pytest
+import yaml
+
+from integration.clusters import remove_deserted
+from integration.playbooks import Task, run
+from integration.simulator.lab import heartbeat, ready, schedulable
+from testbed.api import Api, Object, resource_path
+from testbed.handle import RunningTestbed
+from testbed.nodes import fake_node
+from testbed.waiting import wait_for
+
+NODE, MATE = "back-0", "back-1"
+DRAIN: Task = {"ansible.builtin.include_role": {"name": "virtops.kubevirt.drain"}}
+UNCORDON: Task = {"ansible.builtin.include_role": {"name": "virtops.kubevirt.uncordon"}}
+SETTINGS = {"drain_delete_emptydir_data": True, "uncordon_wait_sleep": 1}
+
+
+@pytest.fixture(scope="module")
+def api(testbed: RunningTestbed) -> Iterator[Api]:
+    for name in (NODE, MATE):
+        testbed.api.create("/api/v1/nodes", fake_node(name))
+    wait_for("virt-handler on the nodes", lambda: served(testbed.api))
+    yield testbed.api
+    testbed.inject("clear")
+    remove_deserted(testbed.api, (NODE, MATE))
+
+
+def the_node(api: Api) -> Object:
+    return api.get(resource_path("v1", "nodes", name=NODE))
+
+
+def boot_id(api: Api) -> str:
+    return str(the_node(api)["status"]["nodeInfo"]["bootID"])
+
+
+def well(api: Api) -> bool:
+    node = the_node(api)
+    return ready(node) == "True" and schedulable(node) == "true"
+
+
+def served(api: Api) -> bool:
+    """Whether all nodes have a virt-handler that is up."""
+    handlers = api.items("/api/v1/namespaces/kubevirt/pods", labelSelector="kubevirt.io=virt-handler")
+    return {pod["spec"].get("nodeName") for pod in handlers if pod["status"]["phase"] == "Running"} == {NODE, MATE}
+
+
+def cordoned(api: Api) -> bool:
+    return bool(the_node(api)["spec"].get("unschedulable"))
+
+
+def play(kubeconfig: Path, folder: Path, *tasks: Task, **settings: Any) -> CompletedProcess[str]:
+    """Run tasks for the node, with the roles' settings."""
+    content = {
+        "hosts": NODE,
+        "gather_facts": False,
+        "vars": {**SETTINGS, **settings},
+        "module_defaults": {"group/virtops.kubevirt.all": {"kubeconfig": str(kubeconfig)}},
+        "tasks": list(tasks),
+    }
+    playbook = folder / "play.yml"
+    playbook.write_text(yaml.safe_dump([content], sort_keys=False))
+    return run(playbook, "--inventory", f"{NODE},")
+
+
+def told(done: CompletedProcess[str]) -> str:
+    return done.stdout[-6000:] + done.stderr[-2000:]
+
+
+def rebooting(testbed: RunningTestbed, before: str, *faults: list[str]) -> list[Task]:
+    """A maintenance: the faults, then the wait for another boot ID and the kubelet."""
+    launcher = [str(Path(__file__).parents[1] / "testbed" / "testbed"), "--name", testbed.name, "inject"]
+    inject = [
+        {"ansible.builtin.command": {"argv": [*launcher, *words]}, "delegate_to": "localhost"} for words in faults
+    ]
+    ready_status = "selectattr('type', 'eq', 'Ready') | map(attribute='status') | first"
+    back: Task = {
+        "kubernetes.core.k8s_info": {"kind": "Node", "name": NODE},
+        "delegate_to": "localhost",
+        "register": "found",
+        "until": [
+            f"found.resources[0].status.nodeInfo.bootID != '{before}'",
+            f"found.resources[0].status.conditions | {ready_status} == 'True'",
+        ],
+        "retries": 30,
+        "delay": 1,
+    }
+    return [*inject, back]
+
+
+def test_a_power_cycle_needs_a_sign_of_life_from_after_it(testbed: RunningTestbed, api: Api, tmp_path: Path) -> None:
+    """Power is away for so short a time that nobody notices, and virt-handler does not come back."""
+    before = boot_id(api)
+    lose_power = ["node-lost", "--node", NODE, "--for", "2s"]
+    dead = rebooting(testbed, before, ["silent-handler", "--node", NODE], lose_power)
+    stopped = play(
+        testbed.kubeconfig, tmp_path, DRAIN, *dead, UNCORDON, uncordon_rebooted=True, uncordon_wait_timeout=5
+    )
+    # By all that the node says it is well: only the boot ID tells that these are old words.
+    assert well(api)
+    assert boot_id(api) != before, told(stopped)
+    assert stopped.returncode != 0, told(stopped)
+    assert f"Cannot give back node {NODE}" in stopped.stdout + stopped.stderr, told(stopped)
+    assert "which may be before the reboot" in stopped.stdout + stopped.stderr
+    assert cordoned(api)
+
+    testbed.inject("clear")
+    words = heartbeat(the_node(api))
+    alive = rebooting(testbed, boot_id(api), lose_power)
+    done = play(testbed.kubeconfig, tmp_path, DRAIN, *alive, UNCORDON, uncordon_rebooted=True)
+    assert done.returncode == 0, told(done)
+    assert heartbeat(the_node(api)) > words
+    assert not cordoned(api)
