@@ -14,7 +14,7 @@ from typing import Any
 from integration.clusters import KUBEVIRT, VMIS, cordoned, remove_deserted
 from testbed import processes
 from testbed.access import service_account_kubeconfig
-from testbed.api import ApiError, Object, object_path, resource_path
+from testbed.api import Api, ApiError, Object, object_path, resource_path
 from testbed.handle import RunningTestbed
 from testbed.nodes import fake_node
 from testbed.waiting import wait_for
@@ -32,6 +32,7 @@ _OWNERS = (
     ("v1", "pods"),
 )
 _HOST = "kubernetes.io/hostname"
+_CONTROLLER = "system:serviceaccount:kubevirt:kubevirt-controller"
 _BRIDGE: Object = {"domain": {"devices": {}}}
 _MASQUERADE: Object = {
     "domain": {"devices": {"interfaces": [{"name": "default", "masquerade": {}}]}},
@@ -122,6 +123,13 @@ class Yard:
         """Let a budget allow everything."""
         path = resource_path("policy/v1", "poddisruptionbudgets", self.namespace, name)
         self.testbed.api.patch(path, {"spec": {"minAvailable": 0}})
+
+    def back_up(self, name: str, *, completed: bool) -> None:
+        """Let KubeVirt see a backup of a VMI, on which its migrations wait until it is completed."""
+        progress = {"backupName": "nightly", "startTimestamp": "2026-01-01T00:00:00Z", "completed": completed}
+        change = {"status": {"changedBlockTracking": {"state": "Disabled", "backupStatus": progress}}}
+        with Api(self.testbed.kubeconfig, impersonate=_CONTROLLER) as kubevirt:
+            kubevirt.patch(resource_path(KUBEVIRT, VMIS, self.namespace, name), change)
 
     def pod(self, name: str, node: str, **spec: Any) -> None:
         """A pod that nothing would replace."""

@@ -193,6 +193,22 @@ def test_a_vm_that_fails_everywhere_follows_its_policy(drain: Any, yard: Yard) -
     assert yard.node_of("vm") != SOURCE
 
 
+@pytest.mark.parametrize("policy", ["fail", "stop", "restart"])
+def test_a_backup_is_waited_for_whatever_the_policy(drain: Any, yard: Yard, policy: str) -> None:
+    uid = yard.start_vm("vm", SOURCE, run_strategy="Always")["metadata"]["uid"]
+    yard.back_up("vm", completed=False)
+    early = drain(policies=[{"policy": policy}], wait_timeout=3)
+    assert (early["error"]["reason"], early["moves"], early["interrupted"]) == ("DeadlineExceeded", [], [])
+    assert "backup nightly of the VMI is in progress" in early["msg"]
+    assert yard.node_of("vm") == SOURCE
+    timer = threading.Timer(3, yard.back_up, ["vm"], {"completed": True})
+    timer.start()
+    result = drain(policies=[{"policy": policy}])
+    timer.join()
+    assert (outcomes(result["moves"]), result["interrupted"]) == ({"vm": "migrated"}, [])
+    assert yard.vmi("vm")["metadata"]["uid"] == uid
+
+
 def test_a_killed_run_is_gone_on_with(drain: Any, yard: Yard) -> None:
     yard.start_vm("vm", SOURCE)
     yard.testbed.inject("slow-migration", "--factor", "600", "--vmi", f"{yard.namespace}/vm")
