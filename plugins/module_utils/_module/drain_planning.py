@@ -7,19 +7,13 @@ from __future__ import annotations
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.client import Client
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.snapshot import take
-from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.launcher.pod import LauncherError
-from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.launcher.vmi import WorkloadError
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.arrays import NumpyMissingError
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.departures import Situation, title
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.mistake import Mistake
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.quantity import QuantityError
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.selectors import SelectorError
+from ansible_collections.virtops.kubevirt.plugins.module_utils._module.run import explained
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.drain import plan_drain
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.drain_plan import DrainPlan
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.leaving import Intent
 
 _PAGE_SIZE = 500
-_UNPLANNABLE = (LauncherError, NumpyMissingError, QuantityError, SelectorError, WorkloadError)
 
 
 def plan_of(client: Client, situation: Situation, intent: Intent) -> DrainPlan:
@@ -28,8 +22,5 @@ def plan_of(client: Client, situation: Situation, intent: Intent) -> DrainPlan:
     lists = document.decoded(*document.lists).lists
     known = set(map(title, lists["vmis"]))  # some may have ended since the look
     targets = intent.targets_of(vmi for vmi in situation.vmis if title(vmi) in known)
-    try:
+    with explained(f"plan the drain of node {situation.node}", "Remove the cause, or give each VM its target."):
         return plan_drain(lists, [situation.node], policies=intent.rules, targets=targets)
-    except _UNPLANNABLE as error:
-        remedy = "Remove the cause, or give each VM its target."
-        raise Mistake(f"plan the drain of node {situation.node}", [str(error).rstrip(".")], remedy) from error
