@@ -152,32 +152,18 @@ from ansible.errors import AnsibleFilterError
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.failure import Failure
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.snapshot_file import load
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.launcher.pod import LauncherError
-from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.launcher.vmi import WorkloadError
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.next_pod import (
     NoMigrationError,
-    UnknownWorkloadError,
     next_pod,
     pod_of_migration,
 )
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.arrays import NumpyMissingError
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.quantity import QuantityError
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.selectors import SelectorError
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot import SnapshotError
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.expected import ExpectedError
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.build import Lists
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.scores.registry import Profile
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.verdict import verdict
 
 Object = Mapping[str, Any]
 
-_EXPECTED = (
-    Failure,
-    NumpyMissingError,
-    QuantityError,
-    SelectorError,
-    SnapshotError,
-    UnknownWorkloadError,
-    WorkloadError,
-)
 # Of a spec: what a VMI has, and what VMs and replica sets have; pods have neither.
 _VM_PARTS = frozenset({"domain", "template"})
 
@@ -206,7 +192,7 @@ def feasible_nodes(
     try:
         lists = load(source).lists
         return verdict(lists, pod, scores, profile) if _is_pod(pod) else _of_vm(lists, pod, added, scores, profile)
-    except _EXPECTED as error:
+    except (ExpectedError, Failure) as error:
         # Ansible prints a cause after the message, and here that would be the same sentence again.
         raise AnsibleFilterError(str(error)) from None
 

@@ -122,22 +122,8 @@ from ansible.utils.display import Display
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.failure import Failure
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.snapshot_file import load
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt import next_pod
-from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.launcher.pod import LauncherError
-from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.launcher.vmi import WorkloadError
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.quantity import QuantityError
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.selectors import SelectorError
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot import SnapshotError
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.expected import ExpectedError
 
-_EXPECTED = (
-    Failure,
-    LauncherError,
-    QuantityError,
-    SelectorError,
-    SnapshotError,
-    WorkloadError,
-    next_pod.NoMigrationError,
-    next_pod.UnknownWorkloadError,
-)
 display = Display()
 
 
@@ -155,7 +141,7 @@ def launcher_pod(
     try:
         lists = load(source).lists
         found = next_pod.pod_of_migration(vm, lists, added) if migration else next_pod.pod_of_start(vm, lists)
-    except _EXPECTED as error:
+    except (ExpectedError, Failure) as error:
         # Ansible prints a cause after the message, and here that would be the same sentence again.
         raise AnsibleFilterError(str(error)) from None
     for phrase in found.open:

@@ -171,13 +171,8 @@ from ansible.errors import AnsibleFilterError
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.failure import Failure
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.snapshot_file import load
 from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.contract import Severity
-from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.lint import UnknownRule, lint
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.arrays import NumpyMissingError
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.quantity import QuantityError
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.selectors import SelectorError
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot import SnapshotError
-
-_EXPECTED = (Failure, NumpyMissingError, QuantityError, SelectorError, SnapshotError, UnknownRule)
+from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.lint import lint
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.expected import ExpectedError
 
 
 def placement_lint(
@@ -205,7 +200,7 @@ def placement_lint(
             window=seconds,
             schedulers=serving,
         )
-    except _EXPECTED as error:
+    except (ExpectedError, Failure) as error:
         # Ansible prints a cause after the message, and here that would be the same sentence again.
         raise AnsibleFilterError(str(error)) from None
     return [finding.to_json() for finding in found]

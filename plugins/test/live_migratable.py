@@ -91,13 +91,10 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blocker
     is_live_migratable,
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.workloads import VM, VMI, title
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.quantity import QuantityError
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.selectors import SelectorError
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot import SnapshotError
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.expected import ExpectedError
 from ansible_collections.virtops.kubevirt.plugins.plugin_utils._surroundings import surroundings_of
 
 Object = Mapping[str, Any]
-_EXPECTED = (Failure, QuantityError, SelectorError, SnapshotError)
 _GIVE = "Give a VirtualMachineInstance or a VirtualMachine, or with a snapshot its namespace/name."
 
 
@@ -111,7 +108,7 @@ def live_migratable(machine: object, snapshot: object = None) -> bool:
         raise AnsibleFilterError(f"Whether it can be migrated cannot be told of {machine!r}. {_GIVE}")
     try:
         return _among_others(machine, surroundings_of(snapshot))
-    except _EXPECTED as error:
+    except (ExpectedError, Failure) as error:
         # Ansible prints a cause after the message, and here that would be the same sentence again.
         raise AnsibleFilterError(str(error)) from None
 

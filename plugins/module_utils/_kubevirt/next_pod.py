@@ -30,6 +30,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.workloa
     Workloads,
     title,
 )
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.expected import ExpectedError
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.owners import controller
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.quantity import QuantityError
 
@@ -41,11 +42,11 @@ _ON_A_NODE = frozenset({"Scheduled", _RUNNING})
 _ENDED = frozenset({"Succeeded", "Failed"})
 
 
-class UnknownWorkloadError(ValueError):
+class UnknownWorkloadError(ExpectedError, ValueError):
     """What is asked about is not there: one sentence that says what is missing, and what to do."""
 
 
-class NoMigrationError(ValueError):
+class NoMigrationError(ExpectedError, ValueError):
     """There is no pod of a migration: one sentence that says for which VMI, why, and what to do."""
 
 

@@ -11,11 +11,12 @@ from typing import Any
 from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.cluster import Cluster
 from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.contract import Finding, Rule, Severity
 from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.rules.registry import RULES
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.expected import ExpectedError
 
 Lists = Mapping[str, Sequence[Mapping[str, Any]]]
 
 
-class UnknownRule(ValueError):
+class UnknownRule(ExpectedError, ValueError):
     """A rule is asked for that does not exist: one sentence that names it and those that do."""
 
 
