@@ -106,6 +106,7 @@ attributes:
 notes:
   - The permissions to get, create, update and delete replica sets, and to list, watch and create VMIs are needed in
     the namespace. VMIs are only tried out, by dry runs, to learn what KubeVirt would make of the template.
+  - Nothing of its options is written to the log of the host on which it runs, as the template may hold secrets.
   - For a VMI that is outdated, delete the VMI; the replica set makes a new one. Live migration does not renew it.
 seealso:
   - module: virtops.kubevirt.vmi_migration
