@@ -75,7 +75,7 @@ def request(client: Client, verb: str, namespace: str, name: str, *, dry_run: bo
 
 
 def mark_vm(client: Client, vm: Object, node: str, owner: str) -> None:
-    """Note on a VM that it is stopped for a node, and what it ran with. Raises Failure.
+    """Note on a VM that it is stopped for a node, and what it ran with; older marks are void. Raises Failure.
 
     One that is halted is stopped already, by a request whose answer was lost or by somebody else: what it ran with
     stands in its mark, or is for them to know.
@@ -85,8 +85,7 @@ def mark_vm(client: Client, vm: Object, node: str, owner: str) -> None:
     def change(current: Object) -> Object:
         if run_strategy(current) == HALTED:
             return {}
-        mark = StoppedMark(owner, run_strategy(current), since)
-        return {"metadata": marked({**find_marks(current), node: mark})}
+        return {"metadata": marked({node: StoppedMark(owner, run_strategy(current), since)})}
 
     _write(client, vm, VM, change, dry_run=False)
 

@@ -82,6 +82,20 @@ def test_a_vm_comes_back_though_the_run_that_stopped_it_was_killed(drain: Any, a
     assert api.objects[vm_path("pets")]["spec"]["runStrategy"] == "Always"
 
 
+def test_a_vm_is_started_for_the_node_it_was_stopped_for_last(drain: Any, api: DrainingApi) -> None:
+    """Somebody has started it between its node's maintenance and that of the next."""
+    api.add_vm("pets")
+    drain(policies=STOP)
+    vm = api.objects[vm_path("pets")]
+    vm["spec"]["runStrategy"] = "Always"
+    api.start("pets", "n2")
+    api.objects[vmi_path("pets")]["status"]["conditions"] = [{"type": "LiveMigratable", "status": "False"}]
+    drain(name="n2", policies=STOP)
+    assert drain(state="restored")["started"] == []
+    assert api.objects[vm_path("pets")]["spec"]["runStrategy"] == "Halted"
+    assert drain(name="n2", state="restored")["started"][0]["outcome"] == "started"
+
+
 def test_a_vm_that_somebody_else_stops_meanwhile_is_not_started_again(drain: Any, api: DrainingApi) -> None:
     api.add_vm("pets", "Halted")
     vanishes(api, vmi_path("pets"), looks=5)
