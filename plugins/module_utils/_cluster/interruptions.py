@@ -104,14 +104,17 @@ class Interruptions:
                     raise
 
     def _is_ending(self, item: Interruption, vm: Object) -> bool:
-        """Whether the VMI has ended or will, with nothing more to ask for."""
-        if item.action == STOP and run_strategy(vm) == HALTED:
-            return True
+        """Whether all that is wanted has been asked for."""
+        by_request = run_strategy(vm) in machines.BY_REQUEST
+        if item.action == STOP and not by_request:
+            return run_strategy(vm) == HALTED
         requests = (vm.get("status") or {}).get("stateChangeRequests") or ()
         if any(request["action"] == "Stop" and request.get("uid") == item.uid for request in requests):
             return True
         vmi = find_vmi(self._client, item.namespace, item.name)
-        return vmi is None or vmi["metadata"]["uid"] != item.uid or "deletionTimestamp" in vmi["metadata"]
+        if vmi is None:  # what is started by request only comes back if that was requested
+            return item.action == STOP or not by_request or bool(requests)
+        return vmi["metadata"]["uid"] != item.uid or "deletionTimestamp" in vmi["metadata"]
 
     def _read(self, vm: Object) -> Object:
         """As it is by now."""

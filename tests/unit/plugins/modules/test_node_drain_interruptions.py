@@ -104,6 +104,37 @@ def test_a_vm_that_somebody_else_stops_meanwhile_is_not_started_again(drain: Any
     assert drain(state="restored")["started"] == []
 
 
+def test_a_vm_that_ends_by_itself_is_stopped_before_it_starts_again(drain: Any, api: DrainingApi) -> None:
+    api.add_vm("pets")
+    vanishes(api, vmi_path("pets"), looks=0)
+    assert drain(policies=STOP)["interrupted"][0]["outcome"] == "stopped"
+    assert api.acts == ["stop pets"]
+
+
+def test_a_vm_that_ends_by_itself_is_not_waited_for_if_nothing_starts_it(drain: Any, api: DrainingApi) -> None:
+    api.add_vm("pets", "Manual")
+    vanishes(api, vmi_path("pets"), looks=1)
+    result = drain(policies=RESTART)
+    assert (result["interrupted"][0]["outcome"], api.acts) == ("failed", [])
+    assert "VM is not running" in result["msg"]
+
+
+def test_a_restart_that_was_asked_for_is_not_asked_for_again(drain: Any, api: DrainingApi) -> None:
+    vm = api.add_vm("pets", "Manual")
+    vm["status"] = {"stateChangeRequests": [{"action": "Stop", "uid": "uid-pets"}, {"action": "Start"}]}
+    looks = []
+
+    def look(request: Request) -> Answer | None:
+        looks.append(request)
+        if len(looks) == 5:
+            api.start("pets", "n2", number=2)
+        return None
+
+    api.faults[vmi_path("pets")] = look
+    assert drain(policies=RESTART)["interrupted"][0]["outcome"] == "restarted"
+    assert api.acts == []
+
+
 def test_a_vm_is_restarted_once_though_the_answer_was_lost(drain: Any, api: DrainingApi) -> None:
     api.add_vm("pets", "Manual")
     api.lose_answer(act_path("restart", "pets"))

@@ -195,14 +195,16 @@ class DrainingApi(MigratingApi):
         """Follows what pkg/virt-api/rest/lifecycle.go answers, and virt-controller does at once."""
         name, verb = request.path.split("/")[-2:]
         spec, runs = self.objects[vm_path(name)]["spec"], vmi_path(name) in self.objects
-        if runs is (verb == "start") or (verb != "start" and spec["runStrategy"] == "Halted"):
+        by_request = spec["runStrategy"] in ("Manual", "RerunOnFailure")
+        possible = not runs if verb == "start" else spec["runStrategy"] != "Halted" and (runs or not by_request)
+        if not possible:
             return refusal(409, "Conflict", f"VM is {'already' if runs else 'not'} running")
         self.acts.append(f"{verb} {name}")
         if "dryRun" in request.body:
             return Answer(202, b"")
         if verb == "stop":
-            del self.objects[vmi_path(name)]
-            spec["runStrategy"] = {"Always": "Halted", "Once": "Halted"}.get(spec["runStrategy"], spec["runStrategy"])
+            self.objects.pop(vmi_path(name), None)
+            spec["runStrategy"] = spec["runStrategy"] if by_request else "Halted"
         else:
             self.start(name, "n2" if verb == "restart" else "n1", len(self.acts))
         return Answer(202, b"")
