@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blockers.contract import Blocker
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.migration_course import Ending
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.disruption_budget import Refusal
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.drain_plan import (
     Outcome,
@@ -103,6 +104,11 @@ def summary(
     waves = max(wave or 0 for wave in (*(m.wave for m in moves), *(m.wave for m in stuck), *(p.wave for p in leaving)))
     waiting = [f"{pod.namespace}/{pod.name}" for pod in pods if pod.outcome is PodOutcome.WAITS]
     more = f" There is no room for the replacement of {_listed(waiting)}, which will wait." if waiting else ""
+    slow = [f"{move.namespace}/{move.name}" for move in moves if move.ending is Ending.ABORTED]
+    if slow:
+        more += (
+            f" KubeVirt would abort the migration of {_listed(slow)}, which takes longer than its completion timeout."
+        )
     return f"{where} can be drained in {waves} wave{'s' if waves > 1 else ''}: {', '.join(parts)}.{more}"
 
 

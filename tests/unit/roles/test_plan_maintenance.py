@@ -42,3 +42,8 @@ def test_it_says_how_long_migrations_take(tmp_path: Path) -> None:
 def test_it_says_that_the_caps_let_none_start(tmp_path: Path) -> None:
     lines = told(tmp_path, "a", parallelOutboundMigrationsPerNode=0)
     assert lines[2] == "migrations never start, as KubeVirt's caps allow none"
+
+
+def test_it_says_which_migrations_take_too_long(tmp_path: Path) -> None:
+    lines = told(tmp_path, "a", bandwidthPerMigration="1Mi", completionTimeoutPerGiB=10)
+    assert lines[3] == "VM  shop/web-1 -> b, which KubeVirt would abort as it takes too long"

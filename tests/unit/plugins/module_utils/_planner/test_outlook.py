@@ -62,6 +62,14 @@ def test_each_migration_has_its_terms(lists: Lists, found: tuple[str, int, str])
     assert pace(lists) == found
 
 
+def test_a_migration_that_takes_too_long_is_named() -> None:
+    lists = cluster("vm-1", "vm-2", bandwidthPerMigration="1Mi", completionTimeoutPerGiB=10)
+    assert plan_drain(lists, ["a"]).message == (
+        "a can be drained in 1 wave: 2 VMs migrate. KubeVirt would abort the migration of shop/vm-1, shop/vm-2, which "
+        "takes longer than its completion timeout."
+    )
+
+
 def elsewhere(count: int, phase: str, memory: str = "1Gi") -> Lists:
     """Migrations from other nodes, each with a VM."""
     scene = Scene()
