@@ -222,7 +222,7 @@ def test_handlers_run_before_the_node_is_given_back(testbed: RunningTestbed, cus
 
 
 def test_a_lost_host_fails_at_once_and_is_reported(testbed: RunningTestbed, customapp: Api, tmp_path: Path) -> None:
-    """Alone in its batch it stops the run; in a batch of two its mate is done."""
+    """Alone in its batch it stops the run, unless its maintenance rescues it; in a batch of two its mate is done."""
     mate = "kni-worker3"
     ssh = tmp_path / "ssh"
     ssh.write_text("#!/bin/sh\nexit 255\n")
@@ -247,6 +247,12 @@ def test_a_lost_host_fails_at_once_and_is_reported(testbed: RunningTestbed, cust
     assert f"{REGULAR}: failed" in beside.stdout, told(beside)
     assert f"{mate}: done" in beside.stdout
     assert (cordoned(customapp), maintained(customapp)) == ([REGULAR], [mate])
+
+    rescue = [{"ansible.builtin.debug": {"msg": "{{ inventory_hostname }} is rescued"}}]
+    rescued = maintain(testbed, tmp_path, [{"block": hook, "rescue": rescue}], **ONE)
+    assert rescued.returncode == 0, told(rescued)
+    assert f"{REGULAR} is rescued" in rescued.stdout
+    assert f"{REGULAR}: done" in rescued.stdout
 
 
 def test_an_error_that_no_log_hides_stays_hidden(testbed: RunningTestbed, customapp: Api, tmp_path: Path) -> None:
