@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from testbed.simulator import course, guest
+from testbed.simulator import course, guest, plugged
 from testbed.simulator.changes import Decision
 from testbed.simulator.course import POST_COPY, Course
 from testbed.simulator.facts import (
@@ -200,16 +200,18 @@ def complete(situation: Situation, vmi: Vmi, migration: Migration) -> Decision:
         "launcherContainerImageVersion": None,
         "migrationTransport": "Unix",
     }
+    arrived, labels = plugged.arrived(vmi)
+    status |= arrived
     overhead = migration.raw.get("targetMemoryOverhead")
     if overhead is not None:
-        status["memory"] = {"memoryOverhead": overhead}
+        status["memory"] = {**status.get("memory", {}), "memoryOverhead": overhead}
     return step(
         vmi,
         "completed",
         {"endTimestamp": timestamp(situation.now), "completed": True},
         status=status,
         metadata={
-            "labels": {NODE_NAME: migration.target_node, OUTDATED_LAUNCHER: None},
+            "labels": {NODE_NAME: migration.target_node, OUTDATED_LAUNCHER: None, **labels},
             "annotations": {EVICTION_SOURCE: None},
         },
     )

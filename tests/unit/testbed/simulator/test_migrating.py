@@ -90,6 +90,26 @@ def test_what_completion_writes() -> None:
     assert metadata["annotations"] == {}
 
 
+def test_what_was_plugged_in_arrives_on_completion() -> None:
+    raw = situation({**SWITCHED, "targetMemoryOverhead": "200Mi"}, LATER)
+    assert raw.vmi is not None
+    asked = dict(raw.vmi.raw)
+    asked["spec"] = {"domain": {"cpu": {"cores": 1, "sockets": 8, "maxSockets": 8}, "memory": {"guest": "2Gi"}}}
+    conditions = [{"type": name, "status": "True"} for name in ("HotVCPUChange", "LiveMigratable", "HotMemoryChange")]
+    memory = {"guestAtBoot": "1Gi", "guestRequested": "1Gi"}
+    asked["status"] = {**asked["status"], "conditions": conditions, "memory": memory}
+    labels = {**asked["metadata"]["labels"], "kubevirt.io/vmi-pod-memory-resource-requests": "3"}
+    asked["metadata"] = {**asked["metadata"], "labels": labels}
+    change = decide(replace(raw, vmi=Vmi(asked))).change
+    assert isinstance(change, Replacement)
+    status = change.obj["status"]
+    assert status["currentCPUTopology"] == {"cores": 1, "sockets": 8}
+    guest = dict.fromkeys(("guestRequested", "guestCurrent"), "2Gi")
+    assert status["memory"] == {"guestAtBoot": "1Gi", "memoryOverhead": "200Mi", **guest}
+    assert [condition["type"] for condition in status["conditions"]] == ["LiveMigratable"]
+    assert "kubevirt.io/vmi-pod-memory-resource-requests" not in change.obj["metadata"]["labels"]
+
+
 def test_after_completion_the_label_goes_and_then_the_source_pod() -> None:
     done = situation(COMPLETED, LATER, node="b")
     change = decide(done).change
