@@ -6,9 +6,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blockers.contract import Blocker, Effect
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blockers.find import Surroundings, blockers
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blockers.state import state as run_state
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.workloads import VMI, title
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.occupant import Occupant
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.pod import pod
@@ -26,6 +28,9 @@ def migration(
     if machine.arriving:
         return (_arriving(machine),)
     subject = surroundings.subject(machine.vmi)
+    # Until it runs, or is gone, a drain leaves it alone, whatever else there is to say of it.
+    if unsettled := tuple(replace(blocker, passing=True) for blocker in run_state(subject)):
+        return unsettled
     forbidding = tuple(blocker for blocker in blockers(subject) if blocker.forbids)
     if forbidding or not isinstance(subject.target_pod, Mapping):
         return forbidding

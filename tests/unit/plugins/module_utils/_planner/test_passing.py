@@ -23,6 +23,8 @@ PASSING: list[tuple[dict[str, Any], str]] = [
     (ATTACHING, "hotplug-volume-not-attached"),
     ({"evacuationNodeName": "a"}, "evacuation-in-progress"),
     ({"nodeName": "b"}, "arriving"),
+    ({"phase": "Scheduled"}, "not-running"),
+    ({"phase": "Failed", **FIXED}, "not-running"),
 ]
 
 
@@ -37,6 +39,15 @@ def test_what_passes_is_waited_for_whatever_the_policy(status: dict[str, Any], b
     assert (plan.feasible, machine.outcome, machine.wave, machine.target_node) == (False, Outcome.WAITS, None, None)
     assert (found.id, machine.why) == (blocker, f"It cannot be migrated yet: {found.clause}.")
     assert plan.message == f"a cannot be drained yet: VM shop/vm cannot leave yet ({found.clause})."
+
+
+@pytest.mark.parametrize("policy", ["fail", "stop", "restart"])
+def test_a_vm_that_ends_already_is_not_ended_again(policy: str) -> None:
+    scene = Scene(node("a"), node("b"))
+    scene.vm("vm", "a", status=FIXED)
+    scene.lists["vmis"][0]["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    (machine,) = plan_drain(scene.lists, ["a"], policies=compile_rules([{"policy": policy}])).stuck
+    assert (machine.outcome, [blocker.id for blocker in machine.blockers]) == (Outcome.WAITS, ["being-deleted"])
 
 
 @pytest.mark.parametrize(
