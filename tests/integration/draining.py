@@ -5,13 +5,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from integration.clusters import KUBEVIRT, VMIS, cordoned, remove_deserted
+from integration.clusters import KUBEVIRT, VMIS, cordoned, evict, launchers, remove_deserted
 from testbed import processes
 from testbed.access import service_account_kubeconfig
 from testbed.api import Api, ApiError, Object, object_path, resource_path
@@ -80,14 +81,23 @@ class Yard:
             if pod["metadata"]["namespace"].startswith("yard") and pod["status"]["phase"] == "Running"
         ]
 
-    def start_vm(self, name: str, node: str, *, migratable: bool = True, run_strategy: str | None = None) -> Object:
+    def start_vm(
+        self,
+        name: str,
+        node: str,
+        *,
+        migratable: bool = True,
+        run_strategy: str | None = None,
+        eviction_strategy: str | None = None,
+    ) -> Object:
         """A VMI on a node: of a VM with a run strategy, or by itself. Ready."""
-        template = {"metadata": {"labels": {"app": name}}, "spec": _spec(node, migratable)}
+        spec = {**_spec(node, migratable), "evictionStrategy": eviction_strategy}
+        template = {"metadata": {"labels": {"app": name}}, "spec": spec}
         if run_strategy:
-            spec = {"runStrategy": run_strategy, "template": template}
-            self._create("VirtualMachine", name, spec, KUBEVIRT, "virtualmachines")
+            vm = {"runStrategy": run_strategy, "template": template}
+            self._create("VirtualMachine", name, vm, KUBEVIRT, "virtualmachines")
         else:
-            self._create("VirtualMachineInstance", name, template["spec"], KUBEVIRT, VMIS)
+            self._create("VirtualMachineInstance", name, spec, KUBEVIRT, VMIS)
         if run_strategy == "Manual":
             self.testbed.api.patch(self._vm_path(name) + "/status", _start_request())
         self._wait(f"{name} to run on {node}", lambda: self.exists(name) and self._is_ready(name))
@@ -130,6 +140,13 @@ class Yard:
         change = {"status": {"changedBlockTracking": {"state": "Disabled", "backupStatus": progress}}}
         with Api(self.testbed.kubeconfig, impersonate=_CONTROLLER) as kubevirt:
             kubevirt.patch(resource_path(KUBEVIRT, VMIS, self.namespace, name), change)
+
+    def evict(self, name: str) -> None:
+        """The pod of a VMI, which KubeVirt refuses and takes for a request to migrate the VMI."""
+        (pod,) = launchers(self.testbed.api, self.vmi(name))
+        with contextlib.suppress(ApiError):
+            evict(self.testbed.api, pod)
+        self._wait(f"{name} to be marked", lambda: bool(self.vmi(name)["status"].get("evacuationNodeName")))
 
     def pod(self, name: str, node: str, **spec: Any) -> None:
         """A pod that nothing would replace."""

@@ -135,6 +135,26 @@ def test_a_stopped_vm_comes_back_as_it_was(drain: Any, yard: Yard, run_strategy:
     assert drain(state="restored")["started"] == []
 
 
+def test_a_vm_comes_back_though_the_run_that_stopped_it_was_killed(drain: Any, yard: Yard) -> None:
+    yard.start_vm("stays", SOURCE, migratable=False, run_strategy="Always")
+    drain(policies=STOP, _round={"elapsed": 0, "seconds": 0.1, "state": None})
+    assert yard.vm("stays")["spec"]["runStrategy"] == "Halted"
+    assert drain(policies=STOP)["left"] == []
+    assert outcomes(drain(state="restored")["started"]) == {"stays": "started"}
+    assert yard.vm("stays")["spec"]["runStrategy"] == "Always"
+
+
+def test_a_vm_that_kubevirt_evacuates_is_waited_for(drain: Any, yard: Yard) -> None:
+    """As kubectl drain leaves it: its pod was evicted, and KubeVirt has no node yet to migrate it to."""
+    yard.start_vm("vm", SOURCE, eviction_strategy="LiveMigrate")
+    targets = [{"namespace": yard.namespace, "name": "vm", "target_node": NODES[1]}]
+    with yard.cordon(NODES[1]), yard.cordon(NODES[2]):
+        yard.evict("vm")
+        early = drain(targets=targets, wait_timeout=3)
+        assert (early["error"]["reason"], early["moves"]) == ("DeadlineExceeded", [])
+    assert (drain(targets=targets)["left"], yard.node_of("vm") in NODES[1:]) == ([], True)
+
+
 @pytest.mark.parametrize("run_strategy", ["Always", "RerunOnFailure", "Manual", "Once"])
 def test_a_restarted_vm_runs_elsewhere(drain: Any, yard: Yard, run_strategy: str) -> None:
     uid = yard.start_vm("moves", SOURCE, migratable=False, run_strategy=run_strategy)["metadata"]["uid"]
