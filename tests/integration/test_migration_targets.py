@@ -8,8 +8,9 @@ from __future__ import annotations
 import time
 import uuid
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import pytest
@@ -41,18 +42,38 @@ STUCK = {
     "alone": {"selinuxContext": ""},
     "labelled": {"selinuxContext": "s0:c1"},
 }
+# What each pod gets of the class that KubeVirt is configured with.
+RUNTIME_CLASSES: dict[str, Object] = {
+    "boxed": {
+        "overhead": {"podFixed": {"cpu": "250m", "memory": "120Mi"}},
+        "scheduling": {
+            "nodeSelector": {"pool": "vms"},
+            "tolerations": [{"key": "boxed", "operator": "Exists", "effect": "NoSchedule"}],
+        },
+    },
+    "light": {
+        "overhead": {"podFixed": {"memory": "10Mi"}},
+        "scheduling": {"nodeSelector": {"kubernetes.io/os": "linux"}},
+    },
+}
 CONFIGURATION = {
     "migrations": ALL_AT_ONCE,
+    "defaultRuntimeClass": "boxed",
     "developerConfiguration": {"featureGates": ["HypervStrictCheck", "CPUManager"]},
 }
 # What an administrator may change while VMs run; it counts for the next pod of each.
 CHANGED = {
     "migrations": ALL_AT_ONCE,
+    "defaultRuntimeClass": "light",
+    "virtualMachineOptions": {"disableSerialConsoleLog": {}},
     "developerConfiguration": {
+        "cpuAllocationRatio": 4,
+        "memoryOvercommit": 150,
         "featureGates": ["CPUManager"],
         "nodeSelectors": {"kubernetes.io/os": "linux", "pool": "vms"},
     },
 }
+IMAGE_VOLUMES = {"migrations": ALL_AT_ONCE, "developerConfiguration": {"featureGates": ["ImageVolume"]}}
 
 
 @dataclass
@@ -102,8 +123,23 @@ class Lab:
 
 @pytest.fixture(scope="module")
 def lab(testbed: RunningTestbed) -> Iterator[Lab]:
-    with configured(testbed.api, CONFIGURATION), loaded(testbed.api, scenario(), TIMEOUT):
+    with runtime_classes(testbed.api), configured(testbed.api, CONFIGURATION), loaded(testbed.api, scenario(), TIMEOUT):
         yield Lab(testbed.api)
+
+
+@contextmanager
+def runtime_classes(api: Api) -> Iterator[None]:
+    made: list[Object] = [
+        {"apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass", "metadata": {"name": name}, "handler": name, **fields}
+        for name, fields in RUNTIME_CLASSES.items()
+    ]
+    for item in made:
+        api.apply(item)
+    try:
+        yield
+    finally:
+        for item in made:
+            api.delete(object_path(item))
 
 
 def scenario() -> Scenario:
@@ -147,6 +183,38 @@ def test_no_target_pod_where_none_is_foretold(lab: Lab) -> None:
     lab.rest()
 
 
+def test_images_that_are_volumes(lab: Lab) -> None:
+    """A first migration learns the digests, a second one has them."""
+    names = [guest.name for guest in guests.IMAGES]
+    with configured(lab.api, IMAGE_VOLUMES), started(lab, guests.IMAGES):
+        for _round in range(2):
+            compared, wrong = compare(lab, {name: {} for name in names})
+            assert wrong == []
+            assert compared == len(names)
+            lab.rest()
+        moved = Counter(one["spec"]["vmiName"] for one in lab.migrations() if one["status"]["phase"] == "Succeeded")
+        assert {name: moved[name] for name in names} == dict.fromkeys(names, 2)
+
+
+@contextmanager
+def started(lab: Lab, chosen: Sequence[Guest]) -> Iterator[None]:
+    """These guests beside those of the scenario, running."""
+    made = [item for guest in chosen for item in objects(guest, NAMESPACE)]
+    for item in made:
+        lab.api.apply(item)
+
+    def running() -> bool:
+        vmis = lab.vmis()
+        return all(vmis.get(guest.name, {}).get("status", {}).get("phase") == "Running" for guest in chosen)
+
+    try:
+        wait_for("the guests with images", running, TIMEOUT)
+        yield
+    finally:
+        for item in made:
+            lab.api.delete(object_path(item))
+
+
 def compare(lab: Lab, wishes: Mapping[str, Mapping[str, str]]) -> tuple[int, list[str]]:
     """Migrate the guests with these additions to their node selectors: how many pods were made, and what is wrong."""
     foresight, vmis = Foresight(read(lab.api)), lab.vmis()
@@ -171,16 +239,26 @@ def compare(lab: Lab, wishes: Mapping[str, Mapping[str, str]]) -> tuple[int, lis
 def change(lab: Lab, guest: Guest) -> None:
     """Change the VM, and wait until virt-controller has changed the running VMI."""
     lab.report(guest.name, guest.status)
+    if guest.relabel:
+        name = lab.vmis()[guest.name]["metadata"]["name"]
+        lab.api.patch(resource_path(KUBEVIRT, VMIS, NAMESPACE, name), {"metadata": {"labels": guest.relabel}})
     if not guest.change:
         return
     path = resource_path(KUBEVIRT, plural(VM), NAMESPACE, guest.name)
     lab.api.patch(path, {"spec": {"template": {"spec": guest.change}}})
 
     def arrived() -> bool:
-        spec = lab.vmis()[guest.name]["spec"]
-        return all(spec.get(field) == value for field, value in guest.change.items())
+        return agrees(lab.vmis()[guest.name]["spec"], guest.change)
 
     wait_for(f"the change of {guest.name}", arrived, TIMEOUT)
+
+
+def agrees(found: Object, patch: Object) -> bool:
+    """Whether a merge patch would change nothing."""
+    return all(
+        agrees(found.get(key) or {}, value) if isinstance(value, dict) else found.get(key) == value
+        for key, value in patch.items()
+    )
 
 
 def moved_twice(lab: Lab) -> int:

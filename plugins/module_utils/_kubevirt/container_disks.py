@@ -43,7 +43,11 @@ def with_digests(vmi: Object, source_pod: Object, as_volumes: bool) -> dict[str,
     spec = source_pod["spec"]
     fields = {field: spec[field] for field in ("containers", "initContainers") if spec.get(field)}
     if not as_volumes:
-        return {field: _renamed(found, images) for field, found in fields.items()}
+        containers = {field: _renamed(found, images) for field, found in fields.items()}
+        return {
+            **containers,
+            "volumes": [entry for entry in spec.get("volumes") or () if not _is_of_gate(entry, images)],
+        }
     unknown = {f"{_PREFIX}{name}" for name, image in images.items() if _BY_DIGEST not in image}
     needless = {f"{_PREFIX}{name}{suffix}" for name in images for suffix in ("", _INIT)} | {_BINARY}
     needless -= unknown
@@ -82,6 +86,11 @@ def _of_volumes(spec: Object, names: Iterable[str]) -> Iterator[tuple[str, str]]
         reference = (volume.get("image") or {}).get("reference") or ""
         if volume["name"] in names and _BY_DIGEST in reference:
             yield volume["name"], reference
+
+
+def _is_of_gate(volume: Object, images: Mapping[str, str]) -> bool:
+    """Whether KubeVirt made it while the gate was on."""
+    return bool(volume.get("image")) and (volume["name"] in images or volume["name"] == _LAUNCHER)
 
 
 def _volumes(before: Sequence[Object], images: Mapping[str, str], unknown: bool) -> Iterator[Object]:

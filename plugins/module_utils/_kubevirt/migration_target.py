@@ -61,10 +61,11 @@ def target_pod(
     whole_selector = with_source_cpu(selector, vmi, source_pod, source_node)
     if isinstance(whole_selector, NoTargetPod):
         return whole_selector
-    disks = with_digests(vmi, source_pod, configuration.enabled(IMAGE_VOLUME))
+    rendered = {**source_pod["spec"], **resized(source_pod["spec"], vmi, configuration, lists)}
+    disks = with_digests(vmi, {**source_pod, "spec": rendered}, configuration.enabled(IMAGE_VOLUME))
     if isinstance(disks, NoTargetPod):
         return disks
-    volumes = volumes_of_target(vmi, disks.get("volumes") or source_pod["spec"].get("volumes") or [])
+    volumes = volumes_of_target(vmi, disks.get("volumes", rendered.get("volumes") or []))
     if isinstance(volumes, NoTargetPod):
         return volumes
     if problem := _selinux_problem(vmi, configuration):
@@ -73,8 +74,8 @@ def target_pod(
     wishes = _away_from_itself(affinity(vmi), vmi["metadata"]["uid"])
     before, metadata = source_pod["spec"], source_pod["metadata"]
     spec: dict[str, Any] = {
-        **{key: value for key, value in before.items() if key != "nodeName"},
-        **resized({**before, **disks}, vmi, configuration, lists),
+        **{key: value for key, value in rendered.items() if key != "nodeName"},
+        **disks,
         "volumes": volumes,
         "nodeSelector": whole_selector,
         "affinity": merged_affinity(wishes, pod_labels),

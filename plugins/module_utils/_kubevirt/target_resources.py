@@ -1,10 +1,11 @@
 # Copyright: Contributors to the virtops.kubevirt project
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The sizes of a migration's target pod, which KubeVirt calculates anew.
+"""The containers of a migration's target pod and their sizes, which KubeVirt calculates anew.
 
 By this very migration CPUs and memory that were plugged into a running VM arrive; and ratios of KubeVirt's
-configuration, quotas and limit ranges may have changed since the running pod was made.
+configuration, quotas and limit ranges may have changed since the running pod was made, as may what it says on which
+containers stand beside the guest.
 
 The rules are those of one release, and others calculate the overhead otherwise. Of theirs only the change is
 calculated: by how much the same rules make the VMI larger than they made it as it was.
@@ -17,15 +18,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.configuration import Configuration, Lists
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.launcher import traits
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.launcher.pod import (
     LauncherError,
-    container_resources,
+    rendered_containers,
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model import quantity
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.resources import CPU, MEMORY, nanos
 
 Object = Mapping[str, Any]
-Sizes = Mapping[str, Mapping[str, Object]]
+Containers = Mapping[str, Object]
 
 _RELEASE = re.compile(r"v?1\.8\.")
 _FIELDS = ("containers", "initContainers")
@@ -38,37 +40,49 @@ def are_known(configuration: Configuration) -> bool:
 
 
 def resized(spec: Object, vmi: Object, configuration: Configuration, lists: Lists) -> dict[str, Any]:
-    """The containers of a running pod's spec, by field, with the resources that the target pod's have.
+    """The containers of a running pod's spec, by field, as the target pod has them.
 
     `lists`: see `Namespaces`. What others have injected stays as it is, and so does all where KubeVirt could not make
     the pod. Raises `QuantityError`, `SelectorError`.
     """
+    own = {field: spec.get(field) or () for field in _FIELDS}
     try:
-        now = container_resources(vmi, configuration, lists)
+        now = rendered_containers(vmi, configuration, lists)
         if are_known(configuration):
-            return _each(spec, now)
-        return _each(spec, _changed(spec, container_resources(_as_started(vmi), configuration, lists), now))
+            names = _own_names(vmi)
+            found = {field: list(_anew(own[field], now[field], names)) for field in _FIELDS}
+        else:
+            before = rendered_containers(_as_started(vmi), configuration, lists)
+            found = {field: list(_changed(own[field], before[field], now[field])) for field in _FIELDS}
     except LauncherError:
-        return {field: spec[field] for field in _FIELDS if spec.get(field)}
+        return {}
+    return {field: containers for field, containers in found.items() if containers or field in spec}
 
 
-def _each(spec: Object, sizes: Sizes) -> dict[str, Any]:
-    return {field: list(_sized(spec[field], sizes[field])) for field in _FIELDS if spec.get(field)}
+def _own_names(vmi: Object) -> frozenset[str]:
+    """Of containers that are KubeVirt's for certain, and go when its configuration does not want them any more."""
+    disks = (f"volume{name}{suffix}" for name, _disk in traits.container_disks(vmi) for suffix in ("", "-init"))
+    return frozenset({"guest-console-log", "container-disk-binary", *disks})
 
 
-def _sized(containers: Sequence[Object], sizes: Mapping[str, Object]) -> Iterator[Object]:
+def _anew(containers: Sequence[Object], now: Containers, own_names: frozenset[str]) -> Iterator[Object]:
     for container in containers:
-        found = sizes.get(container["name"])
-        yield container if found is None else {**container, "resources": found}
+        found = now.get(container["name"])
+        if found is not None:
+            yield {**container, "resources": found["resources"]}
+        elif container["name"] not in own_names:
+            yield container
+    there = {container["name"] for container in containers}
+    yield from (container for name, container in now.items() if name not in there)
 
 
-def _changed(spec: Object, before: Sizes, now: Sizes) -> Sizes:
-    found: dict[str, dict[str, Object]] = {}
-    for field in _FIELDS:
-        own = {entry["name"]: entry["resources"] for entry in spec.get(field) or () if entry.get("resources")}
-        known = own.keys() & before[field].keys() & now[field].keys()
-        found[field] = {name: _shifted(own[name], before[field][name], now[field][name]) for name in known}
-    return found
+def _changed(containers: Sequence[Object], before: Containers, now: Containers) -> Iterator[Object]:
+    for container in containers:
+        name, own = container["name"], container.get("resources")
+        if own and name in before and name in now:
+            yield {**container, "resources": _shifted(own, before[name]["resources"], now[name]["resources"])}
+        else:
+            yield container
 
 
 def _shifted(own: Object, before: Object, now: Object) -> Object:

@@ -27,8 +27,8 @@ PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 class Guest:
     """`spec` and `domain`: what differs from an ordinary VMI. `first`, `second`: what its migrations add.
 
-    `change`: a merge patch of the running VM's template spec before the second migration. `status`: of
-    that of the VMI. `owner`: a kind.
+    `change`: a merge patch of the running VM's template spec before the second migration. `status` and `relabel`: of
+    the VMI's status and labels. `owner`: a kind.
     """
 
     name: str
@@ -40,15 +40,15 @@ class Guest:
     labels: dict[str, str] = field(default_factory=dict)
     annotations: dict[str, str] = field(default_factory=dict)
     status: Object = field(default_factory=dict)
+    relabel: Object = field(default_factory=dict)
     owner: str = VM
     replicas: int = 1
 
     @property
     def twice(self) -> bool:
         """Whether a second migration shows something that the first does not."""
-        return (
-            bool(self.second or self.change or self.status) or self.domain.get("cpu", {}).get("model") == "host-model"
-        )
+        changed = self.second or self.change or self.status or self.relabel
+        return bool(changed) or self.domain.get("cpu", {}).get("model") == "host-model"
 
 
 def cpu(**fields: Any) -> Object:
@@ -183,6 +183,7 @@ PLACES = (
     ),
     Guest("important", spec={"priorityClassName": "system-cluster-critical"}),
     Guest("named-scheduler", spec={"schedulerName": "default-scheduler"}),
+    Guest("relabelled", labels={"tier": "front", "group": "a"}, relabel={"tier": None, "group": "b", "new": "yes"}),
     Guest(
         "labelled", labels={"tier": "front", "kubevirt.io": "mine"}, annotations={"sidecar.istio.io/inject": "false"}
     ),
@@ -244,6 +245,18 @@ SIZES = (
     Guest("huge-pages", domain={"memory": {"guest": "512Mi", "hugepages": {"pageSize": "2Mi"}}}),
     Guest("many-sockets", domain={"cpu": {"cores": 2, "sockets": 2, "threads": 2, "maxSockets": 4}}),
     Guest("memory-to-grow", domain={"memory": {"guest": "1Gi", "maxGuest": "2Gi"}}),
+    Guest("plugged-cpus", domain={"cpu": {"sockets": 2}}, change={"domain": {"cpu": {"sockets": 8}}}),
+    Guest(
+        "plugged-dedicated-cpus",
+        domain={"cpu": {"cores": 2, "sockets": 1, "dedicatedCpuPlacement": True}},
+        change={"domain": {"cpu": {"sockets": 2}}},
+    ),
+    Guest("plugged-memory", domain={"memory": {"guest": "1Gi"}}, change={"domain": {"memory": {"guest": "2Gi"}}}),
+    Guest(
+        "plugged-memory-beside-a-request",
+        domain={"memory": {"guest": "1Gi"}, "resources": {"requests": {"memory": "1Gi"}}},
+        change={"domain": {"memory": {"guest": "3Gi"}}},
+    ),
     Guest("headless", domain={"devices": {"autoattachGraphicsDevice": False, "autoattachSerialConsole": False}}),
     Guest(
         "io-threads", domain={"ioThreadsPolicy": "supplementalPool", "ioThreads": {"supplementalPoolThreadCount": 4}}
@@ -279,6 +292,20 @@ DISKS = (
         ),
     ),
     Guest("scratch", **disks(scratch={"emptyDisk": {"capacity": "2Gi"}}, seed={"cloudInitNoCloud": {"userData": "x"}})),
+)
+
+# Started while images are volumes of pods, by a feature gate.
+IMAGES = (
+    Guest("image", **disks(system={"containerDisk": {"image": "registry.example/system:1"}})),
+    Guest(
+        "images",
+        **disks(
+            system={"containerDisk": {"image": "registry.example/system@sha256:" + "0" * 64}},
+            tools={"containerDisk": {"image": "registry.example:5000/tools"}},
+            scratch={"emptyDisk": {"capacity": "2Gi"}},
+        ),
+    ),
+    Guest("no-image"),
 )
 
 OWNERS = (

@@ -83,8 +83,8 @@ def launcher_pod(vmi: Object, configuration: Configuration, lists: Lists) -> dic
     return admitted({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": pod_spec}, lists)
 
 
-def container_resources(vmi: Object, configuration: Configuration, lists: Lists) -> dict[str, dict[str, Object]]:
-    """Of the same pod only the resources of its containers: by field of the pod spec, and by name. Raises likewise.
+def rendered_containers(vmi: Object, configuration: Configuration, lists: Lists) -> dict[str, dict[str, Object]]:
+    """Of the same pod only the containers: by field of the pod spec, and by name. Raises likewise.
 
     `lists` that matter: `resourcequotas`, `namespaces`, `limitranges`.
     """
@@ -94,7 +94,7 @@ def container_resources(vmi: Object, configuration: Configuration, lists: Lists)
         "initContainers": init_containers(vmi, configuration, ""),
     }
     stored = with_defaults_of_namespace(spec, vmi["metadata"]["namespace"], lists)
-    return {field: {entry["name"]: entry["resources"] for entry in found} for field, found in stored.items()}
+    return {field: {entry["name"]: entry for entry in found} for field, found in stored.items()}
 
 
 def launcher_image(lists: Lists) -> str:

@@ -18,7 +18,7 @@ VENDOR = "cpu-vendor.node.kubevirt.io/Intel"
 HOST = "kubernetes.io/hostname"
 NEW_MODEL = "cpu-model-migration.node.kubevirt.io/Icelake"
 HOST_MODEL = {"cpu": {"model": "host-model"}}
-DISK = {"name": "system", "containerDisk": {"image": "registry.example:5000/a/disk:3"}}
+DISK: Object = {"name": "system", "containerDisk": {"image": "registry.example:5000/a/disk:3"}}
 
 
 def host(*more: str, vendor: bool = True) -> Object:
@@ -285,6 +285,15 @@ class TestImageVolumes:
         found = self.ask(source)
         self.check(found)
         assert [entry["name"] for entry in found["spec"]["containers"]] == ["compute"]
+
+    def test_without_the_gate_volumes_turn_into_containers(self) -> None:
+        found = self.ask(self.source(vmi(), self.BY_DIGEST), Configuration(version="v1.8.4"))["spec"]
+        assert [volume["name"] for volume in found["volumes"]] == ["scratch"]
+        assert {"name": "volumesystem", "image": DISK["containerDisk"]["image"]}.items() <= found["containers"][
+            1
+        ].items()
+        brought = ["guest-console-log", "container-disk-binary", "volumesystem-init"]
+        assert [entry["name"] for entry in found["initContainers"]] == brought
 
 
 class TestState:

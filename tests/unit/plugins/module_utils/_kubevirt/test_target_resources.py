@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.configuration import Configuration
-from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.launcher.pod import container_resources
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.launcher.pod import rendered_containers
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.target_resources import resized
 
 from unit.plugins.module_utils._kubevirt.machines import vmi
@@ -32,7 +32,7 @@ def guest(*, sockets: int = 2, memory: str = "1Gi", **domain: Any) -> Object:
 
 def source(machine: Object | None = None, memory: str = "", **more: Object) -> Object:
     """The spec of the pod that was made for a guest."""
-    compute = container_resources(machine or guest(), KNOWN, {})["containers"]["compute"]
+    compute = rendered_containers(machine or guest(), KNOWN, {})["containers"]["compute"]["resources"]
     if memory:
         compute = {**compute, "requests": {**compute["requests"], "memory": memory}}
     return {"containers": [{"name": "compute", "image": "launcher", "resources": compute}, *more.values()]}
@@ -54,7 +54,7 @@ def test_plugged_memory_arrives(own: str | None) -> None:
     grown: Object = {} if own is None else {"resources": {"requests": {"memory": "2Gi"}}}
     first: Object = {} if own is None else {"resources": {"requests": {"memory": own}}}
     before, now = guest(**first), guest(memory="2Gi", **grown)
-    expected = container_resources(now, KNOWN, {})["containers"]["compute"]["requests"]
+    expected = rendered_containers(now, KNOWN, {})["containers"]["compute"]["resources"]["requests"]
     assert requests(now, source(before), KNOWN) == expected
     assert requests(now, source(before), OLDER) == expected
     # Page tables for what the VMI itself requests take two of a thousand bytes.
@@ -66,7 +66,7 @@ def test_changed_ratios_count_where_the_rules_are_known() -> None:
     changed = Configuration(version="v1.8.4", cpu_allocation_ratio=4, memory_overcommit=200)
     found = requests(guest(), source(), changed)
     assert found["cpu"] == "500m"
-    assert found == container_resources(guest(), changed, {})["containers"]["compute"]["requests"]
+    assert found == rendered_containers(guest(), changed, {})["containers"]["compute"]["resources"]["requests"]
 
 
 def test_another_release_keeps_its_own_overhead() -> None:
@@ -91,4 +91,14 @@ def test_all_stays_where_kubevirt_could_make_no_pod() -> None:
     strict = Configuration(version="v1.8.4", permitted_devices=frozenset())
     broken = guest(sockets=8, devices={"gpus": [device]})
     broken["metadata"]["annotations"] = {"hooks.kubevirt.io/hookSidecars": "no list"}
-    assert resized(spec, broken, strict, {}) == spec
+    assert resized(spec, broken, strict, {}) == {}
+
+
+def test_containers_come_and_go_with_the_configuration() -> None:
+    silent = Configuration(version="v1.8.4", serial_console_log=False)
+    spec = {**source(), "initContainers": [{"name": "mesh"}]}
+    with_log = {**spec, **resized(spec, guest(), KNOWN, {})}
+    assert [entry["name"] for entry in with_log["initContainers"]] == ["mesh", "guest-console-log"]
+    assert with_log["initContainers"][1]["restartPolicy"] == "Always"
+    assert [entry["name"] for entry in resized(with_log, guest(), silent, {})["initContainers"]] == ["mesh"]
+    assert [entry["name"] for entry in resized(spec, guest(), OLDER, {})["initContainers"]] == ["mesh"]
