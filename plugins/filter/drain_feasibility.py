@@ -35,6 +35,7 @@ options:
     description:
       - Names of the nodes to drain together, or the name of one.
       - They are taken as cordoned, whether they are or not.
+      - Of a list of such lists each is planned as if it were the only one, which reads the snapshot only once.
     type: list
     elements: str
     required: true
@@ -102,8 +103,8 @@ EXAMPLES = r"""
 
 RETURN = r"""
 _value:
-  description: The plan.
-  type: dict
+  description: The plan. With a list of lists in O(nodes), a list of a plan for each.
+  type: raw
   contains:
     feasible:
       description: Whether all VMs and pods leave, or follow their policy.
@@ -374,7 +375,7 @@ _value:
 from collections.abc import Callable
 from typing import Any
 
-from ansible_collections.virtops.kubevirt.plugins.plugin_utils._drain_plan import drain_plan
+from ansible_collections.virtops.kubevirt.plugins.plugin_utils._drain_plan import drain_plans, in_batches
 
 
 def drain_feasibility(
@@ -385,11 +386,14 @@ def drain_feasibility(
     avoid: object = (),
     targets: object = None,
     profile: object = "LowNodeUtilization",
-) -> dict[str, Any]:
-    """The plan; see RETURN. Raises AnsibleFilterError."""
-    return drain_plan(source, nodes, policies, avoid, {} if targets is None else targets, profile).to_json()
+) -> Any:
+    """The plan, or a list of plans; see RETURN. Raises AnsibleFilterError."""
+    batches, several = in_batches(nodes)
+    plans = drain_plans(source, batches, policies, avoid, {} if targets is None else targets, profile)
+    found = [plan.to_json() for plan in plans]
+    return found if several else found[0]
 
 
 class FilterModule:
-    def filters(self) -> dict[str, Callable[..., dict[str, Any]]]:
+    def filters(self) -> dict[str, Callable[..., Any]]:
         return {"drain_feasibility": drain_feasibility}

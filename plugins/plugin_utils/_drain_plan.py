@@ -2,11 +2,11 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Note that this plugin util is **PRIVATE** to the collection. It can have breaking changes at any time.
-"""The plan of a drain for what a template gives; plugins are thin around it."""
+"""Plans of drains for what a template gives; plugins are thin around it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from ansible.errors import AnsibleFilterError
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.failure import Failure
@@ -23,22 +23,43 @@ def drain_plan(
     source: object, nodes: object, policies: object, avoid: object, targets: object, profile: object
 ) -> DrainPlan:
     """`source`: a snapshot. Raises AnsibleFilterError with one sentence for whatever is wrong."""
+    return drain_plans(source, [nodes], policies, avoid, targets, profile)[0]
+
+
+def drain_plans(
+    source: object, batches: Sequence[object], policies: object, avoid: object, targets: object, profile: object
+) -> list[DrainPlan]:
+    """A plan for each batch of nodes as if it were the only one, with the snapshot loaded once; as `drain_plan`."""
     known = {entry.value: entry for entry in Profile}
     if not isinstance(profile, str) or profile not in known:
         raise AnsibleFilterError(f"There is no profile {profile!r}. Give one of {', '.join(known)}.")
-    named = [nodes] if isinstance(nodes, str) else _names("nodes", nodes)
+    named = [[nodes] if isinstance(nodes, str) else _names("nodes", nodes) for nodes in batches]
+    avoided, pinned = _names("avoid", avoid), _targets(targets)
     try:
-        return plan_drain(
-            load(source).lists,
-            named,
-            policies=compile_rules(policies),
-            avoid=_names("avoid", avoid),
-            targets=_targets(targets),
-            profile=known[profile],
-        )
+        lists, rules = load(source).lists, compile_rules(policies)
+        return [
+            plan_drain(lists, nodes, policies=rules, avoid=avoided, targets=pinned, profile=known[profile])
+            for nodes in named
+        ]
     except (ExpectedError, Failure, Mistake) as error:
         # Ansible prints a cause after the message, and here that would be the same sentence again.
         raise AnsibleFilterError(str(error)) from None
+
+
+def in_batches(nodes: object) -> tuple[list[object], bool]:
+    """The batches of a list of lists of names, and True; else what is given as the only batch, and False.
+
+    Raises AnsibleFilterError for a mixture.
+    """
+    if isinstance(nodes, (str, bytes, Mapping)) or not isinstance(nodes, Iterable):
+        return [nodes], False
+    entries = list(nodes)
+    nested = [isinstance(entry, (list, tuple)) for entry in entries]
+    if not any(nested):
+        return [entries], False
+    if not all(nested):
+        raise AnsibleFilterError(f"`nodes` is a list of names of nodes, or of such lists, got {entries!r}.")
+    return entries, True
 
 
 def _names(option: str, given: object) -> list[str]:

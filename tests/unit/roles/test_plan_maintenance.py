@@ -5,8 +5,11 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
+
+import yaml
 
 from ansible_collections.virtops.kubevirt.plugins.filter.drain_feasibility import drain_feasibility
 
@@ -14,7 +17,8 @@ from unit.plugins.module_utils._kubevirt.machines import kubevirt
 from unit.plugins.module_utils._planner.scene import Scene, node
 from unit.plugins.support.templates import evaluate
 
-TEMPLATE = Path(__file__).parents[3] / "roles/plan_maintenance/templates/plan.txt.j2"
+ROLE = Path(__file__).parents[3] / "roles/plan_maintenance"
+TEMPLATE = ROLE / "templates/plan.txt.j2"
 
 
 def told(folder: Path, *nodes: str, **migrations: Any) -> list[str]:
@@ -47,3 +51,22 @@ def test_it_says_that_the_caps_let_none_start(tmp_path: Path) -> None:
 def test_it_says_which_migrations_take_too_long(tmp_path: Path) -> None:
     lines = told(tmp_path, "a", bandwidthPerMigration="1Mi", completionTimeoutPerGiB=10)
     assert lines[3] == "VM  shop/web-1 -> b, which KubeVirt would abort as it takes too long"
+
+
+def test_each_batch_has_a_step_of_its_own(tmp_path: Path) -> None:
+    scene = Scene(*map(node, "abc"))
+    scene.vm("web-1", "a")
+    snapshot = tmp_path / "cluster.json"
+    snapshot.write_text(json.dumps(scene.lists))
+    variables = {
+        **yaml.safe_load((ROLE / "vars/main.yml").read_text()),
+        **yaml.safe_load((ROLE / "defaults/main.yml").read_text()),
+        "plan_maintenance_nodes": ["host-a", "b", "c"],
+        "plan_maintenance_node_names": {"host-a": "a"},
+        "plan_maintenance_batch": 2,
+        "_plan_maintenance_maintained": {"resources": []},
+        "_plan_maintenance_cluster": str(snapshot),
+    }
+    batches, steps = evaluate(["_plan_maintenance_batches", "_plan_maintenance_steps"], variables, tmp_path)
+    assert batches == [["host-a", "b"], ["c"]]
+    assert steps == [drain_feasibility(scene.lists, names) for names in (["a", "b"], ["c"])]

@@ -37,6 +37,18 @@ def test_the_path_of_a_file(tmp_path: Path) -> None:
     assert plan(str(path), "a")["feasible"]
 
 
+def test_batches_have_a_plan_each_of_one_look_at_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "cluster.json"
+    path.write_text(json.dumps(lists()))
+    reads: list[Path] = []
+    read_bytes = Path.read_bytes
+    monkeypatch.setattr(Path, "read_bytes", lambda file: (reads.append(file), read_bytes(file))[1])
+    batches = [["a"], ("b", "c")]
+    assert plan(str(path), batches) == [plan(lists(), batch) for batch in batches]
+    assert reads == [path]
+    assert plan(lists(), (name for name in (["a"], ["b"]))) == [plan(lists(), "a"), plan(lists(), "b")]
+
+
 def test_options_reach_the_plan() -> None:
     assert plan(lists(), "a", avoid=["b"])["moves"][0]["target_node"] == "c"
     assert plan(lists(), "a", targets={"shop/vm": "c"})["moves"][0]["target_node"] == "c"
@@ -48,6 +60,10 @@ def test_options_reach_the_plan() -> None:
 BROKEN: list[tuple[Any, Any, dict[str, Any], str]] = [
     (lists(), 7, {}, "`nodes` is a list of names of nodes, got 7."),
     (lists(), [7], {}, "`nodes` is a list of names of nodes, got [7]."),
+    (lists(), [["a"], "b"], {}, "`nodes` is a list of names of nodes, or of such lists, got [['a'], 'b']."),
+    (lists(), [["a"], [7]], {}, "`nodes` is a list of names of nodes, got [7]."),
+    (lists(), [["a"], ["z"]], {}, "Cannot plan the drain: there is no node z. "),
+    (lists(), [["a"], []], {}, "Cannot plan the drain: no node is named. "),
     (lists(), ["a"], {"avoid": "b"}, "`avoid` is a list of names of nodes, got 'b'."),
     (lists(), ["a"], {"targets": ["b"]}, "`targets` maps VMIs to nodes"),
     (lists(), ["a"], {"targets": {"shop/vm": 1}}, "`targets` maps VMIs to nodes"),
