@@ -1,7 +1,7 @@
 # Copyright: Contributors to the virtops.kubevirt project
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The role uncordon gives a node back when it is fit, and not before."""
+"""The roles drain and uncordon: a node is not touched before it can be emptied, nor given back before it is fit."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ import yaml
 
 from integration.clusters import remove_deserted
 from integration.playbooks import Task, run
+from integration.relay import relayed
 from integration.simulator.lab import heartbeat, ready, schedulable
 from testbed.api import Api, Object, resource_path
 from testbed.handle import RunningTestbed
@@ -37,8 +38,8 @@ def api(testbed: RunningTestbed) -> Iterator[Api]:
     remove_deserted(testbed.api, (NODE, MATE))
 
 
-def the_node(api: Api) -> Object:
-    return api.get(resource_path("v1", "nodes", name=NODE))
+def the_node(api: Api, name: str = NODE) -> Object:
+    return api.get(resource_path("v1", "nodes", name=name))
 
 
 def boot_id(api: Api) -> str:
@@ -56,14 +57,16 @@ def served(api: Api) -> bool:
     return {pod["spec"].get("nodeName") for pod in handlers if pod["status"]["phase"] == "Running"} == {NODE, MATE}
 
 
-def cordoned(api: Api) -> bool:
-    return bool(the_node(api)["spec"].get("unschedulable"))
+def cordoned(api: Api, name: str = NODE) -> bool:
+    return bool(the_node(api, name)["spec"].get("unschedulable"))
 
 
-def play(kubeconfig: Path, folder: Path, *tasks: Task, **settings: Any) -> CompletedProcess[str]:
-    """Run tasks for the node, with the roles' settings."""
+def play(
+    kubeconfig: Path, folder: Path, *tasks: Task, nodes: tuple[str, ...] = (NODE,), **settings: Any
+) -> CompletedProcess[str]:
+    """Run tasks for nodes, with the roles' settings."""
     content = {
-        "hosts": NODE,
+        "hosts": "all",
         "gather_facts": False,
         "vars": {**SETTINGS, **settings},
         "module_defaults": {"group/virtops.kubevirt.all": {"kubeconfig": str(kubeconfig)}},
@@ -71,7 +74,7 @@ def play(kubeconfig: Path, folder: Path, *tasks: Task, **settings: Any) -> Compl
     }
     playbook = folder / "play.yml"
     playbook.write_text(yaml.safe_dump([content], sort_keys=False))
-    return run(playbook, "--inventory", f"{NODE},")
+    return run(playbook, "--inventory", "".join(f"{name}," for name in nodes))
 
 
 def told(done: CompletedProcess[str]) -> str:
@@ -113,6 +116,8 @@ def test_a_power_cycle_needs_a_sign_of_life_from_after_it(testbed: RunningTestbe
     assert stopped.returncode != 0, told(stopped)
     assert f"Cannot give back node {NODE}" in stopped.stdout + stopped.stderr, told(stopped)
     assert "which may be before the reboot" in stopped.stdout + stopped.stderr
+    # A look takes time as well, so that the deadline comes before there have been as many pauses as seconds.
+    assert 0 < stopped.stdout.count("Wait until the node is fit for virtual machines (") < 5, told(stopped)
     assert cordoned(api)
 
     testbed.inject("clear")
@@ -122,3 +127,21 @@ def test_a_power_cycle_needs_a_sign_of_life_from_after_it(testbed: RunningTestbe
     assert done.returncode == 0, told(done)
     assert heartbeat(the_node(api)) > words
     assert not cordoned(api)
+
+
+def test_an_api_server_that_is_away_for_a_while_is_waited_for(
+    testbed: RunningTestbed, api: Api, tmp_path: Path
+) -> None:
+    # One look of k8s_info gives up after four connections at most, so that there is more than one.
+    with relayed(testbed.kubeconfig, tmp_path, refuses=8) as (kubeconfig, relay):
+        done = play(kubeconfig, tmp_path, UNCORDON)
+    assert done.returncode == 0, told(done)
+    assert relay.refused == 8
+    assert "RETRYING" in done.stdout
+
+
+def test_an_api_server_that_does_not_come_back_ends_the_wait(testbed: RunningTestbed, api: Api, tmp_path: Path) -> None:
+    with relayed(testbed.kubeconfig, tmp_path, refuses=1_000_000) as (kubeconfig, _relay):
+        done = play(kubeconfig, tmp_path, UNCORDON, uncordon_wait_timeout=3)
+    assert done.returncode != 0
+    assert f"Cannot give back node {NODE} after 3 s: the API server does not answer" in told(done)
