@@ -39,16 +39,8 @@ options:
     type: list
     elements: str
     required: true
-  avoid:
-    description: Names of nodes that VMs go to only if they fit nowhere else, such as those to be drained next.
-    type: list
-    elements: str
-    default: []
-  targets:
-    description: Nodes for VMs that may go nowhere else, by V(namespace/name) of the VirtualMachineInstance.
-    type: dict
-    default: {}
 extends_documentation_fragment:
+  - virtops.kubevirt._drain
   - virtops.kubevirt._policies
   - virtops.kubevirt._profile
 positional: _input, nodes
@@ -386,10 +378,14 @@ def drain_feasibility(
     avoid: object = (),
     targets: object = None,
     profile: object = "LowNodeUtilization",
+    delete_emptydir_data: object = None,
+    force: object = None,
 ) -> Any:
     """The plan, or a list of plans; see RETURN. Raises AnsibleFilterError."""
     batches, several = in_batches(nodes)
-    plans = drain_plans(source, batches, policies, avoid, {} if targets is None else targets, profile)
+    given = {"delete_emptydir_data": delete_emptydir_data, "force": force}
+    permissions = {need: allowed for need, allowed in given.items() if allowed is not None}
+    plans = drain_plans(source, batches, policies, avoid, {} if targets is None else targets, profile, permissions)
     found = [plan.to_json() for plan in plans]
     return found if several else found[0]
 

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from ansible.errors import AnsibleFilterError
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.failure import Failure
@@ -27,23 +28,56 @@ def drain_plan(
 
 
 def drain_plans(
-    source: object, batches: Sequence[object], policies: object, avoid: object, targets: object, profile: object
+    source: object,
+    batches: Sequence[object],
+    policies: object,
+    avoid: object,
+    targets: object,
+    profile: object,
+    permissions: Mapping[str, object] | None = None,
 ) -> list[DrainPlan]:
-    """A plan for each batch of nodes as if it were the only one, with the snapshot loaded once; as `drain_plan`."""
+    """A plan for each batch of nodes as if it were the only one, with the snapshot loaded once; as `drain_plan`.
+
+    `permissions`: by what evictions need (`PodFate.needs`), whether that is allowed; without an entry nothing is said.
+    """
     known = {entry.value: entry for entry in Profile}
     if not isinstance(profile, str) or profile not in known:
         raise AnsibleFilterError(f"There is no profile {profile!r}. Give one of {', '.join(known)}.")
     named = [[nodes] if isinstance(nodes, str) else _names("nodes", nodes) for nodes in batches]
+    forbidden = _forbidden(permissions or {})
     avoided, pinned = _names("avoid", avoid), _targets(targets)
     try:
         lists, rules = load(source).lists, compile_rules(policies)
-        return [
+        plans = [
             plan_drain(lists, nodes, policies=rules, avoid=avoided, targets=pinned, profile=known[profile])
             for nodes in named
         ]
     except (ExpectedError, Failure, Mistake) as error:
         # Ansible prints a cause after the message, and here that would be the same sentence again.
         raise AnsibleFilterError(str(error)) from None
+    return [_sparing(plan, forbidden) for plan in plans]
+
+
+def _forbidden(permissions: Mapping[str, object]) -> frozenset[str]:
+    for need, allowed in permissions.items():
+        if not isinstance(allowed, bool):
+            raise AnsibleFilterError(f"`{need}` is true or false, got {allowed!r}.")
+    return frozenset(need for need, allowed in permissions.items() if not allowed)
+
+
+def _sparing(plan: DrainPlan, forbidden: frozenset[str]) -> DrainPlan:
+    """The plan, infeasible if a pod's eviction needs what is forbidden: node_drain would refuse it."""
+    spared = [pod for pod in plan.pods if forbidden.intersection(pod.needs)]
+    if not spared:
+        return plan
+    already = f"{', '.join(plan.nodes)} cannot be drained like this." if plan.feasible else plan.message
+    names = ", ".join(sorted(f"{pod.namespace}/{pod.name}" for pod in spared))
+    needed = " and ".join(sorted(forbidden.intersection(need for pod in spared for need in pod.needs)))
+    message = (
+        f"{already} These pods would lose what they keep in emptyDir volumes, or would not be replaced: {names}. "
+        f"Let them go by {needed}, or move them yourself."
+    )
+    return replace(plan, feasible=False, message=message)
 
 
 def in_batches(nodes: object) -> tuple[list[object], bool]:

@@ -102,6 +102,22 @@ def rebooting(testbed: RunningTestbed, before: str, *faults: list[str]) -> list[
     return [*inject, back]
 
 
+def test_a_batch_is_not_cordoned_before_all_its_pods_may_go(
+    testbed: RunningTestbed, api: Api, namespace: str, tmp_path: Path
+) -> None:
+    pods = resource_path("v1", "pods", namespace)
+    lone: Object = {
+        "metadata": {"name": "lone", "namespace": namespace},
+        "spec": {"nodeName": NODE, "containers": [{"name": "c", "image": "i"}]},
+    }
+    api.create(pods, lone)
+    wait_for("the pod to run", lambda: api.get(f"{pods}/lone")["status"].get("phase") == "Running")
+    stopped = play(testbed.kubeconfig, tmp_path, DRAIN, nodes=(MATE, NODE))
+    assert stopped.returncode != 0, told(stopped)
+    assert f"or would not be replaced: {namespace}/lone. Let them go by force" in told(stopped)
+    assert not any(cordoned(api, name) for name in (NODE, MATE))
+
+
 def test_a_power_cycle_needs_a_sign_of_life_from_after_it(testbed: RunningTestbed, api: Api, tmp_path: Path) -> None:
     """Power is away for so short a time that nobody notices, and virt-handler does not come back."""
     before = boot_id(api)

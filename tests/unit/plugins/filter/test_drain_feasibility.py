@@ -42,7 +42,12 @@ def test_batches_have_a_plan_each_of_one_look_at_the_file(tmp_path: Path, monkey
     path.write_text(json.dumps(lists()))
     reads: list[Path] = []
     read_bytes = Path.read_bytes
-    monkeypatch.setattr(Path, "read_bytes", lambda file: (reads.append(file), read_bytes(file))[1])
+
+    def counted(file: Path) -> bytes:
+        reads.append(file)
+        return read_bytes(file)
+
+    monkeypatch.setattr(Path, "read_bytes", counted)
     batches = [["a"], ("b", "c")]
     assert plan(str(path), batches) == [plan(lists(), batch) for batch in batches]
     assert reads == [path]
@@ -57,6 +62,31 @@ def test_options_reach_the_plan() -> None:
     assert plan(alone, "a", policies=[{"policy": "stop"}])["stuck"][0]["outcome"] == "stops"
 
 
+def test_pods_that_may_not_go_are_in_the_way() -> None:
+    scene = Scene(node("a"), node("b"))
+    scene.pod("data-1", "a", volumes=[{"name": "v", "emptyDir": {}}])
+    scene.pod("lone", "a", owner="")
+    assert plan(scene.lists, "a")["feasible"], "nothing is said of what may go"
+    assert plan(scene.lists, "a", delete_emptydir_data=True, force=True) == plan(scene.lists, "a")
+    forbidden = plan(scene.lists, "a", delete_emptydir_data=False, force=False)
+    assert not forbidden["feasible"]
+    assert forbidden["message"] == (
+        "a cannot be drained like this. These pods would lose what they keep in emptyDir volumes, or would not be "
+        "replaced: shop/data-1, shop/lone. Let them go by delete_emptydir_data and force, or move them yourself."
+    )
+    both = plan(scene.lists, [["a"], ["b"]], delete_emptydir_data=True, force=False)
+    assert [step["feasible"] for step in both] == [False, True]
+    assert "emptyDir volumes, or would not be replaced: shop/lone. Let them go by force, or" in both[0]["message"]
+
+
+def test_pods_that_may_not_go_are_told_beside_other_obstacles() -> None:
+    scene = Scene(node("a"))
+    scene.vm("vm", "a")
+    scene.pod("lone", "a", owner="")
+    message = plan(scene.lists, "a")["message"]
+    assert plan(scene.lists, "a", force=False)["message"].startswith(f"{message} These pods would lose")
+
+
 BROKEN: list[tuple[Any, Any, dict[str, Any], str]] = [
     (lists(), 7, {}, "`nodes` is a list of names of nodes, got 7."),
     (lists(), [7], {}, "`nodes` is a list of names of nodes, got [7]."),
@@ -69,6 +99,7 @@ BROKEN: list[tuple[Any, Any, dict[str, Any], str]] = [
     (lists(), ["a"], {"targets": {"shop/vm": 1}}, "`targets` maps VMIs to nodes"),
     (lists(), ["a"], {"profile": "Best"}, "There is no profile 'Best'. Give one of LowNodeUtilization, "),
     (lists(), ["a"], {"policies": [{"policy": "skip"}]}, "policies[0] has the policy 'skip'"),
+    (lists(), ["a"], {"force": "yes"}, "`force` is true or false, got 'yes'."),
     (lists(), ["z"], {}, "Cannot plan the drain: there is no node z. "),
     ({"node": []}, ["a"], {}, "Do you mean 'nodes'"),
     ("/nowhere/cluster.json", ["a"], {}, "Cannot read the snapshot"),
