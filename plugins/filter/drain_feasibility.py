@@ -102,6 +102,10 @@ _value:
       description: Whether all VMs and pods leave, or follow their policy.
       type: bool
       returned: always
+    passing:
+      description: Whether it is infeasible now, and all that stands against it goes away by itself.
+      type: bool
+      returned: always
     message:
       description: The plan in a sentence or two.
       type: str

@@ -8,12 +8,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 from subprocess import CompletedProcess
+from threading import Timer
 from typing import Any
 
 import pytest
 import yaml
 
 from integration.clusters import remove_deserted
+from integration.draining import Yard
 from integration.playbooks import Task, run
 from integration.relay import relayed
 from integration.simulator.lab import heartbeat, ready, schedulable
@@ -116,6 +118,28 @@ def test_a_batch_is_not_cordoned_before_all_its_pods_may_go(
     assert stopped.returncode != 0, told(stopped)
     assert f"or would not be replaced: {namespace}/lone. Let them go by force" in told(stopped)
     assert not any(cordoned(api, name) for name in (NODE, MATE))
+
+
+def test_what_passes_is_waited_for(testbed: RunningTestbed, tmp_path: Path) -> None:
+    yard = Yard(testbed, ("passing-0", "passing-1"))
+    source, target = yard.nodes
+    yard.set_up()
+    try:
+        with yard.emptied_afterwards():
+            uid = yard.start_vm("vm", source)["metadata"]["uid"]
+            yard.back_up("vm", completed=False)
+            late = play(testbed.kubeconfig, tmp_path, DRAIN, nodes=(source,), drain_wait_timeout=3)
+            assert late.returncode != 0, told(late)
+            assert "backup nightly of the VMI is in progress" in told(late)
+            assert yard.node_of("vm") == source
+            timer = Timer(5, yard.back_up, ["vm"], {"completed": True})
+            timer.start()
+            done = play(testbed.kubeconfig, tmp_path, DRAIN, UNCORDON, nodes=(source,))
+            timer.join()
+            assert done.returncode == 0, told(done)
+            assert (yard.node_of("vm"), yard.vmi("vm")["metadata"]["uid"]) == (target, uid)
+    finally:
+        yard.tear_down()
 
 
 def test_a_power_cycle_needs_a_sign_of_life_from_after_it(testbed: RunningTestbed, api: Api, tmp_path: Path) -> None:

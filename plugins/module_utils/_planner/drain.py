@@ -134,11 +134,13 @@ def plan(scene: Scene, profile: Profile = Profile.LOW_NODE_UTILIZATION) -> Drain
     objections = {name: reason for name, reason in found.items() if isinstance(reason, str)}
     stuck = outcome.stuck_machines(machines, scene.ways, scene.policies, objections, steps, board)
     pod_fates = outcome.pod_fates(scene.residents.pods, scene.refusals, steps, board)
-    feasible = outcome.feasible(stuck, pod_fates, board)
+    prevented, delayed = outcome.is_prevented(stuck, pod_fates, board), outcome.is_delayed(stuck)
+    feasible = not (prevented or delayed)
     migrations = queue(scene.cluster)
     return DrainPlan(
         nodes=scene.nodes,
         feasible=feasible,
+        passing=delayed and not prevented,
         message=story.summary(scene.nodes, feasible, moves, stuck, pod_fates),
         moves=moves,
         stuck=stuck,

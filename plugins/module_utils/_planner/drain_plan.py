@@ -141,13 +141,15 @@ class MachineFates:
 class DrainPlan:
     """`feasible`: all VMs and pods leave, or follow their policy. `message`: the plan in a sentence or two.
 
-    `moves`, `stuck` and `pods` are in the order of their waves. `seconds`: what the moves take with idle guests, beside
-    the migrations in the `queue`; None if KubeVirt's caps let one never start. `queue`: namespace/name of VMIs that are
-    migrated already, `running` and `waiting`. `fates`: what becomes of the VMs without the plan.
+    `passing`: it is not feasible now, and all that stands against it goes away by itself. `moves`, `stuck` and `pods`
+    are in the order of their waves. `seconds`: what the moves take with idle guests, beside the migrations in the
+    `queue`; None if KubeVirt's caps let one never start. `queue`: namespace/name of VMIs that are migrated already,
+    `running` and `waiting`. `fates`: what becomes of the VMs without the plan.
     """
 
     nodes: tuple[str, ...]
     feasible: bool
+    passing: bool
     message: str
     moves: tuple[PlannedMove, ...]
     stuck: tuple[StuckMachine, ...]

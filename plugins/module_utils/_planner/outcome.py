@@ -138,11 +138,15 @@ def pod_fates(
     return tuple(sorted(found, key=lambda fate: (fate.wave or 0, fate.namespace, fate.name)))
 
 
-def feasible(stuck: Sequence[StuckMachine], pods: Sequence[PodFate], board: Board) -> bool:
-    """Whether all VMs and pods leave, or follow their policy."""
-    here = (Outcome.STAYS, Outcome.WAITS)
-    kept = any(machine.outcome in here or machine.target_node in board.draining for machine in stuck)
-    return not kept and not any(pod.outcome in (PodOutcome.REFUSED, PodOutcome.RETURNS) for pod in pods)
+def is_prevented(stuck: Sequence[StuckMachine], pods: Sequence[PodFate], board: Board) -> bool:
+    """Whether a VM or pod neither leaves nor follows its policy, for a reason that does not go away by itself."""
+    kept = any(machine.outcome is Outcome.STAYS or machine.target_node in board.draining for machine in stuck)
+    return kept or any(pod.outcome in (PodOutcome.REFUSED, PodOutcome.RETURNS) for pod in pods)
+
+
+def is_delayed(stuck: Sequence[StuckMachine]) -> bool:
+    """Whether a VM has to be waited for before it can leave."""
+    return any(machine.outcome is Outcome.WAITS for machine in stuck)
 
 
 def _pod_fate(resident: Resident, refusal: disruption_budget.Refusal | None, steps: Steps, board: Board) -> PodFate:

@@ -70,3 +70,30 @@ def test_each_batch_has_a_step_of_its_own(tmp_path: Path) -> None:
     batches, steps = evaluate(["_plan_maintenance_batches", "_plan_maintenance_steps"], variables, tmp_path)
     assert batches == [["host-a", "b"], ["c"]]
     assert steps == [drain_feasibility(scene.lists, names) for names in (["a", "b"], ["c"])]
+
+
+def test_what_passes_is_said_and_no_obstacle(tmp_path: Path) -> None:
+    scene = Scene(*map(node, "abc"))
+    scene.vm("busy", "a", status={"changedBlockTracking": {"backupStatus": {"backupName": "nightly"}}})
+    scene.vm(
+        "fixed", "b", status={"conditions": [{"type": "LiveMigratable", "status": "False", "reason": "HostModel"}]}
+    )
+    plan = {
+        "run": "kernel",
+        "done": [],
+        "batches": [["a"], ["b"]],
+        "steps": [drain_feasibility(scene.lists, [name]) for name in "ab"],
+    }
+    variables = {
+        **yaml.safe_load((ROLE / "vars/main.yml").read_text()),
+        "plan_maintenance_plan": plan,
+        "_plan_maintenance_hosts": ["a", "b"],
+        "plan_maintenance_batch": 1,
+    }
+    wanted = [f"lookup('ansible.builtin.template', '{TEMPLATE}')", "_plan_maintenance_obstacles"]
+    text, obstacles = evaluate(wanted, variables, tmp_path)
+    lines = [line.strip() for line in text.splitlines()]
+    assert lines[1:3] == ["1. a: has to wait a while", "VM  shop/busy has to be waited for"]
+    assert lines[3:] == ["2. b: cannot be emptied now", "VM  shop/fixed cannot leave"]
+    assert len(obstacles) == 1
+    assert obstacles[0].startswith("b cannot be drained: VM shop/fixed")

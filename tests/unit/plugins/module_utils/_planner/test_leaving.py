@@ -79,7 +79,7 @@ def stuck(name: str, outcome: Outcome, policy: Policy = Policy.FAIL, wave: int |
 
 
 def plan(*moves: PlannedMove, stuck: tuple[StuckMachine, ...] = (), pods: tuple[PodFate, ...] = ()) -> DrainPlan:
-    return DrainPlan(("n1",), True, "", moves, stuck, pods, 12, {}, ())
+    return DrainPlan(("n1",), True, False, "", moves, stuck, pods, 12, {}, ())
 
 
 def where(found: Departures) -> dict[str, tuple[str | None, int]]:

@@ -36,7 +36,8 @@ def test_what_passes_is_waited_for_whatever_the_policy(status: dict[str, Any], b
     plan = plan_drain(scene.lists, ["a"], policies=compile_rules([{"policy": policy}]))
     (machine,) = plan.stuck
     (found,) = machine.blockers
-    assert (plan.feasible, machine.outcome, machine.wave, machine.target_node) == (False, Outcome.WAITS, None, None)
+    assert (machine.outcome, machine.wave, machine.target_node) == (Outcome.WAITS, None, None)
+    assert (plan.feasible, plan.passing) == (False, True)
     assert (found.id, machine.why) == (blocker, f"It cannot be migrated yet: {found.clause}.")
     assert plan.message == f"a cannot be drained yet: VM shop/vm cannot leave yet ({found.clause})."
 
@@ -65,5 +66,13 @@ def test_a_drain_that_fails_in_any_case_is_not_only_waiting() -> None:
     scene.vm("busy", "a", status=BACKUP)
     scene.vm("fixed", "a", status=FIXED)
     plan = plan_drain(scene.lists, ["a"])
+    assert (plan.feasible, plan.passing) == (False, False)
     assert plan.message.startswith("a cannot be drained: VM shop/fixed cannot leave (")
     assert "; VM shop/busy cannot leave yet (backup nightly of the VMI is in progress" in plan.message
+
+
+def test_a_plan_that_is_carried_out_waits_for_nothing() -> None:
+    scene = Scene(node("a"), node("b"))
+    scene.vm("vm", "a")
+    plan = plan_drain(scene.lists, ["a"])
+    assert (plan.feasible, plan.passing) == (True, False)
