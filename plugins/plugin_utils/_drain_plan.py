@@ -77,7 +77,7 @@ def _sparing(plan: DrainPlan, forbidden: frozenset[str]) -> DrainPlan:
         f"{already} These pods would lose what they keep in emptyDir volumes, or would not be replaced: {names}. "
         f"Let them go by {needed}, or move them yourself."
     )
-    return replace(plan, feasible=False, message=message)
+    return replace(plan, feasible=False, passing=False, message=message)
 
 
 def in_batches(nodes: object) -> tuple[list[object], bool]:

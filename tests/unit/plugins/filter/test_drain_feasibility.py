@@ -87,6 +87,14 @@ def test_pods_that_may_not_go_are_told_beside_other_obstacles() -> None:
     assert plan(scene.lists, "a", force=False)["message"].startswith(f"{message} These pods would lose")
 
 
+def test_pods_that_may_not_go_do_not_pass() -> None:
+    scene = Scene(node("a"), node("b"))
+    scene.vm("vm", "a", status={"changedBlockTracking": {"backupStatus": {"backupName": "nightly"}}})
+    scene.pod("lone", "a", owner="")
+    assert plan(scene.lists, "a")["passing"]
+    assert not plan(scene.lists, "a", force=False)["passing"]
+
+
 BROKEN: list[tuple[Any, Any, dict[str, Any], str]] = [
     (lists(), 7, {}, "`nodes` is a list of names of nodes, got 7."),
     (lists(), [7], {}, "`nodes` is a list of names of nodes, got [7]."),
