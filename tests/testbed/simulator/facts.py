@@ -79,6 +79,11 @@ class Migration:
         return seconds(self.raw.get("startTimestamp"))
 
     @property
+    def ended(self) -> float:
+        """Seconds since the epoch, 0 when it has not ended."""
+        return seconds(self.raw.get("endTimestamp"))
+
+    @property
     def mode(self) -> str:
         return str(self.raw.get("mode", ""))
 

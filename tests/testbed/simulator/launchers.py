@@ -12,15 +12,30 @@ from testbed.simulator.facts import Pod, Raw, Vmi, timestamp
 from testbed.simulator.fault import PREPARING_TARGET, SCHEDULING, TARGET_POD
 from testbed.simulator.situation import Situation, guest_pod
 
+# How long a source's virt-launcher outlives the guest that has left it, in real seconds (VMIs tell whole ones). Ended
+# before virt-controller has learnt of the hand-over, it would pass for the VMI's only pod, and a replica set would
+# replace the VMI.
+LINGER = 2.0
+
 
 def end_pods(situation: Situation) -> Decision | None:
     """End the first pod that has nothing left to do, on a node whose machine runs."""
+    wakes = []
     for pod in situation.pods:
         if pod.live and situation.host(pod.node).on:
-            why = idle(situation, pod)
-            if why:
+            why, due = idle(situation, pod), lingers_until(situation.vmi, pod)
+            if why and situation.now >= due:
                 return Decision(terminate(pod, 0, situation.now, why))
-    return None
+            if why:
+                wakes.append(due)
+    return Decision(wake=min(wakes)) if wakes else None
+
+
+def lingers_until(vmi: Vmi | None, pod: Pod) -> float:
+    """Until when the pod stays though it has no guest; 0 if it ends at once."""
+    migration = vmi.migration if vmi and not vmi.final else None
+    left = migration and migration.done and not migration.failed and pod.name == migration.source_pod
+    return migration.ended + LINGER if migration and left and not pod.deleting else 0.0
 
 
 def idle(situation: Situation, pod: Pod) -> str:

@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from testbed.simulator.changes import NOTHING, Decision
 from testbed.simulator.guest import end, start
 from testbed.simulator.launchers import end_pods, kill_target
@@ -16,12 +18,16 @@ RULES = (start, kill_target, migrate, end)
 
 def decide(situation: Situation) -> Decision:
     """The next change to a VMI or one of its pods."""
-    wake = None
+    wakes = []
+    for decision in _decisions(situation):
+        if decision and decision.change:
+            return decision
+        wakes += [decision.wake] if decision and decision.wake else []
+    return Decision(wake=min(wakes)) if wakes else NOTHING
+
+
+def _decisions(situation: Situation) -> Iterator[Decision | None]:
     if situation.vmi is not None:
         for rule in RULES:
-            decision = rule(situation, situation.vmi)
-            if decision and decision.change:
-                return decision
-            wake = wake or (decision.wake if decision else None)
-    decision = end_pods(situation)
-    return decision or (Decision(wake=wake) if wake else NOTHING)
+            yield rule(situation, situation.vmi)
+    yield end_pods(situation)

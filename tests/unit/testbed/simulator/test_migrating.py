@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from testbed.simulator.changes import Replacement
+from testbed.simulator.changes import Decision, Replacement
 from testbed.simulator.facts import MIGRATION_TARGET_NODE, Vmi, timestamp
 from testbed.simulator.fault import MIGRATION_FAILURE, Fault, Faults
 from testbed.simulator.machine import decide
@@ -115,9 +115,14 @@ def test_after_completion_the_label_goes_and_then_the_source_pod() -> None:
     change = decide(done).change
     assert isinstance(change, Replacement)
     assert MIGRATION_TARGET_NODE not in change.obj["metadata"]["labels"]
-    ended = decide(replace(done, vmi=Vmi(change.obj))).change
+    left = replace(done, vmi=Vmi(change.obj))
+    ended = decide(left).change
     assert ended is not None
     assert "ns/old: pod Succeeded" in ended.says
+    # virt-controller is to learn first that the guest is elsewhere.
+    assert decide(replace(left, now=NOW + 1)) == Decision(wake=NOW + 2)
+    deleted = replace(left.pods[0], deleting=True)
+    assert decide(replace(left, now=NOW + 1, pods=(deleted, left.pods[1]))).change is not None
 
 
 @pytest.mark.parametrize(
