@@ -15,6 +15,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.migratio
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.paths import collection_path
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.replica_sets import KIND
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.watch import WatchedList
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.owners import controller
 
 Object = Mapping[str, Any]
 
@@ -60,5 +61,5 @@ class Replicas:
 
 
 def _controlled(vmi: Object, name: str) -> bool:
-    owners = vmi["metadata"].get("ownerReferences") or ()
-    return any(owner.get("controller") and (owner["kind"], owner["name"]) == (KIND, name) for owner in owners)
+    owner = controller(vmi)
+    return owner is not None and (owner["kind"], owner["name"]) == (KIND, name)

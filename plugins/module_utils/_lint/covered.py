@@ -13,6 +13,7 @@ from typing import Any
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.workloads import VMI
 from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.contract import Subject
 from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.population import Population
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.owners import controller
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.selectors import LabelSelector, label_selector
 
 Object = Mapping[str, Any]
@@ -50,9 +51,10 @@ def budgets(pdbs: Iterable[Object], population: Population) -> Iterator[Covered]
     for budget in pdbs:
         selector = label_selector((budget.get("spec") or {}).get("selector"))
         namespace = budget["metadata"].get("namespace") or "default"
-        counted = [member.pod for member in population.matching(namespace, selector) if member.pod is not None]
-        machines = tuple(pod for pod in counted if _owner(pod) == VMI)
-        others = tuple(pod for pod in counted if _owner(pod) not in (VMI, "DaemonSet"))
+        pods = [member.pod for member in population.matching(namespace, selector) if member.pod is not None]
+        counted = [(pod, (controller(pod) or {}).get("kind")) for pod in pods]
+        machines = tuple(pod for pod, kind in counted if kind == VMI)
+        others = tuple(pod for pod, kind in counted if kind not in (VMI, "DaemonSet"))
         yield Covered(budget, selector, machines, others)
 
 
@@ -66,10 +68,3 @@ def scaled(value: int | str, whole: int) -> int:
     """A number of pods; of a percentage the share of the whole, rounded up as Kubernetes does."""
     share = percentage(value)
     return int(value) if share is None else math.ceil(share * whole / 100)
-
-
-def _owner(pod: Object) -> str:
-    for owner in pod["metadata"].get("ownerReferences") or ():
-        if owner.get("controller"):
-            return str(owner.get("kind"))
-    return ""

@@ -16,6 +16,7 @@ from typing import Any
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.workloads import VM, VMI, VMI_REPLICA_SET
 from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.contract import Subject
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.owners import controller
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.pod import FINISHED
 
 Object = Mapping[str, Any]
@@ -132,8 +133,7 @@ def _of_pods(lists: Lists) -> Iterator[Workload]:
     deployments = {
         _place(item): owner["name"]
         for item in lists.get("replicasets") or ()
-        for owner in item["metadata"].get("ownerReferences") or ()
-        if owner.get("controller") and owner.get("kind") == "Deployment"
+        if (owner := controller(item)) and owner.get("kind") == "Deployment"
     }
     found: dict[Subject, Workload] = {}
     pods: defaultdict[Subject, list[Object]] = defaultdict(list)
@@ -178,10 +178,8 @@ def _subject(pod: Object, deployments: Mapping[tuple[str, str], str]) -> Subject
 def _owner(item: Object) -> tuple[str, str, str]:
     """Kind, namespace and name of the controller; an empty kind if there is none."""
     namespace, name = _place(item)
-    for owner in item["metadata"].get("ownerReferences") or ():
-        if owner.get("controller"):
-            return str(owner.get("kind")), namespace, str(owner.get("name"))
-    return "", namespace, name
+    owner = controller(item)
+    return (str(owner.get("kind")), namespace, str(owner.get("name"))) if owner else ("", namespace, name)
 
 
 def _place(item: Object) -> tuple[str, str]:

@@ -11,6 +11,7 @@ from typing import Any
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model import resources, taints
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.occupant import Occupant, occupant
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.owners import controller
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.resources import Amounts
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.selectors import (
     NodeSelectorTerm,
@@ -94,7 +95,7 @@ def pod(raw: Mapping[str, Any]) -> Pod:
         tolerations=tuple(taints.toleration(entry) for entry in spec.get("tolerations") or ()),
         node_affinity=_node_affinity(spec),
         spread=tuple(spread_constraint(entry, labels) for entry in spec.get("topologySpreadConstraints") or ()),
-        controller=_controller(metadata),
+        controller=_controller(raw),
         images=tuple(_images(spec, containers)),
         containers=len(containers),
         gates=tuple(gate["name"] for gate in spec.get("schedulingGates") or ()),
@@ -124,11 +125,9 @@ def _node_affinity(spec: Mapping[str, Any]) -> NodeAffinity:
     )
 
 
-def _controller(metadata: Mapping[str, Any]) -> Controller | None:
-    for owner in metadata.get("ownerReferences") or ():
-        if owner.get("controller"):
-            return Controller(owner["apiVersion"], owner["kind"], owner["name"])
-    return None
+def _controller(raw: Mapping[str, Any]) -> Controller | None:
+    owner = controller(raw)
+    return Controller(owner["apiVersion"], owner["kind"], owner["name"]) if owner else None
 
 
 def _images(spec: Mapping[str, Any], containers: list[Mapping[str, Any]]) -> Iterator[str]:

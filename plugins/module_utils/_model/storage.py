@@ -19,6 +19,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._model.csi_migrat
     Topology,
     migration,
 )
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.owners import controller
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.selectors import (
     Labels,
     LabelSelector,
@@ -119,12 +120,11 @@ def claim(raw: Mapping[str, Any]) -> Claim:
     metadata, spec, status = raw["metadata"], raw.get("spec") or {}, raw.get("status") or {}
     annotations = metadata.get("annotations") or {}
     requested = ((spec.get("resources") or {}).get("requests") or {}).get("storage")
-    owners = metadata.get("ownerReferences") or ()
     return Claim(
         namespace=metadata.get("namespace") or "default",
         name=metadata["name"],
         uid=metadata.get("uid") or "",
-        owner=next((owner.get("uid") or "" for owner in owners if owner.get("controller")), ""),
+        owner=(controller(raw) or {}).get("uid") or "",
         terminating=metadata.get("deletionTimestamp") is not None,
         lost=status.get("phase") == "Lost",
         volume_name=spec.get("volumeName") or "",

@@ -26,6 +26,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._model.interrupti
     Interruption,
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.migration import Migration
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.owners import controller
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.prospect import Wish
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.drain_plan import (
     DrainPlan,
@@ -198,12 +199,9 @@ def _last_wave(plan: DrainPlan | None) -> int:
     return max((move.wave for move in plan.moves), default=1) if plan else 2
 
 
-def _owner(vmi: Object) -> Object | None:
-    for owner in vmi["metadata"].get("ownerReferences") or ():
-        if owner.get("controller") and owner["kind"] in (VM, REPLICA_SET):
-            found: Object = owner
-            return found
-    return None
+def _owner(vmi: Object) -> Mapping[str, Any] | None:
+    owner = controller(vmi)
+    return owner if owner and owner["kind"] in (VM, REPLICA_SET) else None
 
 
 def _interruption(vmi: Object, node: str, action: str, wave: int, why: str) -> Interruption:
