@@ -92,13 +92,13 @@ class TestCustomapp:
         black_box = vmi_on(api, NAMESPACE, "kni-worker", "blackbox")
         with cordoned(api, "kni-worker"):
             move_cache(testbed, "kni-worker", "kni-worker2")
-            wait_for_phase(api, migrate(api, black_box, "kni-worker2"), "Succeeded")
+            move_black_box(testbed, black_box, "kni-worker", "kni-worker2")
         assert on(testbed, "kni-worker2") == {"cache": 1, "mssql2016": 1, "blackbox": 1}
         assert on(testbed, "kni-worker") == {}
 
         # The regular node is free again and empty: the cache prefers it, the black box has to follow.
         move_cache(testbed, "kni-worker2", "kni-worker")
-        wait_for_phase(api, migrate(api, black_box, "kni-worker"), "Succeeded")
+        move_black_box(testbed, black_box, "kni-worker2", "kni-worker")
         assert on(testbed, "kni-worker") == {"cache": 1, "blackbox": 1}
         after = refreshed(api, black_box)
         assert after["metadata"]["uid"] == black_box["metadata"]["uid"], "the black box was restarted"
@@ -122,6 +122,12 @@ def move_cache(testbed: RunningTestbed, source: str, expected: str) -> None:
         f"a cache on {expected} instead of {source}",
         lambda: on(testbed, expected)["cache"] == 1 and on(testbed, source)["cache"] == 0,
     )
+
+
+def move_black_box(testbed: RunningTestbed, black_box: Object, source: str, target: str) -> None:
+    """Migrate it, and wait until nothing of it is left on its old node."""
+    wait_for_phase(testbed.api, migrate(testbed.api, black_box, target), "Succeeded")
+    wait_for("the end of the black box's old pod", lambda: on(testbed, source)["blackbox"] == 0)
 
 
 def zone_rule(workload: Object) -> Object:

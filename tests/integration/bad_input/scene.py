@@ -19,7 +19,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot i
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot_format import document, encode_all
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot_kinds import BY_NAME
 
-from integration.clusters import KUBEVIRT, VMIS, cordoned, delete, loaded, vmis
+from integration.clusters import KUBEVIRT, VMIS, cordoned, delete, loaded, vmi_on
 from integration.simulator.lab import new_vmi
 from testbed.access import service_account_kubeconfig
 from testbed.api import Api, Object, object_path, resource_path
@@ -73,14 +73,14 @@ def set_up(testbed: RunningTestbed, scratch: Path) -> Iterator[Scene]:
         (scratch / "cut.json").write_text('{"snapshot": {"schema_version": 1, "tak')
         (scratch / "cut.json").chmod(0o600)
         write(scratch / "odd.json", document(ODD, cluster=Cluster("u", "v1", "v1"), taken_at="2026-01-01T00:00:00Z"))
-        movable = vmis(api, NAMESPACE, app="blackbox")[0]
+        movable = vmi_on(api, NAMESPACE, "kni-worker", "blackbox")
         variables = {
             "scratch": str(scratch),
             "dead_kubeconfig": str(_dead(testbed.kubeconfig, scratch)),
             "limited_kubeconfig": str(service_account_kubeconfig(testbed.home, "bad-input/nobody")),
             "reader_kubeconfig": str(service_account_kubeconfig(testbed.home, "bad-input/reader")),
             "movable": movable["metadata"]["name"],
-            "elsewhere": "kni-worker" if movable["status"]["nodeName"] == "kni-worker3" else "kni-worker3",
+            "elsewhere": "kni-worker3",
             "picky": PICKY,
             "stuck": STUCK,
             "pod": POD,
