@@ -124,9 +124,9 @@ def _carry_out(api: Api, plan: DrainPlan, tally: Tally) -> bool:
         inside = [item for _number, item in group]
         as_planned = [_evict(api, pod, tally) for pod in inside if isinstance(pod, PodFate)]
         as_planned += [_shut_down(api, machine, tally) for machine in inside if isinstance(machine, StuckMachine)]
-        _migrate(api, [move for move in inside if isinstance(move, PlannedMove)], tally)
         if not all(as_planned):
-            return False
+            return False  # what migrates with them may have no room any more
+        _migrate(api, [move for move in inside if isinstance(move, PlannedMove)], tally)
     return True
 
 

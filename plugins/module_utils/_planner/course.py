@@ -29,7 +29,7 @@ class Course:
         """Find places for all of them, as far as there are."""
         attempt = search(self.board, movers, self._profile)
         steps = [replace(step, follows=not self.board.legal(step.mover, step.node)) for step in attempt.steps]
-        self.waves += pack(self.board, steps, self._caps)
+        self.waves += pack(self.board, steps, self._caps, self._profile)
         self.stuck = list(attempt.stuck)
 
     def depart(self, departures: Mapping[str, Mover], must_land: Collection[str]) -> None:
@@ -69,7 +69,8 @@ class Course:
     def _try_again(self, stuck: Sequence[Mover]) -> None:
         attempt = go(self.board, stuck, self._profile)
         self.board.reset([step.mover for step in attempt.steps])
-        self.waves += pack(self.board, [replace(step, follows=True) for step in attempt.steps], self._caps)
+        steps = [replace(step, follows=True) for step in attempt.steps]
+        self.waves += pack(self.board, steps, self._caps, self._profile)
         self.stuck = list(attempt.stuck)
 
     def _land_latecomers(self) -> None:

@@ -54,7 +54,7 @@ def plan_rebalance(lists: Lists, *, max_moves: int, profile: Profile = Profile.L
     board = Board(state, frozenset())
     changes = Improvement(board, movers, profile).find(max_moves)
     board.reset(movers)
-    waves = pack(board, [change.step for change in changes], Caps.of(cluster.configuration.migrations))
+    waves = pack(board, [change.step for change in changes], Caps.of(cluster.configuration.migrations), profile)
     by_id = {change.step.mover.id: change for change in changes}
     moves = tuple(_move(by_id[step.mover.id], number) for number, wave in enumerate(waves, start=1) for step in wave)
     return RebalancingPlan(moves, _message(moves, max_moves))

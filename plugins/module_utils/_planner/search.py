@@ -55,15 +55,15 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True)
 class _Start:
-    """What an attempt begins with. `forbidden`: nodes that a mover may not go to, by its id."""
+    """What an attempt begins with. `forbidden`: nodes that a mover may not go to, by its id. `packed`: see `go`."""
 
     order: tuple[Mover, ...]
-    profile: Profile
+    packed: bool = False
     forbidden: frozenset[tuple[str, str]] = frozenset()
 
     @property
     def identity(self) -> tuple[object, ...]:
-        return tuple(mover.id for mover in self.order), self.profile, self.forbidden
+        return tuple(mover.id for mover in self.order), self.packed, self.forbidden
 
 
 def search(board: Board, movers: Sequence[Mover], profile: Profile) -> Attempt:
@@ -71,10 +71,10 @@ def search(board: Board, movers: Sequence[Mover], profile: Profile) -> Attempt:
     choices = {mover.id: len(board.options(mover, Profile.NO_SCORING)) for mover in movers if mover.chosen}
     hopeless = tuple(mover for mover in movers if choices.get(mover.id) == 0 and _is_hopeless(board, mover, movers))
     order = by_difficulty([mover for mover in movers if mover not in hopeless], choices)
-    sources: deque[Iterator[_Start]] = deque([iter((_Start(order, profile),))])
+    sources: deque[Iterator[_Start]] = deque([iter((_Start(order, packed=profile is Profile.HIGH_NODE_UTILIZATION),))])
     best: Attempt | None = None
     for start in islice(_starts(sources), MOST_ATTEMPTS):
-        attempt = go(board, start.order, start.profile, start.forbidden)
+        attempt = go(board, start.order, profile, start.packed, start.forbidden)
         board.reset(movers)
         if best is None or attempt.cost < best.cost:
             best = attempt
@@ -85,9 +85,16 @@ def search(board: Board, movers: Sequence[Mover], profile: Profile) -> Attempt:
 
 
 def go(
-    board: Board, order: Sequence[Mover], profile: Profile, forbidden: frozenset[tuple[str, str]] = frozenset()
+    board: Board,
+    order: Sequence[Mover],
+    profile: Profile,
+    packed: bool = False,
+    forbidden: frozenset[tuple[str, str]] = frozenset(),
 ) -> Attempt:
-    """Move one after the other; who finds no node tries again when others have moved. The board is left at the end."""
+    """Move one after the other; who finds no node tries again when others have moved. The board is left at the end.
+
+    packed: those for whom the planner chooses go to fuller nodes first. The scheduler keeps to its profile.
+    """
     steps: list[Step] = []
     left = list(order)
     while left:
@@ -97,7 +104,8 @@ def go(
                 board.put(mover, Stage.AFTER)
                 steps.append(Step(mover, None))
                 continue
-            options = board.options(mover, profile).without({node for moving, node in forbidden if moving == mover.id})
+            wanted = Profile.HIGH_NODE_UTILIZATION if packed and mover.chosen else profile
+            options = board.options(mover, wanted).without({node for moving, node in forbidden if moving == mover.id})
             if not options:
                 stuck.append(mover)
                 continue
@@ -167,9 +175,9 @@ def _repairs(board: Board, start: _Start, attempt: Attempt) -> Iterator[_Start]:
     yield replace(start, order=(*stuck, *(mover for mover in start.order if mover.id not in ids)))
     if len(stuck) > 1:
         yield from (replace(start, order=_first(mover, start.order)) for mover in stuck)
-    if start.profile is not Profile.HIGH_NODE_UTILIZATION:
+    if not start.packed:
         # Fuller nodes first leaves larger gaps on the others.
-        yield replace(start, profile=Profile.HIGH_NODE_UTILIZATION)
+        yield replace(start, packed=True)
     for mover in stuck:
         for step in _in_the_way(board, attempt, mover):
             yield replace(start, forbidden=start.forbidden | {(step.mover.id, step.node or "")})

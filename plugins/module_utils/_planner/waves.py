@@ -6,17 +6,21 @@
 KubeVirt starts as many migrations as its caps allow, and which target pod is placed first, or which migration ends
 first, nobody knows. So within a wave each move has to be legal whether the others have not begun, are on their way, or
 have ended.
+
+Where the scheduler chooses, its choice depends on who has come before. Those steps are the first of a wave, one after
+the other, and are in it only if the scheduler still chooses the planned node then.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.configuration import Migrations
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.board import Board, Stage
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.search import Step
+from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.scores.registry import Profile
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,13 +42,13 @@ class Caps:
         return not sources or (sources.total() < self.cluster and sources[step.mover.source] < self.outbound)
 
 
-def pack(board: Board, steps: Sequence[Step], caps: Caps) -> list[list[Step]]:
+def pack(board: Board, steps: Sequence[Step], caps: Caps, profile: Profile) -> list[list[Step]]:
     """The waves of steps that are legal one after the other. The board is at their end, and before was at their start.
 
     A later step may overtake earlier ones that cannot join a wave. Where that brings a step into a state in which it is
-    illegal, each step gets a wave of its own.
+    illegal, or not what the scheduler would choose, each step gets a wave of its own. profile: the scheduler's.
     """
-    waves = _overtaking(board, steps, caps)
+    waves = _overtaking(board, steps, caps, profile)
     if waves is None:
         waves = [[step] for step in steps]
         board.reset([step.mover for step in steps])
@@ -52,21 +56,36 @@ def pack(board: Board, steps: Sequence[Step], caps: Caps) -> list[list[Step]]:
     return waves
 
 
-def _overtaking(board: Board, steps: Sequence[Step], caps: Caps) -> list[list[Step]] | None:
+def _overtaking(board: Board, steps: Sequence[Step], caps: Caps, profile: Profile) -> list[list[Step]] | None:
     waves: list[list[Step]] = []
     left = list(steps)
     while left:
         wave: list[Step] = []
         later: list[Step] = []
         for step in left:
-            joins = caps.admit(wave, step) and _compatible(board, wave, step)
-            (wave if joins else later).append(step)
+            foretold = _foretold(board, wave, step, profile)
+            if foretold and caps.admit(wave, foretold) and _compatible(board, wave, foretold):
+                wave.append(foretold)
+            else:
+                later.append(step)
         if not wave:
             return None
         _put(board, wave, Stage.AFTER)
         waves.append(wave)
         left = later
     return waves
+
+
+def _foretold(board: Board, wave: Sequence[Step], step: Step, profile: Profile) -> Step | None:
+    """The step as the scheduler takes it in this wave; None if it would choose another node then."""
+    if step.mover.chosen or step.node is None:
+        return step
+    ahead = [other for other in wave if not other.mover.chosen]
+    _put(board, ahead, Stage.AFTER)
+    options = board.options(step.mover, profile)
+    _put(board, ahead, Stage.BEFORE)
+    choices = options.as_good_as_the_best()
+    return replace(step, rivals=len(options), choices=choices) if step.node in choices else None
 
 
 def _compatible(board: Board, wave: Sequence[Step], step: Step) -> bool:

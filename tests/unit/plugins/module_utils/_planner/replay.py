@@ -52,6 +52,42 @@ class Replay:
                 (self._end if id(item) in begun else self._begin)(item)
                 begun.add(id(item))
 
+    def run_as_foretold(self) -> None:
+        """All waves, in each of them the pods first, one after the other: what the scheduler chooses is compared."""
+        items: list[Item] = [*self.plan.pods, *self.plan.stuck, *self.plan.moves]
+        for wave in sorted({item.wave for item in items if item.wave is not None}):
+            for item in items:
+                if item.wave == wave:
+                    (self._evict if isinstance(item, PodFate) else self._begin)(item)
+            for item in items:
+                if item.wave == wave:
+                    (self._forget if isinstance(item, PodFate) else self._end)(item)
+
+    def _evict(self, item: Item) -> None:
+        """The scheduler tries at once, and again when the old pod is gone."""
+        assert isinstance(item, PodFate)
+        old = self._pod(item.namespace, item.name)
+        new = replacement(old)
+        self._begin(item)
+        if new is None:
+            return
+        scores = verdict(self.lists, new, scores=True)["scores"]
+        if not scores:
+            self._remove(old)
+            scores = verdict(self.lists, new, scores=True)["scores"]
+        best = {node for node, score in scores.items() if score == max(scores.values())}
+        if best != set(item.choices):
+            self.wrong.append(f"{item}: the scheduler chooses among {scores}")
+        if item.target_node is not None:
+            self._place(new, f"{item.name}-new", item.target_node)
+
+    def _forget(self, item: Item) -> None:
+        self.lists["pods"] = [
+            pod
+            for pod in self.lists["pods"]
+            if (pod["metadata"]["namespace"], pod["metadata"]["name"]) != (item.namespace, item.name)
+        ]
+
     def unpinned_message(self, machine: StuckMachine) -> str:
         """What the scheduler would say to the migration of a VM, now."""
         vmi, source = self._vmi(machine.namespace, machine.name), self._launcher(machine.namespace, machine.name)

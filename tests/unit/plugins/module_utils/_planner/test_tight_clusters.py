@@ -39,6 +39,15 @@ def test_what_is_planned_is_legal_at_its_moment_and_what_is_stuck_is_stuck(seed:
                 assert replay.unpinned_message(machine) == machine.message != ""
 
 
+# In the first ones VMs have to go before pods, or to fuller nodes, for all to have a place.
+@pytest.mark.parametrize("seed", [3, 14, 23, 77, 237, *range(400, 430)])
+def test_the_scheduler_chooses_for_pods_what_is_foretold(seed: int) -> None:
+    lists = tight_cluster(seed, nodes=6, machines=16, pods=8)
+    replay = Replay(lists, plan_drain(lists, ["n0", "n1"][: 1 + seed % 2]))
+    replay.run_as_foretold()
+    assert replay.wrong == []
+
+
 def test_the_same_cluster_gives_the_same_plan() -> None:
     first, second = (plan_drain(tight_cluster(3), ["n0", "n1"]) for _time in range(2))
     assert first == second
