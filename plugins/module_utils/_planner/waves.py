@@ -14,13 +14,17 @@ the other, and are in it only if the scheduler still chooses the planned node th
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.configuration import Migrations
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.board import Board, Stage
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.search import Step
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.scores.registry import Profile
+
+# Beside how many others that it is spread with a VM may be on its way: each more makes three times as much to look at.
+_MOST_COUNTED = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,13 +104,46 @@ def _compatible(board: Board, wave: Sequence[Step], step: Step) -> bool:
 
 
 def _legal_beside(board: Board, step: Step, others: Sequence[Step]) -> bool:
-    for stage in (Stage.DURING, Stage.AFTER) if others else ():
-        _put(board, others, stage)
-        legal = board.legal(step.mover, step.node)
-        _put(board, others, Stage.BEFORE)
-        if not legal:
-            return False
-    return True
+    if not others:
+        return True
+    counted = [other for other in others if step.mover.chosen and _counts(step, other)]
+    if len(counted) > _MOST_COUNTED:
+        return False
+    rest = [other for other in others if other not in counted]
+    return all(_legal_amid(board, step, moment) for moment in _moments(counted, rest))
+
+
+def _legal_amid(board: Board, step: Step, moment: Sequence[tuple[Step, Stage]]) -> bool:
+    for other, stage in moment:
+        board.put(other.mover, stage, other.node)
+    legal = board.legal(step.mover, step.node)
+    for other, _stage in moment:
+        board.put(other.mover, Stage.BEFORE)
+    return legal
+
+
+def _moments(counted: Sequence[Step], rest: Sequence[Step]) -> Iterator[list[tuple[Step, Stage]]]:
+    """How far others may be while a step is made: those moments among which there are the worst.
+
+    More pods on nodes are never better where no company is needed, and fewer never where it is: all on their way, or
+    all over. Only even spreading asks for pods here and minds them there, so that those it counts may be anywhere.
+    """
+    for stage in (Stage.DURING, Stage.AFTER) if rest else (Stage.AFTER,):
+        for stages in product(Stage, repeat=len(counted)):
+            yield [*((other, stage) for other in rest), *zip(counted, stages, strict=True)]
+
+
+def _counts(step: Step, other: Step) -> bool:
+    """Whether a required spread constraint of a step's newcomer counts the pods of another one."""
+    newcomer = step.mover.newcomer
+    if newcomer is None:
+        return False
+    pods = (*other.mover.leaving, *([other.mover.newcomer.occupant] if other.mover.newcomer else []))
+    return any(
+        constraint.hard and pod.namespace == newcomer.occupant.namespace and constraint.selector.matches(pod.labels)
+        for constraint in newcomer.spread
+        for pod in pods
+    )
 
 
 def _put(board: Board, steps: Sequence[Step], stage: Stage) -> None:

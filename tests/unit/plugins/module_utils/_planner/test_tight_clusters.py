@@ -48,6 +48,16 @@ def test_the_scheduler_chooses_for_pods_what_is_foretold(seed: int) -> None:
     assert replay.wrong == []
 
 
+@pytest.mark.parametrize("seed", [133, 373])
+def test_vms_that_are_spread_may_be_anywhere_on_their_way(seed: int) -> None:
+    lists = tight_cluster(seed, nodes=6, machines=16, pods=8)
+    plan = plan_drain(lists, ["n0", "n1"])
+    for order in range(60):
+        replay = Replay(lists, plan)
+        replay.run(random.Random(order))
+        assert replay.wrong == []
+
+
 def test_the_same_cluster_gives_the_same_plan() -> None:
     first, second = (plan_drain(tight_cluster(3), ["n0", "n1"]) for _time in range(2))
     assert first == second
