@@ -32,6 +32,7 @@ from integration.clusters import (
     remove_deserted,
     remove_nodes,
     scheduling_message,
+    vmis,
 )
 from integration.playbooks import Task, keep, run_tasks
 from testbed.api import Api, ApiError, Object, resource_path
@@ -102,6 +103,7 @@ class Stage:
             self.start(step.vms, yaml.safe_load(step.content) if step.language == "yaml" else {})
         elif step.kind in ("prepare", "remedy"):
             self.run(yaml.safe_load(step.content))
+            wait_for("the end of pods that VMs have left", self.is_settled, TIMEOUT)
         elif step.kind == "ask":
             self.asked = yaml.safe_load(step.content)
         elif step.kind == "answer":
@@ -123,6 +125,9 @@ class Stage:
         (question,) = self.asked
         self.run([snapshot, {**question, "register": "asked"}, keep("asked.msg", path)])
         return json.loads(path.read_text())
+
+    def is_settled(self) -> bool:
+        return all(len(launchers(self.api, vmi)) == 1 for vmi in vmis(self.api, NAMESPACE))
 
     def start(self, names: tuple[str, ...], part: Object) -> None:
         """Start VMs, anew if they run, each on its node."""
