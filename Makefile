@@ -4,6 +4,7 @@
 # Every target makes ready what it needs: Python >= 3.11, make and git are enough to begin with.
 
 STACK ?= 2.19
+SECONDS ?= 600
 TESTBED ?= default
 
 TOOLS := PYTHONPATH=tests PYTHONDONTWRITEBYTECODE=1 tests/tools/python -m tools
@@ -11,17 +12,23 @@ LAUNCHER := tests/testbed/testbed --name $(TESTBED)
 PARTS := build lint types docs unit sanity differential integration molecule
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test $(PARTS) format lock python testbed testbed-up testbed-down testbed-bench clean
+.PHONY: help demo test test-all search $(PARTS) format lock python testbed testbed-up testbed-down testbed-bench clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z][a-z-]*:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
-	@echo "Parts run on ansible-core 2.19 unless told: make unit STACK=2.21. Caches: the folder VIRTOPS_CACHE, else ~/.cache/virtops.kubevirt."
+	@echo "Parts run whole and on ansible-core 2.19 unless told: make integration STACK=2.21 GATE=1. Caches: the folder VIRTOPS_CACHE, else ~/.cache/virtops.kubevirt."
 
 demo: ## maintain a whole cluster on this machine, from nothing, and watch
 	@$(TOOLS) show demo --stack $(STACK)
 
-test: ## everything, on both ansible-core stacks
+test: ## the gate, which CI runs: one of everything, in minutes
 	@$(TOOLS) test
+
+test-all: ## everything, on both ansible-core stacks
+	@$(TOOLS) test-all
+
+search: ## look for what no test knows yet, for SECONDS (600), from SEED (drawn)
+	@$(TOOLS) search --stack $(STACK) --seconds $(SECONDS) $(if $(SEED),--seed $(SEED))
 
 build: ## build the testbed's binaries
 lint: ## check formatting and style of all files
@@ -34,7 +41,7 @@ integration: ## tests on a testbed
 molecule: ## Molecule scenarios on a testbed
 
 $(PARTS):
-	@$(TOOLS) run $@ --stack $(STACK)
+	@$(TOOLS) run $@ --stack $(STACK) $(if $(GATE),--gate)
 
 format: ## rewrite Python files in the project's format
 	@$$($(TOOLS) python --stack $(STACK)) -m ruff format

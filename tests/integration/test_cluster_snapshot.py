@@ -80,6 +80,7 @@ def without_history(testbed: RunningTestbed, customapp: None) -> None:
     wait_for("the API server to drop past states of pods", is_forgotten, 60, interval=1)
 
 
+@pytest.mark.gate
 def test_the_cluster_role_of_the_examples_is_enough(take: Any, account: tuple[str, Object]) -> None:
     result = take(kubeconfig=account[0])
     lists = snapshot_file.load(Path(result["snapshot_path"])).lists
@@ -89,6 +90,7 @@ def test_the_cluster_role_of_the_examples_is_enough(take: Any, account: tuple[st
     assert result["missing_kinds"] == []
 
 
+@pytest.mark.gate
 def test_the_cluster_role_of_the_examples_is_not_too_much(
     take: Any, testbed: RunningTestbed, account: tuple[str, Object]
 ) -> None:
@@ -123,6 +125,7 @@ def test_an_impersonated_user_has_that_users_rights(
     assert 'User "jane"' in denied["msg"]
 
 
+@pytest.mark.gate
 def test_a_wrong_token_is_refused(take: Any, testbed: RunningTestbed) -> None:
     server = yaml.safe_load(testbed.kubeconfig.read_text())["clusters"][0]["cluster"]["server"]
     result = take(host=server, api_key="no-such-token", ca_cert=str(testbed.home.pki / "ca.crt"))

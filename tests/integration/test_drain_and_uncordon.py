@@ -104,6 +104,7 @@ def rebooting(testbed: RunningTestbed, before: str, *faults: list[str]) -> list[
     return [*inject, back]
 
 
+@pytest.mark.gate
 def test_a_batch_is_not_cordoned_before_all_its_pods_may_go(
     testbed: RunningTestbed, api: Api, namespace: str, tmp_path: Path
 ) -> None:

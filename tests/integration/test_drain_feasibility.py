@@ -33,6 +33,7 @@ def api(testbed: RunningTestbed) -> Iterator[Api]:
         yield testbed.api
 
 
+@pytest.mark.gate
 class TestCustomapp:
     def test_cache_and_black_box_move_together(self, api: Api) -> None:
         node = pods(api, APPLICATION, "app=cache")[0]["spec"]["nodeName"]

@@ -55,6 +55,7 @@ def customapp(testbed: RunningTestbed) -> Iterator[None]:
         yield
 
 
+@pytest.mark.gate
 @pytest.mark.usefixtures("customapp")
 class TestCustomapp:
     """Each test leaves the application as it found it."""
@@ -136,6 +137,7 @@ def zone_rule(workload: Object) -> Object:
     return rule
 
 
+@pytest.mark.gate
 def test_zone_rule_alone_refuses_all_nodes(testbed: RunningTestbed) -> None:
     databases = tier("mssql2016")
     del databases["spec"]["template"]["spec"]["affinity"]["nodeAffinity"]
@@ -148,6 +150,7 @@ def test_zone_rule_alone_refuses_all_nodes(testbed: RunningTestbed) -> None:
         assert refreshed(testbed.api, database)["status"]["nodeName"] == database["status"]["nodeName"]
 
 
+@pytest.mark.gate
 def test_mismatch_label_keys_free_the_own_zone_and_no_other(testbed: RunningTestbed) -> None:
     api = testbed.api
     databases = tier("mssql2016")

@@ -52,6 +52,7 @@ def outcomes(entries: list[Result]) -> dict[str, str]:
     return {entry["name"]: entry["outcome"] for entry in entries}
 
 
+@pytest.mark.gate
 def test_vms_and_pods_leave_once(drain: Any, yard: Yard) -> None:
     yard.start_vm("vm", SOURCE)
     yard.deploy("web", SOURCE)
@@ -70,6 +71,7 @@ def test_vms_and_pods_leave_once(drain: Any, yard: Yard) -> None:
     assert (again["changed"], again["moves"], again["evicted"], again["interrupted"]) == (False, [], [], [])
 
 
+@pytest.mark.gate
 def test_vms_go_to_their_targets(drain: Any, yard: Yard) -> None:
     yard.start_vm("vm", SOURCE)
     targets = [{"namespace": yard.namespace, "name": "vm", "target_node": NODES[2]}]
@@ -99,6 +101,7 @@ def test_a_budget_that_never_yields_holds_back_its_pod_alone(drain: Any, yard: Y
     assert f"pod {yard.namespace}/{pod}: held back" in result["msg"]
 
 
+@pytest.mark.gate
 def test_what_may_not_or_cannot_leave_keeps_everything(drain: Any, yard: Yard) -> None:
     yard.start_vm("vm", SOURCE)
     yard.start_vm("stays", SOURCE, migratable=False)
@@ -119,6 +122,7 @@ def test_what_is_allowed_to_go_goes(drain: Any, yard: Yard) -> None:
     assert outcomes(result["evicted"])["alone"] == "evicted"
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize("run_strategy", ["Always", "RerunOnFailure", "Manual", "Once"])
 def test_a_stopped_vm_comes_back_as_it_was(drain: Any, yard: Yard, run_strategy: str) -> None:
     yard.start_vm("stays", SOURCE, migratable=False, run_strategy=run_strategy)
@@ -135,6 +139,7 @@ def test_a_stopped_vm_comes_back_as_it_was(drain: Any, yard: Yard, run_strategy:
     assert drain(state="restored")["started"] == []
 
 
+@pytest.mark.gate
 def test_a_vm_comes_back_though_the_run_that_stopped_it_was_killed(drain: Any, yard: Yard) -> None:
     yard.start_vm("stays", SOURCE, migratable=False, run_strategy="Always")
     drain(policies=STOP, _round={"elapsed": 0, "seconds": 0.1, "state": None})
@@ -155,6 +160,7 @@ def test_a_vm_that_kubevirt_evacuates_is_waited_for(drain: Any, yard: Yard) -> N
     assert (drain(targets=targets)["left"], yard.node_of("vm") in NODES[1:]) == ([], True)
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize("run_strategy", ["Always", "RerunOnFailure", "Manual", "Once"])
 def test_a_restarted_vm_runs_elsewhere(drain: Any, yard: Yard, run_strategy: str) -> None:
     uid = yard.start_vm("moves", SOURCE, migratable=False, run_strategy=run_strategy)["metadata"]["uid"]
@@ -164,6 +170,7 @@ def test_a_restarted_vm_runs_elsewhere(drain: Any, yard: Yard, run_strategy: str
     assert entry["target_node"] != SOURCE
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize(("policies", "outcome"), [(STOP, "stopped"), (RESTART, "restarted")])
 def test_a_replica_set_replaces_its_vmi(drain: Any, yard: Yard, policies: Any, outcome: str) -> None:
     name = yard.start_replica("set", SOURCE)
@@ -185,6 +192,7 @@ def test_a_replica_set_is_waited_for_when_its_node_is_back(drain: Any, run: Modu
     assert drain(state="restored")["started"] == []
 
 
+@pytest.mark.gate
 def test_a_vmi_that_nobody_would_start_again_is_not_ended(drain: Any, yard: Yard) -> None:
     yard.start_vm("stays", SOURCE, migratable=False)
     result = drain(policies=STOP)
@@ -192,6 +200,7 @@ def test_a_vmi_that_nobody_would_start_again_is_not_ended(drain: Any, yard: Yard
     assert yard.node_of("stays") == SOURCE
 
 
+@pytest.mark.gate
 def test_a_target_that_vanishes_is_replaced(drain: Any, yard: Yard) -> None:
     yard.start_vm("vm", SOURCE)
     targets = [{"namespace": yard.namespace, "name": "vm", "target_node": NODES[1]}]
@@ -269,6 +278,7 @@ def test_a_server_that_is_away_is_waited_for(drain: Any, yard: Yard) -> None:
     assert any("Trying again" in line for line in lines)
 
 
+@pytest.mark.gate
 def test_the_cluster_role_of_the_examples_is_enough(drain: Any, yard: Yard) -> None:
     examples = yaml.safe_load(EXAMPLES)
     (role,) = [task["kubernetes.core.k8s"]["definition"] for task in examples if "kubernetes.core.k8s" in task]
@@ -283,6 +293,7 @@ def test_the_cluster_role_of_the_examples_is_enough(drain: Any, yard: Yard) -> N
     assert outcomes(started) == {"pet": "started", "set": "started"}
 
 
+@pytest.mark.gate
 def test_another_owners_node_is_left_alone(drain: Any, run: ModuleRunner, yard: Yard) -> None:
     kubeconfig = str(yard.testbed.kubeconfig)
     assert drain(cordon=False)["error"]["reason"] == "NotCordoned"

@@ -97,6 +97,7 @@ def test_a_guest_that_never_converges_is_explained(migrate: Any, lab: Lab) -> No
     assert "Live migration is not completed after 150 seconds and has been aborted" in result["msg"]
 
 
+@pytest.mark.gate
 def test_a_migration_that_somebody_deletes_is_not_repeated(migrate: Any, lab: Lab) -> None:
     lab.start()
     arguments = in_flight(migrate, lab)
@@ -132,6 +133,7 @@ def test_what_a_vmi_asks_for_itself_is_what_kubevirt_asks_for(lab: Lab) -> None:
     assert any(key.startswith("machine-type.node.kubevirt.io/") for key in own)
 
 
+@pytest.mark.gate
 def test_the_cluster_role_of_the_examples_is_enough(migrate: Any, lab: Lab) -> None:
     role: Object = next(
         task["kubernetes.core.k8s"]["definition"] for task in yaml.safe_load(EXAMPLES) if "kubernetes.core.k8s" in task

@@ -76,6 +76,7 @@ def set_path(namespace: str) -> str:
     return resource_path(KUBEVIRT, "virtualmachineinstancereplicasets", namespace, "db")
 
 
+@pytest.mark.gate
 def test_the_foretold_nodes_are_the_real_ones(apply: Any) -> None:
     task: Object = {"replicas": 3, "template": template(), "unplaceable": "fail"}
     placement: Object = {"node_labels": [FAST], "keep_apart": [{"per": "zone"}]}
@@ -102,6 +103,7 @@ def reasons(result: Result) -> list[str]:
     return [one["message"] for one in result["replicas"] if one["message"].startswith("0/")]
 
 
+@pytest.mark.gate
 def test_rules_per_zone_let_vms_migrate_within_it(apply: Any, run: ModuleRunner, testbed: RunningTestbed) -> None:
     vm = apply(replicas=3, template=template(), placement=PER_ZONE)["replicas"][0]
     (other,) = (name for name, zone in NODES.items() if zone == NODES[vm["node"]] and name != vm["node"])
@@ -237,6 +239,7 @@ def test_a_misspelt_field_is_refused(apply: Any, testbed: RunningTestbed, namesp
     assert not testbed.api.items(resource_path(KUBEVIRT, "virtualmachineinstancereplicasets", namespace))
 
 
+@pytest.mark.gate
 def test_a_role_of_one_namespace_suffices(
     run: ModuleRunner, testbed: RunningTestbed, namespace: str, nodes: None
 ) -> None:

@@ -1,7 +1,11 @@
 # Copyright: Contributors to the virtops.kubevirt project
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What `make test` is made of: one function for each part, naming the programs it runs."""
+"""What `make test` and `make test-all` are made of: one function for each part, naming the programs it runs.
+
+The gate, `make test`, holds one of everything, so that a change is judged in minutes; all else is in `make test-all`.
+Of a part that takes long on a testbed the gate runs a chosen few tests: those marked `gate`, and `GATE_SCENARIOS`.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +14,7 @@ import subprocess
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from enum import Enum
 
 from tools import sanity
 from tools.stacks import BUILD, MAIN, NEXT, REPOSITORY, Stack
@@ -17,23 +22,44 @@ from tools.workspace import Command, Workspace
 
 # The one scenario that the second stack repeats.
 REPEATED_SCENARIO = "cluster_snapshot"
+# Scenarios of what no test of the gate does otherwise.
+GATE_SCENARIOS: dict[Stack, tuple[str, ...]] = {MAIN: ("node_topology", "rebalance"), NEXT: (REPEATED_SCENARIO,)}
+ALL_SCENARIOS: dict[Stack, tuple[str, ...]] = {MAIN: (), NEXT: (REPEATED_SCENARIO,)}
+# Only what depends on the version of Ansible or Python; the rest reads the same files in the same way.
+REPEATED_SANITY = ("ansible-doc", "compile", "import", "runtime-metadata", "validate-modules")
+
+
+class Scope(Enum):
+    """How much of itself a part runs."""
+
+    GATE = "gate"
+    ALL = "all"
 
 
 @dataclass(frozen=True)
 class Part:
-    """One line of the summary. `alone`: it measures time on a testbed, so nothing else may run beside it."""
+    """One line of the summary. `alone`: the machine is to do nothing else meanwhile, as seconds count on a testbed."""
 
     name: str
     summary: str
-    commands: Callable[[Workspace], Iterable[Command]]
+    commands: Callable[[Workspace, Scope], Iterable[Command]]
     alone: bool = False
 
 
-def build(workspace: Workspace) -> Iterator[Command]:
+@dataclass(frozen=True)
+class Job:
+    """A part on a stack."""
+
+    part: Part
+    stack: Stack
+    scope: Scope = Scope.ALL
+
+
+def build(workspace: Workspace, _scope: Scope) -> Iterator[Command]:
     yield Command((REPOSITORY / "tests/testbed/testbed", "build"))
 
 
-def lint(workspace: Workspace) -> Iterator[Command]:
+def lint(workspace: Workspace, _scope: Scope) -> Iterator[Command]:
     yield workspace.command("ruff", "format", "--check")
     yield workspace.command("ruff", "check")
     yield workspace.command("yamllint", "--strict", *_files("*.yml", "*.yaml", ".yamllint", ".ansible-lint"))
@@ -42,7 +68,7 @@ def lint(workspace: Workspace) -> Iterator[Command]:
     yield workspace.command("ansible-lint", "--offline", "--strict", cwd=workspace.collection)
 
 
-def types(workspace: Workspace) -> Iterator[Command]:
+def types(workspace: Workspace, _scope: Scope) -> Iterator[Command]:
     """The tests' packages stand on `tests/`; the plugins are seen by their full names, as Ansible imports them."""
     # No cache: it keeps errors about files that have come since, and a whole run takes seconds.
     config = ("--config-file", REPOSITORY / "pyproject.toml", "--cache-dir", os.devnull)
@@ -52,30 +78,34 @@ def types(workspace: Workspace) -> Iterator[Command]:
     )
 
 
-def docs(workspace: Workspace) -> Iterator[Command]:
+def docs(workspace: Workspace, _scope: Scope) -> Iterator[Command]:
     references = ("--plugin-docs", "--validate-collection-refs", "all", ".")
     yield workspace.command("antsibull-docs", "lint-collection-docs", *references, cwd=workspace.collection)
 
 
-def unit(workspace: Workspace) -> Iterator[Command]:
+def unit(workspace: Workspace, _scope: Scope) -> Iterator[Command]:
     path = str(workspace.stack.tree)
     yield workspace.command("python", "-m", "pytest", "tests/unit", "-n", "auto", PYTHONPATH=path)
 
 
-def differential(workspace: Workspace) -> Iterator[Command]:
+def differential(workspace: Workspace, _scope: Scope) -> Iterator[Command]:
     yield workspace.command("python", "-m", "pytest", "tests/differential", PYTHONPATH=str(workspace.stack.tree))
 
 
-def integration(workspace: Workspace) -> Iterator[Command]:
-    yield workspace.command("python", "-m", "pytest", "tests/integration", PYTHONPATH=str(workspace.stack.tree))
+def integration(workspace: Workspace, scope: Scope) -> Iterator[Command]:
+    which = ("-m", "gate") if scope is Scope.GATE else ()
+    path = str(workspace.stack.tree)
+    yield workspace.command("python", "-m", "pytest", "tests/integration", *which, "--durations=15", PYTHONPATH=path)
 
 
-def molecule(workspace: Workspace) -> Iterator[Command]:
+def molecule(workspace: Workspace, scope: Scope) -> Iterator[Command]:
     """Each run has a testbed and a home of its own, so runs go side by side and a killed one does not spoil the next.
 
     In a home that is kept, Molecule would take the killed run's testbed for created.
     """
-    which = ("--all",) if workspace.stack is MAIN else ("--scenario-name", REPEATED_SCENARIO)
+    scenarios = (GATE_SCENARIOS if scope is Scope.GATE else ALL_SCENARIOS)[workspace.stack]
+    which = [word for name in scenarios for word in ("--scenario-name", name)] or ["--all"]
+    testbed = f"molecule-{workspace.stack.name.replace('.', '-')}-{os.getpid()}"
     with tempfile.TemporaryDirectory(prefix="molecule-", dir=BUILD) as home:
         yield workspace.command(
             "molecule",
@@ -83,12 +113,16 @@ def molecule(workspace: Workspace) -> Iterator[Command]:
             *which,
             cwd=workspace.collection,
             ANSIBLE_HOME=home,
-            VIRTOPS_MOLECULE_TESTBED=f"molecule-{os.getpid()}",
+            VIRTOPS_MOLECULE_TESTBED=testbed,
             VIRTOPS_MOLECULE_OWNER=str(os.getpid()),
         )
 
 
-def demo(workspace: Workspace) -> Iterator[Command]:
+def checked_by_ansible_test(workspace: Workspace, scope: Scope) -> Iterator[Command]:
+    return sanity.commands(workspace, REPEATED_SANITY if (scope, workspace.stack) == (Scope.GATE, NEXT) else ())
+
+
+def demo(workspace: Workspace, _scope: Scope) -> Iterator[Command]:
     path = f"{REPOSITORY / 'tests'}{os.pathsep}{workspace.stack.tree}"
     yield workspace.command("python", "-m", "demo", PYTHONPATH=path)
 
@@ -101,7 +135,7 @@ PARTS = {
         Part("types", "mypy in strict mode", types),
         Part("docs", "antsibull-docs on modules, plugins and roles", docs),
         Part("unit", "pytest without a cluster", unit),
-        Part("sanity", "ansible-test sanity", sanity.commands),
+        Part("sanity", "ansible-test sanity", checked_by_ansible_test),
         Part("differential", "verdicts against kube-scheduler's own", differential, alone=True),
         Part("integration", "pytest on a testbed", integration, alone=True),
         Part("molecule", "Molecule scenarios on a testbed", molecule, alone=True),
@@ -109,10 +143,16 @@ PARTS = {
     )
 }
 
-# Everything on the main stack; on the next one what depends on Ansible and Python.
-EVERYTHING: tuple[tuple[str, Stack], ...] = (
-    *((name, MAIN) for name in PARTS),
-    *((name, NEXT) for name in ("unit", "sanity", "molecule", "demo")),
+# One of everything. The main stack's playbooks are run by integration tests, the next one's by Molecule and the demo.
+GATE = (
+    *(Job(part, MAIN, Scope.GATE) for part in PARTS.values() if part.name != "demo"),
+    *(Job(PARTS[name], NEXT, Scope.GATE) for name in ("unit", "sanity", "molecule", "demo")),
+)
+
+# All on the main stack; on the next one what depends on Ansible and Python.
+EVERYTHING = (
+    *(Job(part, MAIN) for part in PARTS.values()),
+    *(Job(PARTS[name], NEXT) for name in ("unit", "sanity", "molecule", "demo")),
 )
 
 

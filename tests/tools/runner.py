@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 from tools import workspace as workspaces
 from tools.environment import MissingPythonError
-from tools.parts import PARTS, Part
+from tools.parts import PARTS, Job, Scope
 from tools.stacks import REPOSITORY, Stack, ToolsError
 from tools.workspace import Command, Workspace
 
@@ -41,17 +41,20 @@ class Outcome:
         return not self.missing and not self.tail
 
 
-def run(wanted: Sequence[tuple[str, Stack]]) -> bool:
-    """Run the parts and print the summary; whether all went well.
+def run(wanted: Sequence[Job]) -> bool:
+    """Run the jobs and print the summary; whether all went well.
 
     Parts that need the machine for themselves come last, one after the other; the rest runs side by side.
     """
     started = time.monotonic()
-    ready = {stack: _prepare(stack) for stack in dict.fromkeys(stack for name, stack in wanted)}
-    jobs = [(PARTS[name], stack, ready[stack]) for name, stack in wanted]
+    ready = {stack: _prepare(stack) for stack in dict.fromkeys(job.stack for job in wanted)}
+
+    def attempt(job: Job) -> Outcome:
+        return _attempt(job, ready[job.stack])
+
     with ThreadPoolExecutor(SIDE_BY_SIDE) as pool:
-        outcomes = list(pool.map(lambda job: _attempt(*job), (job for job in jobs if not job[0].alone)))
-    outcomes += [_attempt(*job) for job in jobs if job[0].alone]
+        outcomes = list(pool.map(attempt, (job for job in wanted if not job.part.alone)))
+    outcomes += [attempt(job) for job in wanted if job.part.alone]
     return _report(outcomes, time.monotonic() - started)
 
 
@@ -61,7 +64,7 @@ def show(name: str, stack: Stack) -> bool:
     variables = workspace.variables()
     if sys.stdout.isatty():
         variables = {key: value for key, value in variables.items() if key not in COLOURLESS}
-    commands = PARTS[name].commands(workspace)
+    commands = PARTS[name].commands(workspace, Scope.ALL)
     codes = [
         subprocess.run(command.argv, cwd=command.cwd, env={**variables, **command.variables}, check=False).returncode
         for command in commands
@@ -77,15 +80,15 @@ def _prepare(stack: Stack) -> Workspace | str:
         return str(error)
 
 
-def _attempt(part: Part, stack: Stack, workspace: Workspace | str) -> Outcome:
+def _attempt(job: Job, workspace: Workspace | str) -> Outcome:
     """Run all programs of a part, also after one has failed, so that one run shows everything there is to mend."""
-    title = f"{part.name} {stack.name}"
+    title = f"{job.part.name} {job.stack.name}"
     if isinstance(workspace, str):
         return Outcome(title, missing=workspace)
-    _say(title, f"begins: {part.summary}")
+    _say(title, f"begins: {job.part.summary}")
     started, tail = time.monotonic(), []
     try:
-        for command in part.commands(workspace):
+        for command in job.part.commands(workspace, job.scope):
             tail += _execute(title, command, workspace)
     except (ToolsError, OSError, subprocess.SubprocessError) as error:
         tail.append(f"{title} could not run: {error}")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from testbed.home import cache
@@ -23,15 +23,19 @@ sys.exit(main(["install", *[word for word in sys.argv[1:] if word not in ("--no-
 """
 
 
-def commands(workspace: Workspace) -> Iterator[Command]:
-    """Prepare a copy of the collection and ansible-test's home; yield the commands that check the copy."""
+def commands(workspace: Workspace, only: Sequence[str] = ()) -> Iterator[Command]:
+    """Prepare a copy of the collection and ansible-test's home; yield the commands that check the copy.
+
+    `only`: names of ansible-test's tests; all of them without.
+    """
     home = _home(workspace)
     copy = _copy(workspace)
     homes = {"HOME": str(home), "ANSIBLE_HOME": str(home / ".ansible")}
     words = ("sanity", "--local", "--requirements", "--color", "no", "--python", workspace.python.version)
     # Where ansible-test sees no files it skips everything and succeeds; it fails on a named file that it does not see.
     yield workspace.command("ansible-test", *words, "--test", "empty-init", "meta/runtime.yml", cwd=copy, **homes)
-    yield workspace.command("ansible-test", *words, cwd=copy, **homes)
+    which = [word for name in only for word in ("--test", name)]
+    yield workspace.command("ansible-test", *words, *which, cwd=copy, **homes)
 
 
 def _copy(workspace: Workspace) -> Path:

@@ -39,6 +39,7 @@ def phases(migration: Object) -> list[str]:
     return [entry["phase"] for entry in migration["status"]["phaseTransitionTimestamps"]]
 
 
+@pytest.mark.gate
 def test_success(lab: Lab) -> None:
     source = lab.start()["status"]["nodeName"]
     (source_pod,) = lab.pods()
@@ -164,6 +165,7 @@ def test_a_policy_helps_a_guest_that_does_not_converge(lab: Lab, policy: Any, se
     assert lab.node_of() != source
 
 
+@pytest.mark.gate
 def test_an_eviction_becomes_an_evacuation(lab: Lab) -> None:
     source = lab.start(evictionStrategy="LiveMigrate")["status"]["nodeName"]
     (pod,) = lab.pods().values()

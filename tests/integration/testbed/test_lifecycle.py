@@ -38,6 +38,7 @@ def listening(process: psutil.Process) -> set[str]:
     return {c.laddr.ip for c in process.net_connections(kind="tcp") if c.status == psutil.CONN_LISTEN}
 
 
+@pytest.mark.gate
 def test_all_parts_listen_on_loopback_only(testbed: RunningTestbed) -> None:
     live = processes.running(testbed.home)
     assert set(live) == set(cluster.NAMES)

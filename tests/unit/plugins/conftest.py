@@ -7,16 +7,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, settings
 
 from testbed.pki import Authority
 from unit.plugins.support.fake_api import FakeApi, serving
 from unit.plugins.support.modules import ModuleRunner, isolate
 from unit.plugins.support.objects import kubevirt, named
-
-# A busy machine makes any example slow; what is too slow is for the benchmarks to say.
-settings.register_profile("virtops", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("virtops")
 
 
 @pytest.fixture

@@ -1,7 +1,7 @@
 # Copyright: Contributors to the virtops.kubevirt project
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""`make test` runs everything, shows what failed, and cannot pass in silence."""
+"""`make test-all` runs everything, the gate one of everything; both show what failed, and cannot pass in silence."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from tools import parts, runner, workspace
+from tools import parts, runner, searching, workspace
 from tools.environment import MissingPythonError
 from tools.interpreters import Interpreter
-from tools.parts import EVERYTHING, PARTS, Part
+from tools.parts import EVERYTHING, GATE, PARTS, Job, Part, Scope
 from tools.stacks import MAIN, NEXT, Stack
 from tools.workspace import Command, Workspace
 
@@ -22,7 +22,7 @@ from tools.workspace import Command, Workspace
 def python(*programs: str) -> Part:
     """A part that runs Python programs."""
 
-    def commands(place: Workspace) -> Iterator[Command]:
+    def commands(place: Workspace, _scope: Scope) -> Iterator[Command]:
         for program in programs:
             yield place.command("python", "-c", program)
 
@@ -43,22 +43,20 @@ def stacks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_failure_is_shown_again_and_fails_the_run(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setitem(PARTS, "bad", python("print('why'); raise SystemExit(3)", "print('still runs')"))
-    monkeypatch.setitem(PARTS, "good", python("print('fine')"))
-    assert runner.run([("bad", MAIN), ("good", MAIN)]) is False
+    bad = python("print('why'); raise SystemExit(3)", "print('still runs')")
+    good = python("print('fine')")
+    assert runner.run([Job(bad, MAIN), Job(good, MAIN)]) is False
     lines = capsys.readouterr().out.splitlines()
     assert "[part 2.19] still runs" in lines
     assert lines[lines.index("why") :][:2] == ["why", "exit code 3"]
     assert lines[-1] == "1 passed, 1 failed"
 
 
-def test_a_program_that_cannot_be_started_fails_its_part(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setitem(PARTS, "bad", Part("part", "", lambda place: [place.command("no-such-program")]))
-    assert runner.run([("bad", MAIN)]) is False
+def test_a_program_that_cannot_be_started_fails_its_part(capsys: pytest.CaptureFixture[str]) -> None:
+    bad = Part("part", "", lambda place, _scope: [place.command("no-such-program")])
+    assert runner.run([Job(bad, MAIN)]) is False
     assert "part 2.19 could not run" in capsys.readouterr().out
 
 
@@ -69,8 +67,8 @@ def test_a_missing_python_is_loud_and_fails_in_ci(
     ci: str, passes: bool, last: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("CI", ci)
-    monkeypatch.setitem(PARTS, "good", python(""))
-    assert runner.run([("good", MAIN), ("good", NEXT)]) is passes
+    good = python("")
+    assert runner.run([Job(good, MAIN), Job(good, NEXT)]) is passes
     out = capsys.readouterr().out
     assert "no Python 3.13 was found" in out
     assert "!!! 1 part(s) could not run on this machine" in out
@@ -82,10 +80,8 @@ def test_nothing_of_the_persons_configuration_reaches_a_part(
 ) -> None:
     for name in ("KUBECONFIG", "K8S_AUTH_HOST", "ANSIBLE_CONFIG"):
         monkeypatch.setenv(name, "personal")
-    monkeypatch.setitem(
-        PARTS, "show", python("import os; print(sorted(v for v in os.environ.values() if v == 'personal'))")
-    )
-    assert runner.run([("show", MAIN)])
+    show = python("import os; print(sorted(v for v in os.environ.values() if v == 'personal'))")
+    assert runner.run([Job(show, MAIN)])
     assert "[part 2.19] []" in capsys.readouterr().out
 
 
@@ -101,5 +97,37 @@ def test_a_part_that_is_shown_speaks_for_itself(
 
 
 def test_every_part_runs_and_the_next_stack_repeats_what_depends_on_it() -> None:
-    assert {name for name, stack in EVERYTHING if stack is MAIN} == set(parts.PARTS)
-    assert {name for name, stack in EVERYTHING if stack is NEXT} == {"unit", "sanity", "molecule", "demo"}
+    assert {job.part.name for job in EVERYTHING if job.stack is MAIN} == set(parts.PARTS)
+    assert {job.part.name for job in EVERYTHING if job.stack is NEXT} == {"unit", "sanity", "molecule", "demo"}
+    assert {job.scope for job in EVERYTHING} == {Scope.ALL}
+
+
+def test_the_gate_has_one_of_everything() -> None:
+    assert {job.part.name for job in GATE} == set(parts.PARTS)
+    assert {job.scope for job in GATE} == {Scope.GATE}
+
+
+def words(part: str, stack: Stack, scope: Scope) -> list[list[str]]:
+    place = workspace.prepare(MAIN)
+    place = Workspace(stack, place.python, place.venv, place.wheels)
+    return [[str(word) for word in command.argv] for command in PARTS[part].commands(place, scope)]
+
+
+def test_the_gate_chooses_from_long_parts() -> None:
+    assert words("integration", MAIN, Scope.GATE)[0][3:6] == ["tests/integration", "-m", "gate"]
+    assert "-m" not in words("integration", MAIN, Scope.ALL)[0][3:]
+    assert words("molecule", MAIN, Scope.ALL)[0][2:] == ["--all"]
+    assert "--all" not in words("molecule", MAIN, Scope.GATE)[0]
+
+
+def test_a_search_goes_on_for_its_time_and_tells_what_it_found(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    def searches(place: Workspace, seed: int) -> Iterator[Command]:
+        yield place.command("python", "-c", f"raise SystemExit({seed} == 8)")
+
+    monkeypatch.setattr(searching, "searches", searches)
+    assert searching.search(MAIN, seconds=0, seed=7)
+    assert capfd.readouterr().out.splitlines()[-1] == "1 searches, 0 of them found something"
+    assert not searching.search(MAIN, seconds=0, seed=8)
+    assert capfd.readouterr().out.splitlines()[-1] == "exit code 1: python -c raise SystemExit(8 == 8)"
