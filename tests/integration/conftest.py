@@ -10,28 +10,51 @@ A run makes a testbed of its own and takes it down at its end, so that several r
 from __future__ import annotations
 
 import os
+import shutil
+import tempfile
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from testbed import cluster
 from testbed.api import Api
 from testbed.handle import RunningTestbed
-from testbed.home import Home
+from testbed.home import Home, cache
 
 TIME_SCALE = 60.0
 
 
 @pytest.fixture(scope="session")
-def testbed() -> Iterator[RunningTestbed]:
+def testbed(request: pytest.FixtureRequest) -> Iterator[RunningTestbed]:
     given = os.environ.get("VIRTOPS_TESTBED")
     home = Home(given or f"pytest-{os.getpid()}")
     if not given:
         cluster.up(home, time_scale=TIME_SCALE, seed=0, owner_pid=os.getpid())
     with Api(home.kubeconfig()) as api:
         yield RunningTestbed(home, api)
+    if request.session.testsfailed:
+        tell(request, f"logs: {keep_logs(home)}")
     if not given:
         cluster.down(home)
+
+
+def keep_logs(home: Home) -> Path:
+    """A folder with what the parts of a testbed have said, for whoever wants to know why a test failed."""
+    folder = Path(tempfile.mkdtemp(prefix=f"{home.name}-", dir=_made(cache() / "logs")))
+    shutil.copytree(home.logs, folder, dirs_exist_ok=True)
+    return folder
+
+
+def tell(request: pytest.FixtureRequest, line: str) -> None:
+    reporter = request.config.pluginmanager.get_plugin("terminalreporter")
+    if reporter:  # which a worker beside others has not
+        reporter.write_line(f"\n{line}")
+
+
+def _made(folder: Path) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
 
 
 @pytest.fixture

@@ -1,7 +1,7 @@
 # Copyright: Contributors to the virtops.kubevirt project
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The command line: `testbed up`, `down`, `status`, `load`, `kubeconfig`, `inject`, `build`."""
+"""The command line: `testbed up`, `down`, `status`, `load`, `kubeconfig`, `inject`, `build`, `sweep`."""
 
 from __future__ import annotations
 
@@ -54,6 +54,7 @@ def parser() -> argparse.ArgumentParser:
     inject = commands.add_parser("inject", help="switch a fault on or off")
     faults.add_arguments(inject)
     commands.add_parser("build", help="only build the parts")
+    commands.add_parser("sweep", help="remove testbeds and test processes whose owner was killed, and name the others")
     return main
 
 
@@ -62,6 +63,8 @@ def run(args: argparse.Namespace) -> int:
     match args.command:
         case "build":
             build_all()
+        case "sweep":
+            print("\n".join(f"machine: testbed {name} is up beside this" for name in cluster.sweep()))
         case "up":
             cluster.up(home, args.time_scale, args.seed, args.owner)
             if args.nodes:
@@ -73,10 +76,8 @@ def run(args: argparse.Namespace) -> int:
             return show(home)
         case "kubeconfig":
             require_up(home)
-            if args.service_account:
-                print(service_account_kubeconfig(home, args.service_account))
-            else:
-                print(home.kubeconfig())
+            account = args.service_account
+            print(service_account_kubeconfig(home, account) if account else home.kubeconfig())
         case "load" | "inject":
             require_up(home)
             act = scenarios.run if args.command == "load" else faults.run

@@ -175,7 +175,14 @@ def remove(home: Home) -> None:
         shutil.rmtree(home.root)
 
 
-def remove_stale(except_for: Home) -> None:
+def sweep() -> list[str]:
+    """Remove what nobody owns any more, testbeds and processes of killed test runs; the names of testbeds that stay."""
+    processes.stop(processes.orphans())
+    remove_stale()
+    return [home.name for home in existing() if processes.running(home)]
+
+
+def remove_stale(except_for: Home | None = None) -> None:
     """Clean up after testbeds whose `up` or owner was killed."""
     for home in existing():
         if home == except_for:

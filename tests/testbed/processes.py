@@ -17,6 +17,7 @@ from dataclasses import dataclass
 
 import psutil
 
+from testbed import runs
 from testbed.home import Home
 
 FOLDER = "VIRTOPS_TESTBED_FOLDER"
@@ -95,6 +96,18 @@ def stop(processes: Iterable[psutil.Process], grace: float = 5) -> None:
 def stop_all(home: Home) -> None:
     """End every process of a testbed, children included."""
     stop(entry.process for entry in scan() if entry.folder == str(home.root))
+
+
+def orphans() -> list[psutil.Process]:
+    """Processes of test runs that were killed and left them behind; not those of testbeds, which have owners."""
+    found = []
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error, OSError):
+            environment = process.environ()
+            run = environment.get(runs.VARIABLE)
+            if run and FOLDER not in environment and not runs.goes_on(run):
+                found.append(process)
+    return found
 
 
 def alive(owner: tuple[int, float]) -> bool:

@@ -27,6 +27,8 @@ GATE_SCENARIOS: dict[Stack, tuple[str, ...]] = {MAIN: ("node_topology", "rebalan
 ALL_SCENARIOS: dict[Stack, tuple[str, ...]] = {MAIN: (), NEXT: (REPEATED_SCENARIO,)}
 # Only what depends on the version of Ansible or Python; the rest reads the same files in the same way.
 REPEATED_SANITY = ("ansible-doc", "compile", "import", "runtime-metadata", "validate-modules")
+# What the time goes to, for those who want it back.
+SLOWEST = "--durations=20"
 
 
 class Scope(Enum):
@@ -38,12 +40,19 @@ class Scope(Enum):
 
 @dataclass(frozen=True)
 class Part:
-    """One line of the summary. `alone`: the machine is to do nothing else meanwhile, as seconds count on a testbed."""
+    """One line of the summary.
+
+    `first`: before all others, with nothing beside it. `alone`: after all others, with nothing beside it, as seconds
+    count on a testbed. `limit`: minutes after which a
+    program of it is taken for hung; many times what it takes, as a fresh and busy machine is slow.
+    """
 
     name: str
     summary: str
     commands: Callable[[Workspace, Scope], Iterable[Command]]
+    first: bool = False
     alone: bool = False
+    limit: float = 40
 
 
 @dataclass(frozen=True)
@@ -56,7 +65,9 @@ class Job:
 
 
 def build(workspace: Workspace, _scope: Scope) -> Iterator[Command]:
-    yield Command((REPOSITORY / "tests/testbed/testbed", "build"))
+    launcher = REPOSITORY / "tests/testbed/testbed"
+    yield Command((launcher, "sweep"))
+    yield Command((launcher, "build"))
 
 
 def lint(workspace: Workspace, _scope: Scope) -> Iterator[Command]:
@@ -94,8 +105,9 @@ def differential(workspace: Workspace, _scope: Scope) -> Iterator[Command]:
 
 def integration(workspace: Workspace, scope: Scope) -> Iterator[Command]:
     which = ("-m", "gate") if scope is Scope.GATE else ()
-    path = str(workspace.stack.tree)
-    yield workspace.command("python", "-m", "pytest", "tests/integration", *which, "--durations=15", PYTHONPATH=path)
+    words = ("-m", "tools.again", "tests/integration", *which, SLOWEST)
+    # The folder that Python finds the tools in; PYTHONPATH is for collections, and handed on to Ansible.
+    yield workspace.command("python", *words, cwd=REPOSITORY / "tests", PYTHONPATH=str(workspace.stack.tree))
 
 
 def molecule(workspace: Workspace, scope: Scope) -> Iterator[Command]:
@@ -130,14 +142,14 @@ def demo(workspace: Workspace, _scope: Scope) -> Iterator[Command]:
 PARTS = {
     part.name: part
     for part in (
-        Part("build", "the testbed's binaries, from pinned Go modules", build),
+        Part("build", "the testbed's binaries, from pinned Go modules", build, first=True),
         Part("lint", "ruff, yamllint, reuse, changelog and ansible-lint", lint),
         Part("types", "mypy in strict mode", types),
         Part("docs", "antsibull-docs on modules, plugins and roles", docs),
         Part("unit", "pytest without a cluster", unit),
         Part("sanity", "ansible-test sanity", checked_by_ansible_test),
         Part("differential", "verdicts against kube-scheduler's own", differential, alone=True),
-        Part("integration", "pytest on a testbed", integration, alone=True),
+        Part("integration", "pytest on a testbed", integration, alone=True, limit=75),
         Part("molecule", "Molecule scenarios on a testbed", molecule, alone=True),
         Part("demo", "the maintenance of a whole cluster", demo, alone=True),
     )

@@ -20,7 +20,7 @@ from tools.stacks import MAIN, REPOSITORY
 TESTS = REPOSITORY / "tests"
 SCENARIOS = REPOSITORY / "extensions/molecule"
 # What pytest runs, part by part; `gate`: the chosen few of integration.
-FEWEST = {"unit": 2429, "differential": 58, "integration": 325, "gate": 41}
+FEWEST = {"unit": 2439, "differential": 58, "integration": 325, "gate": 41}
 
 
 def collected(*words: str) -> tuple[str, ...]:

@@ -1,0 +1,51 @@
+# Copyright: Contributors to the virtops.kubevirt project
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""`python -m tools.again WORDS…`: pytest with these words on a testbed; a test that failed gets a second try by itself.
+
+A test that passes then is unsteady: the run stays green, says so in its last lines and keeps the first try's words.
+Each is a defect that somebody has to understand; with three the run is red, as it is for a test that fails twice.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from tools.report import FAILED, UNSTEADY, told
+from tools.stacks import REPOSITORY
+
+MOST_UNSTEADY = 2
+
+Failures = dict[str, list[str]]
+
+
+def main(words: Sequence[str]) -> int:
+    code, failed = attempt(words)
+    if code == 0:
+        return 0
+    if not failed or code != 1 or len(failed) > MOST_UNSTEADY:
+        print("\n".join(told(FAILED, failed)) or f"{FAILED} pytest ended with exit code {code}")
+        return code
+    twice = {name: why for name, why in failed.items() if attempt([name])[0]}
+    once = {name: ["first failed with", *why] for name, why in failed.items() if name not in twice}
+    print("\n".join((*told(FAILED, twice), *told(UNSTEADY, once))))
+    return 1 if twice else 0
+
+
+def attempt(words: Sequence[str]) -> tuple[int, Failures]:
+    """Run pytest; its exit code and what failed. On a testbed of its own, as each process has one."""
+    with tempfile.TemporaryDirectory(prefix="failures-") as folder:
+        path = Path(folder) / "failures.json"
+        command = [sys.executable, "-m", "pytest", *words, f"--failures={path}"]
+        code = subprocess.run(command, cwd=REPOSITORY, check=False).returncode
+        failed: Failures = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    return code, failed
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
