@@ -32,8 +32,9 @@ SETTINGS: dict[str, Any] = {
     "plan_maintenance_delete_emptydir_data": True,
     "uncordon_wait_sleep": 1,
 }
-# Annotations that change by themselves.
-RESTLESS = ("kubevirt.io/heartbeat",)
+# Annotations and labels that change by themselves, and the namespace of the nodes' own Leases.
+RESTLESS = ("kubevirt.io/heartbeat", "kubevirt.io/schedulable")
+NODE_LEASES = "kube-node-lease"
 ONE: dict[str, Any] = {"plan_maintenance_nodes": [REGULAR], "rolling_maintenance_rebalance": False}
 
 
@@ -81,6 +82,15 @@ def placement(api: Api) -> dict[str, tuple[str, str]]:
     return {pod["metadata"]["name"]: (pod["spec"].get("nodeName", ""), pod["metadata"]["uid"]) for pod in living}
 
 
+def place_of(item: Object) -> tuple[str, str]:
+    return item["metadata"]["namespace"], item["metadata"]["name"]
+
+
+def lasting(item: Object) -> bool:
+    """Another test's namespace may still be ending."""
+    return "deletionTimestamp" not in item["metadata"]
+
+
 def written(api: Api) -> dict[str, Any]:
     """All that a run may write, without what the cluster itself keeps changing."""
 
@@ -88,8 +98,10 @@ def written(api: Api) -> dict[str, Any]:
         found = {}
         for item in api.items(path):
             metadata = item["metadata"]
-            annotations = {key: value for key, value in metadata.get("annotations", {}).items() if key not in RESTLESS}
-            found[metadata["name"]] = {"labels": metadata.get("labels"), "annotations": annotations}
+            found[metadata["name"]] = {
+                field: {key: value for key, value in metadata.get(field, {}).items() if key not in RESTLESS}
+                for field in ("labels", "annotations")
+            }
         return found
 
     kubevirt = {
@@ -105,8 +117,8 @@ def written(api: Api) -> dict[str, Any]:
     return {
         "nodes": marks("/api/v1/nodes"),
         "cordoned": cordoned(api),
-        "namespaces": [namespace["metadata"]["name"] for namespace in api.items("/api/v1/namespaces")],
-        "leases": sorted((lease["metadata"]["namespace"], lease["metadata"]["name"]) for lease in leases),
+        "namespaces": [item["metadata"]["name"] for item in api.items("/api/v1/namespaces") if lasting(item)],
+        "leases": sorted(place for place in map(place_of, leases) if place[0] != NODE_LEASES),
         "placement": placement(api),
         **{plural: marks(path) for plural, path in kubevirt.items()},
     }
