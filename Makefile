@@ -5,6 +5,7 @@
 
 STACK ?= 2.19
 SECONDS ?= 600
+TIMES ?= 10
 TESTBED ?= default
 
 TOOLS := PYTHONPATH=tests PYTHONDONTWRITEBYTECODE=1 tests/tools/python -m tools
@@ -12,7 +13,7 @@ LAUNCHER := tests/testbed/testbed --name $(TESTBED)
 PARTS := build lint types docs unit sanity differential integration molecule
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all search $(PARTS) format lock python testbed testbed-up testbed-down testbed-bench clean
+.PHONY: help demo test test-all search steady $(PARTS) format lock python testbed testbed-up testbed-down testbed-bench clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z][a-z-]*:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -26,6 +27,9 @@ test: ## the gate, which CI runs: one of everything, in minutes
 
 test-all: ## everything, on both ansible-core stacks
 	@$(TOOLS) test-all
+
+steady: ## run TESTS on a testbed ten times, five of them beside busy loops (all tests of the gate without TESTS)
+	@$(TOOLS) steady --stack $(STACK) --times $(TIMES) -- $(or $(TESTS),tests/integration -m gate)
 
 search: ## look for what no test knows yet, for SECONDS (600), from SEED (drawn)
 	@$(TOOLS) search --stack $(STACK) --seconds $(SECONDS) $(if $(SEED),--seed $(SEED))

@@ -3,18 +3,23 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What holds for all tests: Hypothesis tries the same examples in each run, and others only when one searches.
 
-What failed is said at the end in few lines.
+What failed is said at the end in few lines. With `--few N` of each campaign the first N cases are tried. A whole part
+with fewer tests than it had does not run.
 """
 
 from __future__ import annotations
 
 import os
+from collections import Counter
+from collections.abc import Generator
 
+import pytest
 from hypothesis import HealthCheck, settings
 
-from tools.failures import pytest_addoption, pytest_terminal_summary
+from tools import census, failures
+from tools.failures import pytest_terminal_summary
 
-__all__ = ["pytest_addoption", "pytest_terminal_summary"]
+__all__ = ["pytest_terminal_summary"]
 
 # A busy machine makes any example slow; what is too slow is for the benchmarks to say.
 settings.register_profile(
@@ -24,3 +29,32 @@ settings.register_profile(
     "search", settings.get_profile("known"), derandomize=False, max_examples=2000, print_blob=True
 )
 settings.load_profile(os.environ.get("VIRTOPS_HYPOTHESIS", "known"))
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    failures.add_options(parser)
+    parser.addoption("--few", type=int, metavar="N", help="of each test marked campaign only the first N cases")
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> Generator[None]:
+    census.check_all(config.args, len(items))
+    _leave_out_more_than(config.getoption("--few"), config, items)
+    yield
+    census.check_chosen(config.args, config.getoption("-m"), len(items))
+
+
+def _leave_out_more_than(few: int | None, config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Of each campaign all cases but the first few."""
+    if few is None:
+        return
+    seen = Counter[str]()
+    left_out = set()
+    for item in items:
+        if item.get_closest_marker("campaign"):
+            name = item.nodeid.partition("[")[0]
+            seen[name] += 1
+            if seen[name] > few:
+                left_out.add(item)
+    config.hook.pytest_deselected(items=list(left_out))
+    items[:] = [item for item in items if item not in left_out]

@@ -5,11 +5,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import product
 from pathlib import Path
 
-from testbed.api import Api, resource_path
+from testbed.api import Api, Object, resource_path
 from testbed.home import Home, TestbedError
 from testbed.pki import write_kubeconfig
+from testbed.waiting import wait_for
+
+_REVIEWS = resource_path("authorization.k8s.io/v1", "subjectaccessreviews")
 
 TOKEN_SECONDS = 24 * 3600
 
@@ -38,3 +43,37 @@ def service_account_kubeconfig(home: Home, account: str) -> Path:
         home.pki / "ca.crt",
         {"token": answer["status"]["token"]},
     )
+
+
+def await_permissions(api: Api, account: str, role: Object) -> None:
+    """Return when `NAMESPACE/NAME` may do all that the rules of a Role or ClusterRole allow, and is bound to.
+
+    An API server decides by its own copies of roles and bindings, which hear of a new one a moment after it is written.
+    """
+    user = f"system:serviceaccount:{account.replace('/', ':')}"
+    missing = list(_asked(role))
+
+    def are_granted() -> bool:
+        missing[:] = [attributes for attributes in missing if not _is_allowed(api, user, attributes)]
+        return not missing
+
+    wait_for(f"{user} to have the permissions of {role['kind']} {role['metadata']['name']}", are_granted, 20, 0.05)
+
+
+def _asked(role: Object) -> Iterator[Object]:
+    place = {"namespace": role["metadata"]["namespace"]} if role["kind"] == "Role" else {}
+    for rule in role["rules"]:
+        names = rule.get("resourceNames", [""])
+        for group, title, name, verb in product(rule["apiGroups"], rule["resources"], names, rule["verbs"]):
+            resource, _slash, subresource = title.partition("/")
+            what = {"group": group, "resource": resource, "subresource": subresource, "name": name}
+            yield {**place, **what, "verb": verb}
+
+
+def _is_allowed(api: Api, user: str, attributes: Object) -> bool:
+    review = {
+        "apiVersion": "authorization.k8s.io/v1",
+        "kind": "SubjectAccessReview",
+        "spec": {"user": user, "groups": ["system:serviceaccounts"], "resourceAttributes": attributes},
+    }
+    return bool(api.create(_REVIEWS, review)["status"]["allowed"])

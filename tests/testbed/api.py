@@ -29,6 +29,7 @@ PATCH_TYPES = {
 }
 # Plurals that are not the lower-case kind plus "s".
 IRREGULAR_PLURALS = {
+    "NetworkAttachmentDefinition": "network-attachment-definitions",
     "NetworkPolicy": "networkpolicies",
     "MigrationPolicy": "migrationpolicies",
     "PriorityClass": "priorityclasses",
@@ -55,6 +56,8 @@ CLUSTER_SCOPED = frozenset(
         "ValidatingAdmissionPolicy",
         "ValidatingAdmissionPolicyBinding",
         "ValidatingWebhookConfiguration",
+        "VirtualMachineClusterInstancetype",
+        "VirtualMachineClusterPreference",
     }
 )
 

@@ -15,7 +15,7 @@ from typing import Any
 from testbed.api import Api, ApiError, object_path
 from testbed.home import TestbedError
 from testbed.simulator import fault
-from testbed.simulator.fault import Fault
+from testbed.simulator.fault import LATEST, Fault
 
 UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0}
 CONFIG_MAP: dict[str, Any] = {
@@ -138,7 +138,7 @@ def inject(api: Api, known: Mapping[str, Fault], args: argparse.Namespace) -> Fa
         )
     except ValueError as error:
         raise TestbedError(str(error)) from error
-    over = {name: None for name, item in known.items() if item.until is not None and item.until < now}
+    over = {name: None for name, item in known.items() if item.until is not None and item.until + LATEST < now}
     api.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": fault.NAMESPACE}})
     api.apply(CONFIG_MAP)
     api.patch(object_path(CONFIG_MAP), {"data": {**over, new.id: new.to_json()}})

@@ -26,6 +26,34 @@ NAMESPACE = "kubevirt"
 WEBHOOKS = frozenset({"MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"})
 # The pods of these are simulated like all pods; the real virt-api and virt-controller run beside the cluster.
 WORKLOADS = frozenset({"DaemonSet", "Deployment", "PodDisruptionBudget"})
+# Without Multus no network is attached, but virt-controller looks at the definitions of networks all the same.
+NETWORKS: Object = {
+    "apiVersion": "apiextensions.k8s.io/v1",
+    "kind": "CustomResourceDefinition",
+    "metadata": {"name": "network-attachment-definitions.k8s.cni.cncf.io"},
+    "spec": {
+        "group": "k8s.cni.cncf.io",
+        "scope": "Namespaced",
+        "names": {
+            "kind": "NetworkAttachmentDefinition",
+            "plural": "network-attachment-definitions",
+            "singular": "network-attachment-definition",
+        },
+        "versions": [
+            {
+                "name": "v1",
+                "served": True,
+                "storage": True,
+                "schema": {
+                    "openAPIV3Schema": {
+                        "type": "object",
+                        "properties": {"spec": {"type": "object", "properties": {"config": {"type": "string"}}}},
+                    }
+                },
+            }
+        ],
+    },
+}
 
 
 def manifests() -> list[Object]:
@@ -49,8 +77,8 @@ def apply_all(api: Api, objects: Iterable[Object]) -> None:
 
 
 def install_definitions(api: Api, objects: list[Object]) -> None:
-    """The CRDs, then wait until the API server serves them."""
-    crds = [item for item in objects if item["kind"] == "CustomResourceDefinition"]
+    """The CRDs and that of Multus, then wait until the API server serves them."""
+    crds = [NETWORKS, *(item for item in objects if item["kind"] == "CustomResourceDefinition")]
     apply_all(api, crds)
     wait_for("KubeVirt's kinds to be served", lambda: all(established(api.get(object_path(crd))) for crd in crds))
 

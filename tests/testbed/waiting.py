@@ -13,9 +13,13 @@ import httpx
 from testbed.api import ApiError
 from testbed.home import TestbedError
 
+# How many times longer than expected something may take. Tests set more, so that only a hang meets a limit.
+patience = 1.0
+
 
 def wait_for(what: str, check: Callable[[], bool], timeout: float = 60, interval: float = 0.1) -> None:
     """Return when `check` is true; an API that cannot be reached or says no counts as not yet. Seconds throughout."""
+    timeout *= patience
     deadline = time.monotonic() + timeout
     last = ""
     while True:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 import sys
 
-from tools import lock, runner, searching, workspace
+from tools import lock, runner, searching, steadiness, workspace
 from tools.parts import EVERYTHING, GATE, PARTS, Job, Scope
 from tools.stacks import MAIN, STACKS, Stack, ToolsError
 
@@ -37,6 +37,8 @@ def _obey(options: argparse.Namespace, stack: Stack) -> bool:
             return runner.show(options.part, stack)
         case "search":
             return searching.search(stack, options.seconds, options.seed)
+        case "steady":
+            return steadiness.steady(stack, options.tests, options.times)
         case "python":
             print(workspace.prepare(stack).venv / "bin/python")
         case "lock":
@@ -57,6 +59,9 @@ def _options() -> argparse.Namespace:
     search = commands.add_parser("search", help="look for what no test knows yet")
     search.add_argument("--seconds", type=float, default=600, help="no search begins after that")
     search.add_argument("--seed", type=int, help="of the first round; drawn where it is not given")
+    steady = commands.add_parser("steady", help="run tests on a testbed many times, half of them beside busy loops")
+    steady.add_argument("tests", nargs="+", help="files or names of tests, and options of pytest after --")
+    steady.add_argument("--times", type=int, default=10)
     commands.add_parser("python", help="print the path of a stack's Python, made ready")
     commands.add_parser("lock", help="renew the lock files from the .in files")
     for command in commands.choices.values():

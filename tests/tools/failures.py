@@ -18,7 +18,7 @@ from tools.report import FAILED, told
 MOST_LINES, WIDTH = 4, 200
 
 
-def pytest_addoption(parser: pytest.Parser) -> None:
+def add_options(parser: pytest.Parser) -> None:
     parser.addoption("--failures", type=Path, help="write what failed to this file")
 
 

@@ -27,6 +27,12 @@ GATE_SCENARIOS: dict[Stack, tuple[str, ...]] = {MAIN: ("node_topology", "rebalan
 ALL_SCENARIOS: dict[Stack, tuple[str, ...]] = {MAIN: (), NEXT: (REPEATED_SCENARIO,)}
 # Only what depends on the version of Ansible or Python; the rest reads the same files in the same way.
 REPEATED_SANITY = ("ansible-doc", "compile", "import", "runtime-metadata", "validate-modules")
+# The tests without a cluster that the second stack repeats: those of the collection itself, not of what tests it.
+REPEATED_TESTS = tuple(f"tests/unit/{folder}" for folder in ("package", "playbooks", "plugins", "roles"))
+# So many cases of each campaign are tried in the gate, and on the second stack.
+FEW = "2"
+# Two for each processor: half of the time a test waits for a server of its own or a playbook.
+WORKERS = str(2 * (os.cpu_count() or 1))
 # What the time goes to, for those who want it back.
 SLOWEST = "--durations=20"
 
@@ -43,8 +49,8 @@ class Part:
     """One line of the summary.
 
     `first`: before all others, with nothing beside it. `alone`: after all others, with nothing beside it, as seconds
-    count on a testbed. `limit`: minutes after which a
-    program of it is taken for hung; many times what it takes, as a fresh and busy machine is slow.
+    count on a testbed. `limit`: minutes after which a program of it is taken for hung; many times what it takes, as a
+    fresh and busy machine is slow.
     """
 
     name: str
@@ -94,9 +100,12 @@ def docs(workspace: Workspace, _scope: Scope) -> Iterator[Command]:
     yield workspace.command("antsibull-docs", "lint-collection-docs", *references, cwd=workspace.collection)
 
 
-def unit(workspace: Workspace, _scope: Scope) -> Iterator[Command]:
+def unit(workspace: Workspace, scope: Scope) -> Iterator[Command]:
+    which = ("tests/unit",) if workspace.stack is MAIN else REPEATED_TESTS
+    few = () if (scope, workspace.stack) == (Scope.ALL, MAIN) else ("--few", FEW)
+    quick = ("-m", "not slow") if scope is Scope.GATE else ()
     path = str(workspace.stack.tree)
-    yield workspace.command("python", "-m", "pytest", "tests/unit", "-n", "auto", PYTHONPATH=path)
+    yield workspace.command("python", "-m", "pytest", *which, *few, *quick, SLOWEST, "-n", WORKERS, PYTHONPATH=path)
 
 
 def differential(workspace: Workspace, _scope: Scope) -> Iterator[Command]:

@@ -259,7 +259,10 @@ def pod_facts(raw: Raw) -> Pod:
 
 @dataclass(frozen=True)
 class Node:
-    """A node. `heartbeat` in seconds since the epoch, 0 for none; `schedulable` is KubeVirt's label, "" for none."""
+    """A node. `heartbeat` in seconds since the epoch, 0 for none; `schedulable` is KubeVirt's label, "" for none.
+
+    `guarded`: a taint keeps DaemonSets away that do not tolerate everything.
+    """
 
     name: str
     version: str
@@ -269,6 +272,7 @@ class Node:
     ready: bool
     schedulable: str
     heartbeat: float
+    guarded: bool = False
 
 
 def node_facts(raw: Raw) -> Node:
@@ -284,4 +288,10 @@ def node_facts(raw: Raw) -> Node:
         ready=any(c["type"] == "Ready" and c["status"] == "True" for c in status.get("conditions") or []),
         schedulable=labels.get(SCHEDULABLE, ""),
         heartbeat=seconds((metadata.get("annotations") or {}).get(HEARTBEAT)),
+        guarded=any(_guards(taint) for taint in (raw.get("spec") or {}).get("taints") or []),
     )
+
+
+def _guards(taint: Raw) -> bool:
+    """The pods of every DaemonSet tolerate the taints of Kubernetes that tell a node's condition."""
+    return taint["effect"] != "PreferNoSchedule" and not taint["key"].startswith("node.kubernetes.io/")

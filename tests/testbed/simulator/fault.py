@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
 from testbed.simulator.facts import Vmi, seconds
@@ -45,6 +45,8 @@ PHASES = (SCHEDULING, PREPARING_TARGET, TARGET_READY, RUNNING, HANDOFF, TARGET_P
 
 REBOOT_SECONDS = 60.0
 SLOW_FACTOR = 10.0
+# An outage noticed later than this, in real seconds, was not noticed by a simulator that was there when it began.
+LATEST = 60.0
 
 
 @dataclass(frozen=True)
@@ -93,6 +95,16 @@ class Fault:
     def active(self, now: float, scale: float) -> bool:
         end = self.ends(scale)
         return self.since <= now and (end is None or now < end)
+
+    def noticed(self, now: float) -> Fault:
+        """The fault as it is for who hears of it now: an outage has its full length from then on.
+
+        A short one could be over on a busy machine before anybody has heard of it, and the node would never go off.
+        """
+        late = now - self.since
+        if self.kind not in OUTAGES or not 0 < late < LATEST:
+            return self
+        return replace(self, since=now, until=None if self.until is None else self.until + late)
 
     def concerns(self, vmi: Vmi) -> bool:
         migration = vmi.migration

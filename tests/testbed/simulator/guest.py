@@ -24,6 +24,13 @@ def phase(vmi: Vmi, phase: str, now: float) -> dict[str, Any]:
     return {"phase": phase, "phaseTransitionTimestamps": transitions}
 
 
+def interfaces(vmi: Vmi) -> list[dict[str, Any]]:
+    """All of them are there from the start: virt-controller would migrate a guest to plug in one that is missing."""
+    known = {entry.get("name"): entry for entry in vmi.status.get("interfaces") or []}
+    names = [entry["name"] for entry in (vmi.spec["domain"].get("devices") or {}).get("interfaces") or []]
+    return [{**known.get(name, {}), "name": name, "infoSource": "domain"} for name in names]
+
+
 def start(situation: Situation, vmi: Vmi) -> Decision | None:
     """virt-controller has handed the VMI over to the node: start the guest."""
     pod = guest_pod(situation, vmi)
@@ -41,6 +48,7 @@ def start(situation: Situation, vmi: Vmi) -> Decision | None:
         **phase(vmi, "Running", situation.now),
         "conditions": [condition for condition in vmi.conditions if condition["type"] not in kinds] + fresh,
         "migrationMethod": migratable.method(vmi),
+        "interfaces": interfaces(vmi),
         "selinuxContext": SELINUX,
     }
     return Decision(vmi_change(vmi, {"status": status}, f"guest started on {vmi.node}"))

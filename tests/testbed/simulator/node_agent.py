@@ -32,12 +32,16 @@ BOOT_IDS = uuid.UUID("3f5a4e0c-7d0b-4b57-8a5e-8a0c2d6b1a77")
 
 @dataclass(frozen=True)
 class Surroundings:
-    """A node, its virt-handler pods (none in a cluster without the DaemonSet), the faults and the time."""
+    """A node, its virt-handler pods (none in a cluster without the DaemonSet), the faults and the time.
+
+    `awaited`: the DaemonSet has yet to make the node's pod.
+    """
 
     node: Node
     handlers: Sequence[Pod]
     faults: Faults
     now: float
+    awaited: bool = False
 
     @property
     def outage(self) -> Fault | None:
@@ -53,7 +57,9 @@ class Surroundings:
 
     @property
     def handler_ready(self) -> bool:
-        return not self.handlers or any(pod.containers_ready for pod in self.handlers)
+        if not self.handlers:
+            return not self.awaited
+        return any(pod.containers_ready for pod in self.handlers)
 
     @property
     def handler_starting(self) -> bool:

@@ -40,6 +40,7 @@ class World:
         warn: Callable[[str], None],
     ) -> None:
         self.faults = faults
+        self.noticed: dict[tuple[str, str], Fault | None] = {}  # by key and text in the ConfigMap
         self.mark = mark
         self.clock = clock
         self.warn = warn
@@ -112,14 +113,17 @@ class World:
         """Replace all faults by those of the ConfigMap that can be read."""
         if obj["metadata"]["name"] != CONFIG_MAP:
             return
-        found = [self._read_fault(name, text) for name, text in (obj.get("data") or {}).items()]
-        known = [fault for fault in found if fault]
-        self.faults = Faults(tuple(known), self.faults.seed, self.faults.scale)
+        entries = (obj.get("data") or {}).items()
+        known, self.noticed = self.noticed, {}
+        for name, text in entries:
+            self.noticed[name, text] = known[name, text] if (name, text) in known else self._read_fault(name, text)
+        found = tuple(fault for fault in self.noticed.values() if fault)
+        self.faults = Faults(found, self.faults.seed, self.faults.scale)
         self.mark_all()
 
     def _read_fault(self, name: str, text: str) -> Fault | None:
         try:
-            return from_json(name, text)
+            return from_json(name, text).noticed(self.clock())
         except ValueError as error:
             self.warn(str(error))
             return None
@@ -169,7 +173,12 @@ class World:
 
     def surroundings(self, name: str) -> Surroundings | None:
         node = self.nodes.get(name)
-        return Surroundings(node, tuple(self.handlers[name].values()), self.faults, self.clock()) if node else None
+        if not node:
+            return None
+        handlers = tuple(self.handlers.get(name, {}).values())
+        # Where virt-handler runs on other nodes, it comes to this one, too.
+        awaited = not handlers and not node.guarded and any(self.handlers.values())
+        return Surroundings(node, handlers, self.faults, self.clock(), awaited)
 
     def decide(self, subject: Subject) -> Decision:
         if subject.kind == "node":

@@ -15,7 +15,7 @@ from tools.stacks import REPOSITORY
 CONFTEST = f"""
 import sys
 sys.path.insert(0, {str(REPOSITORY / "tests")!r})
-from tools.failures import pytest_addoption, pytest_terminal_summary
+from tools.failures import add_options as pytest_addoption, pytest_terminal_summary
 """
 # Fails as often as the file says.
 TEST = """

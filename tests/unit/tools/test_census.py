@@ -1,51 +1,64 @@
 # Copyright: Contributors to the virtops.kubevirt project
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""No check is lost: every test belongs to a part, and there are no fewer of them than there were.
-
-Who takes tests away on purpose lowers the number here, in the same commit and with the reason.
-"""
+"""No check is lost: every test belongs to a part, and there are no fewer of them than there were."""
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 
 import pytest
 
-from tools.parts import EVERYTHING, GATE, GATE_SCENARIOS, PARTS
-from tools.stacks import MAIN, REPOSITORY
+from tools.census import FEWEST, FEWEST_IN_THE_GATE, check_all, check_chosen
+from tools.parts import EVERYTHING, GATE, GATE_SCENARIOS
+from tools.stacks import REPOSITORY
 
 TESTS = REPOSITORY / "tests"
 SCENARIOS = REPOSITORY / "extensions/molecule"
-# What pytest runs, part by part; `gate`: the chosen few of integration.
-FEWEST = {"unit": 2439, "differential": 58, "integration": 325, "gate": 41}
+PARTS = {"unit", "differential", "integration"}
 
 
-def collected(*words: str) -> tuple[str, ...]:
-    """The names of the tests, parametrized ones one by one."""
-    paths = os.pathsep.join((str(TESTS), *(path for path in sys.path if path.endswith(f".build/{MAIN.name}"))))
-    variables = {**os.environ, "PYTHONPATH": os.environ.get("PYTHONPATH", paths), "PYTEST_ADDOPTS": ""}
-    command = [sys.executable, "-m", "pytest", "--collect-only", "--quiet", "-p", "no:cacheprovider", *words]
-    done = subprocess.run(command, cwd=REPOSITORY, env=variables, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
-    return tuple(line for line in done.stdout.splitlines() if "::" in line)
+def test_each_part_is_counted() -> None:
+    assert {f"tests/{part}" for part in PARTS} == set(FEWEST)
+    assert set(FEWEST_IN_THE_GATE) <= set(FEWEST)
 
 
-@pytest.mark.parametrize("part", ["unit", "differential", "integration"])
-def test_no_fewer_tests_than_there_were(part: str) -> None:
-    assert part in PARTS
-    assert len(collected(f"tests/{part}")) >= FEWEST[part]
+@pytest.mark.parametrize("folder", sorted(FEWEST))
+def test_fewer_tests_than_there_were_are_not_run(folder: str) -> None:
+    check_all([folder], FEWEST[folder])
+    with pytest.raises(pytest.UsageError, match=f"{FEWEST[folder] - 1} tests were found in {folder}"):
+        check_all([folder], FEWEST[folder] - 1)
 
 
-def test_the_gate_has_tests_on_a_testbed() -> None:
-    assert len(collected("tests/integration", "-m", "gate")) >= FEWEST["gate"]
+def test_a_part_of_a_part_may_be_run() -> None:
+    check_all(["tests/unit/tools"], 1)
+    check_all(["tests/unit", "tests/integration"], 1)
+    check_chosen(["tests/integration"], "not gate", 1)
+
+
+@pytest.mark.parametrize("folder", sorted(FEWEST_IN_THE_GATE))
+def test_the_gate_keeps_its_tests(folder: str) -> None:
+    check_chosen([folder], "gate", FEWEST_IN_THE_GATE[folder])
+    with pytest.raises(pytest.UsageError, match="tests marked gate"):
+        check_chosen([folder], "gate", FEWEST_IN_THE_GATE[folder] - 1)
+
+
+def test_pytest_counts() -> None:
+    """As the parts run it: `differential` has its tests, and none of them is of the gate's chosen few."""
+    folder = "tests/differential"
+    command = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-p", "no:cacheprovider", folder]
+    done = subprocess.run([*command, "--deselect", folder], cwd=REPOSITORY, capture_output=True, text=True, check=False)
+    assert f"({FEWEST[folder]} deselected)" in done.stdout, done.stdout + done.stderr
+    done = subprocess.run(
+        [*command, "--ignore-glob", "*/test_*.py"], cwd=REPOSITORY, capture_output=True, text=True, check=False
+    )
+    assert f"0 tests were found in {folder}" in done.stdout + done.stderr
 
 
 def test_every_test_file_belongs_to_a_part() -> None:
     homes = {path.relative_to(TESTS).parts[0] for path in TESTS.rglob("test_*.py") if path.is_file()}
-    assert homes == {"unit", "differential", "integration"}
+    assert homes == PARTS
     assert homes <= {job.part.name for job in GATE} & {job.part.name for job in EVERYTHING}
 
 

@@ -37,12 +37,14 @@ def test_an_environment_is_made_once(lock: Path) -> None:
     assert mark.exists()
 
 
+@pytest.mark.slow
 def test_another_lock_file_makes_another_environment(lock: Path) -> None:
     first = environment.venv("test", PYTHON, lock)
     lock.write_text("# still no packages\n")
     assert environment.venv("test", PYTHON, lock) != first
 
 
+@pytest.mark.slow
 def test_what_failed_half_way_is_made_anew(lock: Path) -> None:
     lock.write_text("./no-such-file.whl\n")
     with pytest.raises(ToolsError, match="exit code 1"):

@@ -57,6 +57,17 @@ def test_a_fault_is_in_force_for_its_time() -> None:
     assert [fault.active(NOW + t, 1) for t in (-1, 0, 9, 10)] == [False, True, True, False]
 
 
+def test_an_outage_that_is_noticed_late_has_its_full_length() -> None:
+    late = Fault("x", NODE_LOST, node="a", since=NOW, until=NOW + 2).noticed(NOW + 3)
+    assert (late.since, late.until) == (NOW + 3, NOW + 5)
+    reboot = Fault("x", NODE_REBOOT, node="a", since=NOW, duration=60)
+    assert reboot.noticed(NOW + 3).ends(60) == NOW + 4
+    assert reboot.noticed(NOW + 3600) == reboot, "a simulator that has just been started does not repeat the past"
+    assert reboot.noticed(NOW - 1) == reboot
+    shutdown = Fault("x", GUEST_SHUTDOWN, since=NOW, until=NOW + 2)
+    assert shutdown.noticed(NOW + 1) == shutdown
+
+
 def test_a_reboot_lasts_simulated_seconds() -> None:
     fault = Fault("x", NODE_REBOOT, node="a", since=NOW, duration=60)
     assert [fault.active(NOW + t, 10) for t in (0, 5, 6)] == [True, True, False]

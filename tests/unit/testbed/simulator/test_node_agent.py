@@ -48,6 +48,15 @@ def test_without_its_pod_virt_handler_is_gone() -> None:
     assert around(handlers=(DOWN,)).host().on
 
 
+def test_a_new_node_is_silent_until_its_virt_handler_has_come() -> None:
+    """Else it would serve VMs, and then not for a moment, when the DaemonSet has made its pod."""
+    new = node(heartbeat=0)
+    assert decide(around(node=new, handlers=(), awaited=True)) == Decision()
+    assert decide(around(node=new, handlers=(DOWN,))) == Decision()
+    assert "kubevirt.io/heartbeat" in body(decide(around(node=new)))["metadata"]["annotations"]
+    assert "kubevirt.io/heartbeat" in body(decide(around(node=new, handlers=())))["metadata"]["annotations"]
+
+
 def test_it_is_back_when_pod_and_node_are_ready() -> None:
     gone = node(schedulable="false")
     assert body(decide(around(node=gone)))["metadata"]["labels"] == {"kubevirt.io/schedulable": "true"}

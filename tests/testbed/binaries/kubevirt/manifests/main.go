@@ -76,6 +76,7 @@ func rbacObjects() []runtime.Object {
 func webhooks() []runtime.Object {
 	return []runtime.Object{
 		components.NewVirtAPIMutatingWebhookConfiguration(namespace),
+		components.NewVirtLauncherPodMutatingWebhookConfiguration(namespace),
 		components.NewVirtAPIValidatingWebhookConfiguration(namespace),
 	}
 }
