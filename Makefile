@@ -13,7 +13,7 @@ LAUNCHER := tests/testbed/testbed --name $(TESTBED)
 PARTS := build lint types docs unit sanity differential integration molecule
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all search steady $(PARTS) format lock python testbed testbed-up testbed-down testbed-bench clean
+.PHONY: help demo test test-all search steady $(PARTS) format generate lock python testbed testbed-up testbed-down testbed-bench clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z][a-z-]*:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -50,6 +50,9 @@ $(PARTS):
 format: ## rewrite Python files in the project's format
 	@$$($(TOOLS) python --stack $(STACK)) -m ruff format
 	@$$($(TOOLS) python --stack $(STACK)) -m ruff check --fix
+
+generate: ## write what is made from the table of rights
+	@PYTHONPATH=tests:.build/$(STACK) $$($(TOOLS) python --stack $(STACK)) -m generated
 
 lock: ## pin the newest allowed packages into tests/tools/requirements/*.txt
 	@$(TOOLS) lock

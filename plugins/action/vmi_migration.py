@@ -4,8 +4,8 @@
 
 from __future__ import annotations
 
-from ansible_collections.virtops.kubevirt.plugins.plugin_utils._rounds import RoundsAction
+from ansible_collections.virtops.kubevirt.plugins.plugin_utils._progress import ProgressAction
 
 
-class ActionModule(RoundsAction):
+class ActionModule(ProgressAction):
     """Shows the progress of the migrations."""

@@ -30,7 +30,10 @@ attributes:
     description:
       - Use C(group/virtops.kubevirt.all) in C(module_defaults) to set the connection to the cluster once, for all
         modules of this collection and of kubernetes.core.
+      - Use C(group/virtops.kubevirt.own) for options that those of kubernetes.core do not have, such as
+        C(request_timeout).
     support: full
     membership:
       - virtops.kubevirt.all
+      - virtops.kubevirt.own
 """

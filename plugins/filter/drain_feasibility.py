@@ -21,7 +21,8 @@ description:
   - Says of ordinary pods which stay, which are evicted, and where kube-scheduler will put their replacements.
   - Nothing is asked of the cluster and nothing is changed. The search for a plan is thorough but bounded, so a plan
     that exists may rarely be missed in a cluster that is nearly full.
-  - It runs on the controller, which needs the Python package C(numpy), and C(jmespath) for policies with expressions.
+  - It runs on the controller.
+requirements: [numpy >= 1.26, "jmespath >= 1.0.0, for policies with expressions"]
 options:
   _input:
     description:

@@ -16,7 +16,9 @@ description:
   - All nodes are looked at. Running pods are not preempted for it.
   - A VM is asked about as its next pod. If it runs, that is the target pod of a live migration, with the VM's own pod
     still where it is, else the pod that it would be started with.
-  - It runs on the controller, which needs the Python package C(numpy).
+  - It runs on the controller.
+requirements:
+  - numpy >= 1.26
 options:
   _input:
     description:
@@ -140,29 +142,38 @@ _value:
     error:
       description:
         - What kube-scheduler itself stumbles over. It then places the pod nowhere, whichever nodes fit.
-        - Or why KubeVirt would make no pod for the VM. Then neither fit nor unfit nodes are named.
+        - Or why KubeVirt would make no pod for the VM, or which limit range or quota refuses the pod of its start.
+          Then neither fit nor unfit nodes are named.
       type: str
       returned: when the pod cannot be judged or scored, or is not made
 """
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, TypeGuard
 
 from ansible.errors import AnsibleFilterError
-from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.failure import Failure
-from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.snapshot_file import load
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.failure import Failure
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blockers.find import Surroundings, surroundings
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.launcher.pod import LauncherError
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.next_pod import (
     NoMigrationError,
     next_pod,
     pod_of_migration,
 )
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model import pod as model
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.expected import ExpectedError
-from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.build import Lists
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.missing_library import MissingLibrary
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Object
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot import require_shape
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot_kinds import BY_KIND
+from ansible_collections.virtops.kubevirt.plugins.module_utils._module.libraries import how_to_install
+from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.build import cluster_state
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.scores.registry import Profile
-from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.verdict import verdict
+from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.verdict import explain
+from ansible_collections.virtops.kubevirt.plugins.plugin_utils._once import once
 
-Object = Mapping[str, Any]
+Answer = dict[str, Any]
 
 # Of a spec: what a VMI has, and what VMs and replica sets have; pods have neither.
 _VM_PARTS = frozenset({"domain", "template"})
@@ -190,19 +201,25 @@ def feasible_nodes(
         known = ", ".join(known.value for known in Profile)
         raise AnsibleFilterError(f"There is no profile {profile!r}. Give one of {known}.")
     try:
-        lists = load(source).lists
-        return verdict(lists, pod, scores, profile) if _is_pod(pod) else _of_vm(lists, pod, added, scores, profile)
+        if _is_pod(pod):
+            require_shape(BY_KIND["Pod"], pod)
+        ask = partial(explain, state=once(cluster_state, source), scores=scores, profile=Profile(profile))
+        return ask(model.pod(pod)) if _is_pod(pod) else _of_vm(once(surroundings, source), pod, added, ask)
+    except MissingLibrary as error:
+        raise AnsibleFilterError(how_to_install(error)) from None
     except (ExpectedError, Failure) as error:
         # Ansible prints a cause after the message, and here that would be the same sentence again.
         raise AnsibleFilterError(str(error)) from None
 
 
-def _of_vm(lists: Lists, asked: Any, added: Object, scores: bool, profile: str) -> dict[str, Any]:
+def _of_vm(around: Surroundings, asked: Any, added: Object, ask: Callable[[model.Pod], Answer]) -> Answer:
     try:
-        foretold = pod_of_migration(asked, lists, added) if added else next_pod(asked, lists)
+        foretold = pod_of_migration(asked, around, added) if added else next_pod(asked, around)
     except (LauncherError, NoMigrationError) as error:
         return {"fit": [], "unfit": {}, "message": "", "error": str(error)}
-    answer = verdict(lists, foretold.pod, scores, profile)
+    if foretold.refusals:
+        return {"fit": [], "unfit": {}, "message": "", "error": f"{foretold.refusals[0]}."}
+    answer = ask(model.pod(foretold.pod))
     if foretold.source_node:
         answer["source_node"] = foretold.source_node
     if foretold.open:

@@ -15,8 +15,12 @@ description:
     without asking the cluster. It has what kube-scheduler, quotas and drains look at.
   - By default it is the pod that the VM would be started with, whether it runs or not. With O(migration) it is the
     target pod of a live migration of the running VM.
-  - What cannot be foreseen is told in warnings, such as instance types and preferences, which are not applied, and
-    devices of secondary networks. Changes by admission webhooks of third parties are never foreseen.
+  - Instance types and preferences are applied, from the revisions that KubeVirt has stored with the VM, else as the
+    cluster has them. Where KubeVirt would not start the VM, because they are missing or in conflict with it, the filter
+    fails and says so in KubeVirt's words.
+  - What cannot be foreseen is told in warnings, such as instance types that the lists do not have, and devices of
+    secondary networks. So is what a limit range or a quota refuses. Changes by admission webhooks of third parties are
+    never foreseen.
   - It runs on the controller.
 options:
   _input:
@@ -24,7 +28,9 @@ options:
       - What M(virtops.kubevirt.cluster_snapshot) returned, the path of its file, or lists of objects as
         C(kubectl get -o json) gives their C(items).
       - Lists that matter are C(kubevirts), C(resourcequotas), C(namespaces), C(limitranges), C(priorityclasses),
-        C(runtimeclasses), C(pvcs), C(nodes), C(vmis) and C(pods). For VMs by name also C(vms) and C(vmireplicasets).
+        C(runtimeclasses), C(networkattachmentdefinitions), C(pvcs), C(nodes), C(vmis) and C(pods). For VMs by name also
+        C(vms) and C(vmireplicasets), for those with an instance type or a preference C(instancetypes),
+        C(clusterinstancetypes), C(preferences), C(clusterpreferences) and C(controllerrevisions).
       - Without a KubeVirt object its defaults count.
       - Prefer the path. Ansible is slow with variables of thousands of objects.
     type: raw
@@ -119,10 +125,11 @@ from typing import Any
 
 from ansible.errors import AnsibleFilterError
 from ansible.utils.display import Display
-from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.failure import Failure
-from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.snapshot_file import load
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.failure import Failure
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt import next_pod
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blockers.find import surroundings
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.expected import ExpectedError
+from ansible_collections.virtops.kubevirt.plugins.plugin_utils._once import once
 
 display = Display()
 
@@ -139,13 +146,15 @@ def launcher_pod(
     if added and not migration:
         raise AnsibleFilterError("Only a migration adds to the node selector. Set migration=true as well.")
     try:
-        lists = load(source).lists
-        found = next_pod.pod_of_migration(vm, lists, added) if migration else next_pod.pod_of_start(vm, lists)
+        around = once(surroundings, source)
+        found = next_pod.pod_of_migration(vm, around, added) if migration else next_pod.pod_of_start(vm, around)
     except (ExpectedError, Failure) as error:
         # Ansible prints a cause after the message, and here that would be the same sentence again.
         raise AnsibleFilterError(str(error)) from None
     for phrase in found.open:
         display.warning(f"Not foreseen in the pod of {found.title}: {phrase}.")
+    for clause in found.refusals:
+        display.warning(f"The cluster does not take the pod of {found.title}: {clause}.")
     return dict(found.pod)
 
 

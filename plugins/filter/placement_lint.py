@@ -17,7 +17,9 @@ description:
   - Migrations are tried in a model of kube-scheduler 1.36. The cluster is not asked.
   - Nodes count as uncordoned, so that a cluster can be looked at during maintenance.
   - The rules are described in the guide on placement_lint of this collection.
-  - It runs on the controller, which needs the Python package C(numpy).
+  - It runs on the controller.
+requirements:
+  - numpy >= 1.26
 options:
   _input:
     description:
@@ -168,11 +170,16 @@ from collections.abc import Callable
 from typing import Any
 
 from ansible.errors import AnsibleFilterError
-from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.failure import Failure
-from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.snapshot_file import load
-from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.contract import Severity
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.looks.snapshot_file import load
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.failure import Failure
 from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.lint import lint
+from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.problem import Severity
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.expected import ExpectedError
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.missing_library import MissingLibrary
+from ansible_collections.virtops.kubevirt.plugins.module_utils._module.libraries import how_to_install
+
+# Of seconds.
+_MOST_DIGITS = 9
 
 
 def placement_lint(
@@ -200,6 +207,8 @@ def placement_lint(
             window=seconds,
             schedulers=serving,
         )
+    except MissingLibrary as error:
+        raise AnsibleFilterError(how_to_install(error)) from None
     except (ExpectedError, Failure) as error:
         # Ansible prints a cause after the message, and here that would be the same sentence again.
         raise AnsibleFilterError(str(error)) from None
@@ -208,7 +217,7 @@ def placement_lint(
 
 def _seconds(window: object) -> int:
     text = str(window)
-    if not text.isdigit() or int(text) == 0:
+    if not text.isdecimal() or len(text) > _MOST_DIGITS or int(text) == 0:
         raise AnsibleFilterError(f"`window` is a number of seconds, got {window!r}. Give a whole number above 0.")
     return int(text)
 

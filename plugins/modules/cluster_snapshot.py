@@ -57,8 +57,8 @@ attributes:
 notes:
   - Each list is consistent in itself, at the newest state the API server has. Different lists are read at different
     moments, within seconds.
-  - The permission to list each kind of object in all namespaces is needed, and nothing else. A ClusterRole with just
-    that is among the examples.
+  - The right to list each kind of object in all namespaces is needed, and nothing else. The kinds, and why each, stand
+    in R(the guide to rights,ansible_collections.virtops.kubevirt.docsite.rights).
 seealso:
   - module: kubernetes.core.k8s_info
 """
@@ -76,53 +76,6 @@ EXAMPLES = r"""
     msg: >-
       {{ cluster.counts.vmis }} virtual machines on {{ cluster.counts.nodes }} nodes,
       KubeVirt {{ cluster.cluster.kubevirt_version }}
-
-- name: Let a service account take snapshots, and do nothing else
-  kubernetes.core.k8s:
-    definition:
-      apiVersion: rbac.authorization.k8s.io/v1
-      kind: ClusterRole
-      metadata:
-        name: cluster-snapshot
-      rules:
-        - apiGroups: [""]
-          resources:
-            - limitranges
-            - namespaces
-            - nodes
-            - persistentvolumeclaims
-            - persistentvolumes
-            - pods
-            - replicationcontrollers
-            - resourcequotas
-            - services
-          verbs: [list]
-        - apiGroups: [apps]
-          resources: [daemonsets, replicasets, statefulsets]
-          verbs: [list]
-        - apiGroups: [kubevirt.io]
-          resources:
-            - kubevirts
-            - virtualmachineinstancemigrations
-            - virtualmachineinstancereplicasets
-            - virtualmachineinstances
-            - virtualmachines
-          verbs: [list]
-        - apiGroups: [migrations.kubevirt.io]
-          resources: [migrationpolicies]
-          verbs: [list]
-        - apiGroups: [node.k8s.io]
-          resources: [runtimeclasses]
-          verbs: [list]
-        - apiGroups: [policy]
-          resources: [poddisruptionbudgets]
-          verbs: [list]
-        - apiGroups: [scheduling.k8s.io]
-          resources: [priorityclasses]
-          verbs: [list]
-        - apiGroups: [storage.k8s.io]
-          resources: [csidrivers, csinodes, csistoragecapacities, storageclasses, volumeattachments]
-          verbs: [list]
 """
 
 RETURN = r"""
@@ -174,7 +127,9 @@ counts:
   sample: {"nodes": 60, "pods": 1240, "vmis": 600}
 missing_kinds:
   description:
-    - Names of the lists that are empty because the cluster does not serve their API, such as V(migrationpolicies).
+    - Names of the lists that are empty because the cluster does not serve their API, such as V(migrationpolicies), or
+      because the user may not read what plans can do without, such as V(networkattachmentdefinitions)
+      and V(clusterinstancetypes).
   returned: success
   type: list
   elements: str
@@ -230,9 +185,10 @@ error:
 from pathlib import Path
 from typing import Any
 
-from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster import snapshot_file
-from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.client import connect
-from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.snapshot import take
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.looks import snapshot_file
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.looks.snapshot import take
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport import private_file
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.client import connect
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot_diff import COMPARED, difference
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module import arguments
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module.limits import require_positive
@@ -245,7 +201,7 @@ def cluster_snapshot(module: Module) -> dict[str, Any]:
     snapshot_file.check_writable(path)
     document = take(connect(module, module.params["request_timeout"]), module.params["page_size"])
     before = snapshot_file.find_header(path)
-    changed = not document.header.same_content(before) or not snapshot_file.has_mode(path)
+    changed = not document.header.same_content(before) or not private_file.has_mode(path)
     result = {"changed": changed, "snapshot_path": str(path), **document.header.to_json()}
     if module._diff:
         result["diff"] = difference(snapshot_file.load(path) if before else None, document.decoded(*COMPARED))

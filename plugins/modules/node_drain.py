@@ -20,7 +20,8 @@ description:
   - What is to leave is known before anything is done. If something cannot or may not leave, nothing is done.
   - Each leaves when its turn has come. Pods go before VMs that follow them, and a VM is restarted or stopped only when
     everything before it has left.
-  - A task that was interrupted is continued by running it again. Its migrations in flight are watched, not repeated.
+  - A task that was interrupted is continued by running it again. Its migrations in flight are watched, not repeated. In
+    a O(run), what has failed and whose restart has begun is kept in the cluster, as long as the node stays cordoned.
 options:
   name:
     description: Name of the node.
@@ -33,15 +34,37 @@ options:
   state:
     description:
       - V(drained) empties the node.
+      - V(verified) changes nothing, and fails unless the node is cordoned by O(owner) and empty. It is the last look
+        before the maintenance itself.
       - V(restored) starts the virtual machines again that were stopped for this node and owner, when the node is back.
         Replica sets start theirs by themselves, and are waited for.
     type: str
-    choices: [drained, restored]
+    choices: [drained, verified, restored]
     default: drained
+  plan:
+    description:
+      - The plan that is carried out, by the path of its file or as what M(virtops.kubevirt.maintenance_plan) returned.
+        Of a plan of many nodes, what leaves O(name) is done, in the order of the plan. What it waits for on other nodes
+        of the batch is done by their own tasks.
+      - What is left of the plan is held against a fresh look at the whole cluster before anything is done.
+      - Without it a plan is made for this node alone, by O(targets), O(policies), O(delete_emptydir_data) and O(force).
+        A plan brings its own.
+    type: raw
+  drift:
+    description:
+      - What to do when the plan is not right any more. With V(repair) it is changed as little as possible, and what
+        changes is told. With V(fail) the task fails, and says what differs.
+    type: str
+    choices: [repair, fail]
+    default: repair
+  snapshot:
+    description:
+      - A snapshot that was taken a moment ago, by its path or as what M(virtops.kubevirt.cluster_snapshot) returned, to
+        hold O(plan) against. By default the cluster is read anew.
+    type: raw
   targets:
     description:
-      - Where VMs are to go. Other VMs of the node go to where they fit best; for them, and to see whether a VM can be
-        restarted elsewhere, the whole cluster is read.
+      - Where VMs are to go. Other VMs of the node go to where they fit best.
       - A VM that does not get to its target is migrated to another node. VMs that are not on the node are passed over.
     type: list
     elements: dict
@@ -72,7 +95,7 @@ options:
         description: Labels that the VMI must have.
         type: dict
       expression:
-        description: A JMESPath expression that must be true of the VMI. It needs the Python package C(jmespath).
+        description: A JMESPath expression that must be true of the VMI.
         type: str
       policy:
         description:
@@ -98,6 +121,7 @@ options:
   cordon:
     description:
       - Whether to take the node as M(virtops.kubevirt.node_maintenance) does, once it is clear that it can be drained.
+        With a O(plan) all nodes of its batch are taken, before anything leaves one of them.
       - Without it a node that O(owner) has not cordoned is not drained, as pods could come back.
     type: bool
     default: false
@@ -109,6 +133,17 @@ options:
     type: str
     choices: [fail, keep]
     default: fail
+  evacuations:
+    description:
+      - What happens to VMs on the node that KubeVirt is evacuating already, as somebody has evicted their pods, like
+        C(kubectl drain) or an autoscaler.
+      - V(wait) lets KubeVirt migrate them. It picks their nodes itself, knows nothing of the plan, and goes on trying
+        for as long as the VM is on its node, so where none is free the task waits until O(wait_timeout).
+      - V(take_over) withdraws the evacuations and migrates the VMs by the plan, which may make room for them first. A
+        migration of KubeVirt's that has found a node already is waited for.
+    type: str
+    choices: [wait, take_over]
+    default: wait
   lease_duration:
     description: Seconds for which the node's Lease is held, for O(cordon).
     type: int
@@ -131,10 +166,16 @@ options:
     description: How often a VM whose migration failed is migrated again, to where it then fits.
     type: int
     default: 2
+  max_failed_vms:
+    description: >-
+      When more VMs than that have failed for good, nothing more is begun. What is under way is followed to its end, and
+      the task fails. By default all others leave nevertheless.
+    type: int
 extends_documentation_fragment:
   - kubernetes.core.k8s_auth_options
   - virtops.kubevirt._connection
-  - virtops.kubevirt._rounds
+  - virtops.kubevirt._run
+  - virtops.kubevirt._progress
   - virtops.kubevirt._attributes
   - virtops.kubevirt._attributes.action_group
 attributes:
@@ -149,10 +190,17 @@ attributes:
       - Lists the VMs and pods on the node that are to leave, and those that are left.
   idempotent:
     support: full
+requirements:
+  - numpy >= 1.26
+  - jmespath >= 1.0.0, for policies with expressions
 notes:
-  - When the whole cluster is read, the Python package C(numpy) is needed.
-  - The permissions that are needed stand in a ClusterRole among the examples. To read the whole cluster, those of
-    M(virtops.kubevirt.cluster_snapshot) are needed as well.
+  - To plan, the whole cluster is read. With a O(plan) that was made from the very O(snapshot) that is given, that is
+    done only if something goes otherwise than planned.
+  - The rights that are needed are those of role P(virtops.kubevirt.drain#role), see
+    R(the guide to rights,ansible_collections.virtops.kubevirt.docsite.rights). Role
+    P(virtops.kubevirt.access#role) grants them. Outside of a run they are asked for before anything is done.
+  - Where the module runs on the controller, as with C(delegate_to=localhost), progress is shown on stderr meanwhile,
+    and each phase with C(-v). On other hosts, or as another user, it works in silence.
   - The task cannot be run with C(async).
 seealso:
   - module: virtops.kubevirt.node_maintenance
@@ -181,12 +229,6 @@ EXAMPLES = r"""
         name: web-1
         target_node: worker-3
     wait_timeout: 3600
-  register: drained
-
-- name: Show what has moved
-  ansible.builtin.debug:
-    msg: "{{ item.name }} to {{ item.node }} in {{ item.seconds }} s"
-  loop: "{{ drained.moves }}"
 
 - name: Give the node back
   virtops.kubevirt.node_maintenance:
@@ -199,33 +241,13 @@ EXAMPLES = r"""
     name: worker-2
     owner: kernel-update
     state: restored
-
-- name: Let a service account drain nodes to given targets
-  kubernetes.core.k8s:
-    definition:
-      apiVersion: rbac.authorization.k8s.io/v1
-      kind: ClusterRole
-      metadata:
-        name: node-drain
-      rules:
-        - {apiGroups: [""], resources: [nodes], verbs: [get, patch]}
-        - {apiGroups: [""], resources: [pods, events], verbs: [list]}
-        - {apiGroups: [""], resources: [pods/eviction], verbs: [create]}
-        - {apiGroups: [""], resources: [namespaces], verbs: [create]}
-        - {apiGroups: [coordination.k8s.io], resources: [leases], verbs: [get, create, update]}
-        - {apiGroups: [kubevirt.io], resources: [virtualmachineinstances], verbs: [get, list, delete]}
-        - {apiGroups: [kubevirt.io], resources: [virtualmachineinstancemigrations], verbs: [get, list, watch, create]}
-        - apiGroups: [kubevirt.io]
-          resources: [virtualmachines, virtualmachineinstancereplicasets]
-          verbs: [get, list, patch]
-        - apiGroups: [subresources.kubevirt.io]
-          resources: [virtualmachines/start, virtualmachines/stop, virtualmachines/restart]
-          verbs: [update]
 """
 
 RETURN = r"""
 moves:
-  description: The VMs that were to be migrated, as M(virtops.kubevirt.vmi_migration) returns them.
+  description:
+    - The VMs that were to be migrated, as M(virtops.kubevirt.vmi_migration) returns them. The outcome of one that ended
+      before is V(ended). Those on other nodes that they had to wait for are among them.
   returned: O(state=drained), when something was tried
   type: list
   elements: dict
@@ -242,7 +264,7 @@ evicted:
     name: {description: Its name., returned: always, type: str, sample: cache-7c9}
     outcome: {description: "One of V(evicted), V(evicting), V(waiting), V(failed), or V(would_evict) in check mode.",
               returned: always, type: str, sample: evicted}
-    expected_node: {description: "Where its replacement should run, if the whole cluster was read, else empty.",
+    expected_node: {description: "Where its replacement should run, empty if nowhere for now.",
                     returned: always, type: str, sample: worker-3}
     refusal: {description: Why the server refused the last attempt., returned: always, type: str, sample: ""}
     seconds: {description: From the first attempt to its end., returned: always, type: int, sample: 3}
@@ -256,8 +278,8 @@ interrupted:
     name: {description: Name of the VMI., returned: always, type: str, sample: db-1}
     action: {description: V(restart) or V(stop)., returned: always, type: str, sample: stop}
     outcome:
-      {description: "V(restarted), V(stopped), V(ending), V(waiting), V(failed), V(would_restart) or V(would_stop).",
-       returned: always, type: str, sample: stopped}
+      {description: "V(restarted), V(stopped), V(ended) by itself, V(already_gone) elsewhere, V(ending), V(waiting),
+        V(failed), V(would_restart) or V(would_stop).", returned: always, type: str, sample: stopped}
     why: {description: Why it is not migrated., returned: always, type: str, sample: no node can take it}
     owner_kind: {description: Kind of what brings it back., returned: always, type: str, sample: VirtualMachine}
     owner: {description: Name of what brings it back., returned: always, type: str, sample: db-1}
@@ -301,14 +323,24 @@ error:
              returned: when something was tried, type: int, sample: 403}
     reason:
       description:
-        - One word for the cause, the server's own where it gave one. V(NotCordoned), V(CordonedByOther), V(LeaseHeld)
-          and V(NotDrainable) tell that nothing was done, V(DrainFailed), V(StartFailed) and V(DeadlineExceeded) that
-          something is left.
+        - One word for the cause, the server's own where it gave one. V(NotDrainable) and V(OtherCluster) tell that
+          nothing was done, V(DrainFailed), V(StartFailed), V(NotEmpty) and V(DeadlineExceeded) that something is left.
+        - V(RightsMissing) tells before anything was done that something is not allowed, see RV(error.missing).
+        - V(NotCordoned), V(CordonedByOther), V(LeaseHeld), V(RunLost) and V(PlanDrifted) may come up before or in the
+          middle; RV(ignore:changed) tells which.
       returned: when something was tried
       type: str
       sample: DeadlineExceeded
     server_message: {description: "What is left and why, or the words of the server.",
                      returned: when something was tried, type: str, sample: "after 600 s there is left pod shop/api-0"}
+    missing:
+      description: The rights that are missing.
+      returned: when they are, before anything was done
+      type: list
+      elements: dict
+      sample:
+        - {"verb": "create", "api_group": "", "resource": "pods/eviction", "name": "", "namespace": "",
+           "why": ["let a pod leave with respect for its disruption budgets"]}
     problems:
       description: Each thing that is wrong or left, by itself.
       returned: when there are several
@@ -324,72 +356,30 @@ error:
 
 from typing import Any
 
-from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster import maintenance
-from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.client import Client, connect
-from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.failure import Failure
-from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.starts import Starts
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.mistake import Mistake
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.client import connect
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module import (
     arguments,
-    drain_results,
-    rounds,
-    start_results,
+    drain_task,
+    guard,
+    progress,
+    rights,
+    start_task,
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module import drain_arguments as own_arguments
-from ansible_collections.virtops.kubevirt.plugins.module_utils._module.drain_decision import Decision
-from ansible_collections.virtops.kubevirt.plugins.module_utils._module.drain_task import DrainTask
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module.run import Module, run
 
 
 def node_drain(module: Module) -> dict[str, Any]:
-    this_round = rounds.Round.of(module.params)
     own_arguments.check(module.params)
-    work = _drain if module.params["state"] == "drained" else _restore
-    return rounds.enduring(
-        this_round, lambda: work(module, connect(module, module.params["request_timeout"]), this_round)
-    )
-
-
-def _drain(module: Module, client: Client, this_round: rounds.Round) -> dict[str, Any]:
-    settings, decide = own_arguments.settings(module.params), Decision(client, module.params)
-    if this_round.state:
-        task = DrainTask.resume(client, settings, decide, this_round.state)
-    else:
-        wanted = own_arguments.request(module.params, dry_run=module.check_mode)
-        if not module.params["cordon"]:
-            maintenance.require(client, wanted)
-        task = DrainTask.begin(client, settings, decide)
-        if module.params["cordon"]:
-            task.history.changed = maintenance.begin(client, wanted, wait_seconds=0, pause=0).changed
-    if module.check_mode:
-        task.run.rehearse()
-        return drain_results.result(module, task)
-    try:
-        lines = task.work(this_round)
-    except (Failure, Mistake) as error:
-        raise drain_results.broken_off(module, task, error) from error
-    if not task.is_done and this_round.left:
-        return rounds.going_on(task.to_json(), lines)
-    return {**drain_results.result(module, task), **rounds.progress(lines)}
-
-
-def _restore(module: Module, client: Client, this_round: rounds.Round) -> dict[str, Any]:
-    if this_round.state:
-        starts = Starts.resume(client, module.params["name"], this_round.state)
-    else:
-        starts = Starts.begin(client, module.params["name"], module.params["owner"])
-    if module.check_mode:
-        starts.rehearse()
-        return start_results.started(module, client.server, starts)
-    news = starts.follow(this_round.span, until_news=this_round.heard)
-    lines = [f"node {module.params['name']}: {line}" for line in news]
-    if starts.unfinished and this_round.left:
-        return rounds.going_on(starts.to_json(), lines)
-    return {**start_results.started(module, client.server, starts), **rounds.progress(lines)}
+    states = {"drained": drain_task.drain, "verified": drain_task.verify, "restored": start_task.restore}
+    client = connect(module, module.params["request_timeout"])
+    guard.require(client, module.params, dry_run=module.check_mode)
+    rights.require_for_drain(client, module.params)
+    return states[module.params["state"]](module, client)
 
 
 def main() -> None:
-    argument_spec = {**arguments.connection(), **own_arguments.spec(), **rounds.argument()}
+    argument_spec = {**arguments.connection(), **own_arguments.spec(), **progress.argument()}
     run(node_drain, argument_spec=argument_spec, supports_check_mode=True)
 
 

@@ -30,7 +30,8 @@ options:
   state:
     description:
       - V(cordoned) takes the Lease, or renews it, and makes the node unschedulable.
-      - V(uncordoned) makes the node schedulable and releases the Lease, each as far as it is the owner's.
+      - V(uncordoned) makes the node schedulable and releases the Lease, each as far as it is the owner's. A cordoned
+        node is refused while somebody else holds its Lease, whosever the cordon is.
     type: str
     choices: [cordoned, uncordoned]
     default: cordoned
@@ -50,6 +51,7 @@ options:
     description:
       - Seconds for which the Lease is held from now on. After that others may take the node, so run the module again
         before, or choose the longest time that the maintenance can take.
+      - With O(run) it is renewed as long as M(virtops.kubevirt.maintenance_run) holds that.
     type: int
     default: 3600
   lease_namespace:
@@ -73,6 +75,7 @@ options:
 extends_documentation_fragment:
   - kubernetes.core.k8s_auth_options
   - virtops.kubevirt._connection
+  - virtops.kubevirt._run
   - virtops.kubevirt._attributes
   - virtops.kubevirt._attributes.action_group
 attributes:
@@ -89,8 +92,9 @@ attributes:
     details:
       - That a Lease is held for longer is no change; a second run renews it without reporting one.
 notes:
-  - The permissions to get and patch nodes, and to get, create, update and delete Leases in C(lease_namespace) are
-    needed; to create namespaces only where that one is missing.
+  - The rights that are needed to take a node and to give it back stand in
+    R(the guide to rights,ansible_collections.virtops.kubevirt.docsite.rights). Outside of a run they are asked for
+    before anything is done. The right to create namespaces is needed only where O(lease_namespace) is missing.
   - Who else has cordoned a node is told by the API server's notes of who wrote which field, such as C(kubectl-cordon).
 seealso:
   - module: kubernetes.core.k8s_drain
@@ -206,7 +210,8 @@ error:
     reason:
       description:
         - One word for the cause, the server's own where it gave one. V(LeaseHeld) and V(CordonedByOther) tell that
-          somebody else has the node.
+          somebody else has the node, V(RunLost) that another process of C(ansible-playbook) has the run,
+          V(OtherCluster) that another cluster answers.
       returned: when the cluster did not do what it was asked for
       type: str
       sample: CordonedByOther
@@ -224,9 +229,9 @@ error:
 
 from typing import Any
 
-from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster import maintenance
-from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.client import connect
-from ansible_collections.virtops.kubevirt.plugins.module_utils._module import arguments
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.client import connect
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs import maintenance
+from ansible_collections.virtops.kubevirt.plugins.module_utils._module import arguments, guard, rights
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module.maintenance_task import (
     request,
     result,
@@ -239,6 +244,8 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._module.run impor
 def node_maintenance(module: Module) -> dict[str, Any]:
     wanted = request(module.params, dry_run=module.check_mode)
     client = connect(module, module.params["request_timeout"])
+    guard.require(client, module.params, dry_run=module.check_mode)
+    rights.require_for_node(client, module.params)
     if module.params["state"] == "cordoned":
         patience = wait_seconds(module.params, dry_run=module.check_mode)
         transition = maintenance.begin(client, wanted, wait_seconds=patience, pause=module.params["wait_sleep"])
@@ -253,6 +260,7 @@ def main() -> None:
     argument_spec = {
         **arguments.connection(),
         **arguments.wait(),
+        **guard.spec(),
         "name": {"type": "str", "required": True},
         "owner": {"type": "str", "required": True},
         "state": {"type": "str", "choices": ["cordoned", "uncordoned"], "default": "cordoned"},

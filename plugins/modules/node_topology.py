@@ -47,7 +47,6 @@ options:
       - Labels that JMESPath expressions derive from the Node objects, as C(kubectl get node -o json) shows them.
       - An expression that gives null wishes for nothing. One that gives anything but text is an error.
       - Rules see the nodes as they are before the task, and have the same weight as the lists of nodes.
-      - They need the Python library C(jmespath).
     type: list
     elements: dict
     default: []
@@ -78,6 +77,8 @@ options:
       - Pods, virtual machines and volumes that still select nodes by a deprecated key no longer fit these nodes.
     type: bool
     default: false
+requirements:
+  - jmespath >= 1.0.0, for rules
 extends_documentation_fragment:
   - kubernetes.core.k8s_auth_options
   - virtops.kubevirt._connection
@@ -244,19 +245,19 @@ error:
 from dataclasses import asdict
 from typing import Any
 
-from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.client import connect
-from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.nodes import label_nodes, read_nodes
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.client import connect
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.nodes import (
+    label_nodes,
+    read_nodes,
+)
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module import arguments
-from ansible_collections.virtops.kubevirt.plugins.module_utils._module.libraries import require
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module.run import Module, run
 from ansible_collections.virtops.kubevirt.plugins.module_utils._nodes.topology import plan, warnings
-from ansible_collections.virtops.kubevirt.plugins.module_utils._nodes.wishes import collect
+from ansible_collections.virtops.kubevirt.plugins.module_utils._nodes.wanted_labels import collect
 
 
 def node_topology(module: Module) -> dict[str, Any]:
     params = module.params
-    if params["rules"]:
-        require(module, "jmespath", "for rules")
     client = connect(module, params["request_timeout"])
     nodes = read_nodes(client)
     wishes = collect(nodes, params["topology"], params["rules"])

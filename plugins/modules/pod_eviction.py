@@ -40,7 +40,7 @@ options:
 extends_documentation_fragment:
   - kubernetes.core.k8s_auth_options
   - virtops.kubevirt._connection
-  - virtops.kubevirt._rounds
+  - virtops.kubevirt._progress
   - virtops.kubevirt._attributes
   - virtops.kubevirt._attributes.action_group
 attributes:
@@ -59,6 +59,8 @@ attributes:
         evicts the new ones.
 notes:
   - The permissions to list pods in their namespaces and to create C(pods/eviction) are needed, and nothing else.
+  - Where the module runs on the controller, as with C(delegate_to=localhost), progress is shown on stderr meanwhile,
+    and each phase with C(-v). On other hosts, or as another user, it works in silence.
   - The task cannot be run with C(async).
 seealso:
   - module: virtops.kubevirt.node_drain
@@ -173,35 +175,31 @@ error:
 
 from typing import Any
 
-from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.client import connect
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.eviction_run import EvictionRun
-from ansible_collections.virtops.kubevirt.plugins.module_utils._module import arguments, eviction_task, rounds
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.plan_run import Deadline
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.client import connect
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.carrying_out import (
+    VerbSettings,
+)
+from ansible_collections.virtops.kubevirt.plugins.module_utils._module import arguments, eviction_task, progress
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module.run import Module, run
 
 
 def pod_eviction(module: Module) -> dict[str, Any]:
-    pods, this_round = eviction_task.wanted(module.params), rounds.Round.of(module.params)
-    return rounds.enduring(this_round, lambda: _evict(module, this_round, pods))
-
-
-def _evict(module: Module, this_round: rounds.Round, pods: list[tuple[str, str]]) -> dict[str, Any]:
+    deadline = Deadline(module.params["wait_timeout"])
+    pods = eviction_task.wanted(module.params)
     client = connect(module, module.params["request_timeout"])
-    grace_period = module.params["terminate_grace_period"]
-    if this_round.state:
-        going = EvictionRun.resume(client, this_round.state, grace_period)
-    else:
-        going = EvictionRun.begin(client, pods, grace_period)
+    settings = VerbSettings(grace_period=module.params["terminate_grace_period"], dry_run=module.check_mode)
+    going = EvictionRun.begin(client, pods, settings, progress.Progress.of(module.params))
     if module.check_mode:
-        going.evictions.rehearse()
-        return eviction_task.result(module, client.server, going)
-    lines = going.follow(this_round.span, until_news=this_round.heard)
-    if going.unfinished and this_round.left:
-        return rounds.going_on(going.to_json(), lines)
-    return {**eviction_task.result(module, client.server, going), **rounds.progress(lines)}
+        going.rehearse()
+    else:
+        going.run(deadline.left)
+    return eviction_task.result(module, going)
 
 
 def main() -> None:
-    argument_spec = {**arguments.connection(), **eviction_task.spec(), **rounds.argument()}
+    argument_spec = {**arguments.connection(), **eviction_task.spec(), **progress.argument()}
     run(pod_eviction, argument_spec=argument_spec, supports_check_mode=True)
 
 

@@ -47,8 +47,8 @@ attributes:
       - Nothing is ever changed.
   idempotent:
     support: full
-notes:
-  - It needs the Python package C(numpy) on the host on which it runs.
+requirements:
+  - numpy >= 1.26
 seealso:
   - plugin: virtops.kubevirt.drain_feasibility
     plugin_type: filter
@@ -153,9 +153,9 @@ error:
 from pathlib import Path
 from typing import Any
 
-from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster import snapshot_file
-from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.client import connect
-from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.snapshot import take
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.looks import snapshot_file
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.looks.snapshot import take
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.client import connect
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module import arguments
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module.limits import require_positive
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module.run import Module, explained, run

@@ -15,7 +15,7 @@ description:
   - Live-migrates running virtual machine instances (VMIs), each to a given node or to any node with given labels, by
     C(VirtualMachineInstanceMigration) objects. It works the same for VMIs of virtual machines and of replica sets.
   - All migrations are asked for at once and run in parallel, as far as KubeVirt's own limits allow. They are watched
-    to their end, and tried again when they fail. Progress is shown on stderr while the task runs.
+    to their end, and tried again when they fail.
   - A VMI that is where it is wanted stays untouched. A migration that an earlier, interrupted run of this module
     has started is not started again, but watched.
   - Everything that can be known beforehand is checked before the first migration is created. If one VMI cannot be
@@ -25,7 +25,8 @@ options:
     description:
       - With V(present), the VMIs are migrated to where they are wanted.
       - With V(absent), their unfinished migrations are cancelled, whoever started them. The VMIs stay where they are.
-        If KubeVirt evacuates a VMI from its node, as after an eviction, it starts another migration by itself.
+        If KubeVirt evacuates a VMI from its node, as after an eviction, that is withdrawn as well. It would start
+        another migration at once otherwise, and go on with it until the VMI has left.
     type: str
     choices: [present, absent]
     default: present
@@ -92,7 +93,7 @@ options:
 extends_documentation_fragment:
   - kubernetes.core.k8s_auth_options
   - virtops.kubevirt._connection
-  - virtops.kubevirt._rounds
+  - virtops.kubevirt._progress
   - virtops.kubevirt._attributes
   - virtops.kubevirt._attributes.action_group
 attributes:
@@ -108,10 +109,13 @@ attributes:
   idempotent:
     support: full
 notes:
-  - The permissions that are needed stand in a ClusterRole among the examples. Those to list pods and events serve only
-    to tell why a migration fails. For VMIs in several namespaces, migrations are watched in all namespaces.
+  - The rights that are needed stand in R(the guide to rights,ansible_collections.virtops.kubevirt.docsite.rights).
+    Those to list pods and events serve only to tell why a migration fails. For VMIs in several namespaces, migrations
+    are watched in all namespaces.
   - KubeVirt runs as many migrations at once as its configuration allows; the others wait in its queue, and that time
     counts for O(wait_timeout).
+  - Where the module runs on the controller, as with C(delegate_to=localhost), progress is shown on stderr meanwhile,
+    and each phase with C(-v). On other hosts, or as another user, it works in silence.
   - The task cannot be run with C(async).
 seealso:
   - module: virtops.kubevirt.cluster_snapshot
@@ -146,27 +150,6 @@ EXAMPLES = r"""
     namespace: shop
     name: db-1
     state: absent
-
-- name: Let a service account migrate VMs, and do nothing else
-  kubernetes.core.k8s:
-    definition:
-      apiVersion: rbac.authorization.k8s.io/v1
-      kind: ClusterRole
-      metadata:
-        name: vmi-migration
-      rules:
-        - apiGroups: [kubevirt.io]
-          resources: [virtualmachineinstances]
-          verbs: [get]
-        - apiGroups: [kubevirt.io]
-          resources: [virtualmachineinstancemigrations]
-          verbs: [create, delete, get, list, watch]
-        - apiGroups: [""]
-          resources: [nodes]
-          verbs: [get, list]
-        - apiGroups: [""]
-          resources: [events, pods]
-          verbs: [list]
 """
 
 RETURN = r"""
@@ -296,48 +279,36 @@ error:
 
 from typing import Any
 
-from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.cancellation import Cancellation
-from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.client import Client, connect
-from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.migration_run import MigrationRun
-from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.prospects import read_prospects
-from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt import migration_rules
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.prospect import Wish
-from ansible_collections.virtops.kubevirt.plugins.module_utils._module import arguments, migration_results, rounds
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.plan_run import Deadline
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.client import (
+    Client,
+    connect,
+)
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.cancellation import (
+    Cancellation,
+)
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.prospect import MigrationRequest
+from ansible_collections.virtops.kubevirt.plugins.module_utils._module import (
+    arguments,
+    migration_results,
+    migration_task,
+    progress,
+)
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module import migration_arguments as own_arguments
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module.run import Module, run
 
 
 def vmi_migration(module: Module) -> dict[str, Any]:
-    wishes, this_round = own_arguments.read_wishes(module.params), rounds.Round.of(module.params)
-    return rounds.enduring(this_round, lambda: _work(module, this_round, wishes))
-
-
-def _work(module: Module, this_round: rounds.Round, wishes: list[Wish]) -> dict[str, Any]:
+    deadline = Deadline(module.params["wait_timeout"])
+    requests = own_arguments.read_requests(module.params)
     client = connect(module, module.params["request_timeout"])
     if module.params["state"] == "absent":
-        return _cancel(module, client, wishes)
-    return _migrate(module, client, this_round, wishes)
+        return _cancel(module, client, requests)
+    return migration_task.migrate(module, client, deadline, requests)
 
 
-def _migrate(module: Module, client: Client, this_round: rounds.Round, wishes: list[Wish]) -> dict[str, Any]:
-    settings = {name: module.params[name] for name in ("retries", "unschedulable_timeout")}
-    if this_round.state:
-        going = MigrationRun.resume(client, this_round.state, **settings)
-    else:
-        prospects = read_prospects(client, wishes)
-        migration_rules.check(prospects)
-        going = MigrationRun.begin(client, prospects, **settings)
-        going.start(dry_run=module.check_mode)
-    lines: list[str] = []
-    if module.params["wait"] and not module.check_mode:
-        lines = going.follow(this_round.span, until_news=this_round.heard)
-        if going.unfinished and this_round.left:
-            return rounds.going_on(going.to_json(), lines)
-    return {**migration_results.migrated(module, client.server, going), **rounds.progress(lines)}
-
-
-def _cancel(module: Module, client: Client, wishes: list[Wish]) -> dict[str, Any]:
-    cancellation = Cancellation(client, wishes)
+def _cancel(module: Module, client: Client, requests: list[MigrationRequest]) -> dict[str, Any]:
+    cancellation = Cancellation(client, requests)
     cancellation.request(dry_run=module.check_mode)
     if module.params["wait"] and not module.check_mode:
         cancellation.wait(module.params["wait_timeout"])
@@ -345,7 +316,7 @@ def _cancel(module: Module, client: Client, wishes: list[Wish]) -> dict[str, Any
 
 
 def main() -> None:
-    argument_spec = {**arguments.connection(), **own_arguments.spec(), **rounds.argument()}
+    argument_spec = {**arguments.connection(), **own_arguments.spec(), **progress.argument()}
     run(vmi_migration, argument_spec=argument_spec, supports_check_mode=True, **own_arguments.CONSTRAINTS)
 
 

@@ -86,6 +86,8 @@ options:
       - Seconds the whole task may take. After it the task fails and tells what is left and why.
     type: int
     default: 600
+requirements:
+  - numpy >= 1.26, to foretell where replicas go
 extends_documentation_fragment:
   - kubernetes.core.k8s_auth_options
   - virtops.kubevirt._connection
@@ -291,9 +293,14 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.client import Client, connect
-from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.replica_sets import ReplicaSet
-from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.replicas import Replicas
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.looks.replicas import Replicas
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.client import (
+    Client,
+    connect,
+)
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.replica_sets import (
+    ReplicaSet,
+)
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module import arguments
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module import replica_set_arguments as own_arguments
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module import replica_set_results as results
@@ -301,34 +308,43 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._module.replica_s
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module.run import Module, run
 from ansible_collections.virtops.kubevirt.plugins.module_utils._workloads.canonical import canonical
 from ansible_collections.virtops.kubevirt.plugins.module_utils._workloads.replica import all_ready
-from ansible_collections.virtops.kubevirt.plugins.module_utils._workloads.replica_set import Wish, wanted_spec
+from ansible_collections.virtops.kubevirt.plugins.module_utils._workloads.replica_set import (
+    ReplicaSetRequest,
+    wanted_spec,
+)
 
 
 def vmi_replicaset(module: Module) -> dict[str, Any]:
     params = module.params
     deadline = time.monotonic() + max(0, params["wait_timeout"])
     results.conceal(module, params["template"])
-    wish = own_arguments.read_wish(params)
+    request = own_arguments.read_request(params)
     client = connect(module, params["request_timeout"])
-    replica_set = ReplicaSet(client, wish.namespace, wish.name)
-    replicas = Replicas(client, wish.namespace, wish.name)
+    replica_set = ReplicaSet(client, request.namespace, request.name)
+    replicas = Replicas(client, request.namespace, request.name)
     replica_set.read()
+    results.conceal(module, replica_set.stored)
     replicas.look()
     if params["state"] == "absent":
         return _remove(module, client, replica_set, replicas, deadline)
-    return _apply(module, client, wish, replica_set, replicas, deadline)
+    return _apply(module, client, request, replica_set, replicas, deadline)
 
 
 def _apply(
-    module: Module, client: Client, wish: Wish, replica_set: ReplicaSet, replicas: Replicas, deadline: float
+    module: Module,
+    client: Client,
+    request: ReplicaSetRequest,
+    replica_set: ReplicaSet,
+    replicas: Replicas,
+    deadline: float,
 ) -> dict[str, Any]:
-    change = partial(wanted_spec, wish)
+    change = partial(wanted_spec, request)
     planned = replica_set.write(change, dry_run=True)
     before, spec = replica_set.stored, planned["spec"]
     changed = before is None or canonical(spec) != canonical(before["spec"])
     view = look_ahead(module, client, replica_set, spec, replicas.vmis, changed=changed)
     result = {**results.result_of(module, before, planned, changed=changed), **results.replicas_of(view)}
-    tell(module, client, wish, view, result)
+    tell(module, client, request, view, result)
     if module.check_mode:
         return result
     if changed:

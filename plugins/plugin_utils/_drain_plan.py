@@ -10,11 +10,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from ansible.errors import AnsibleFilterError
-from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.failure import Failure
-from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.snapshot_file import load
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.looks.snapshot_file import load
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.failure import Failure
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.expected import ExpectedError
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.mistake import Mistake
-from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.drain import plan_drain
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.invalid_request import InvalidRequest
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.missing_library import MissingLibrary
+from ansible_collections.virtops.kubevirt.plugins.module_utils._module.libraries import how_to_install
+from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.drain import plan_drains
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.drain_plan import DrainPlan
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.policies import compile_rules
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.scores.registry import Profile
@@ -36,7 +38,7 @@ def drain_plans(
     profile: object,
     permissions: Mapping[str, object] | None = None,
 ) -> list[DrainPlan]:
-    """A plan for each batch of nodes as if it were the only one, with the snapshot loaded once; as `drain_plan`.
+    """A plan for each batch of nodes as if it were the only one, with the snapshot read once; as `drain_plan`.
 
     `permissions`: by what evictions need (`PodFate.needs`), whether that is allowed; without an entry nothing is said.
     """
@@ -48,11 +50,10 @@ def drain_plans(
     avoided, pinned = _names("avoid", avoid), _targets(targets)
     try:
         lists, rules = load(source).lists, compile_rules(policies)
-        plans = [
-            plan_drain(lists, nodes, policies=rules, avoid=avoided, targets=pinned, profile=known[profile])
-            for nodes in named
-        ]
-    except (ExpectedError, Failure, Mistake) as error:
+        plans = plan_drains(lists, named, policies=rules, avoid=avoided, targets=pinned, profile=known[profile])
+    except MissingLibrary as error:
+        raise AnsibleFilterError(how_to_install(error)) from None
+    except (ExpectedError, Failure, InvalidRequest) as error:
         # Ansible prints a cause after the message, and here that would be the same sentence again.
         raise AnsibleFilterError(str(error)) from None
     return [_sparing(plan, forbidden) for plan in plans]

@@ -13,7 +13,10 @@ author:
 description:
   - Asks whether all VMs of the nodes can be live-migrated away, or follow their policy, and all other pods can leave.
     Filter P(virtops.kubevirt.drain_feasibility#filter) says how, and what is in the way.
-  - It runs on the controller, which needs the Python package C(numpy), and C(jmespath) for policies with expressions.
+  - It runs on the controller.
+requirements:
+  - numpy >= 1.26
+  - jmespath >= 1.0.0, for policies with expressions
 options:
   _input:
     description: Name of a node, or names of nodes to drain together.

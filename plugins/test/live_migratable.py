@@ -14,8 +14,8 @@ description:
   - Asks whether KubeVirt would migrate the VM, whichever the node. Which nodes could take it, filter
     P(virtops.kubevirt.feasible_nodes#filter) says.
   - It is true if KubeVirt itself says so by the condition C(LiveMigratable), and nothing else stands against a
-    migration that does not go away by itself. With a snapshot, resource quotas, the node it runs on and its pods are
-    looked at, too. A backup or a migration under way only delays, and does not count.
+    migration that does not go away by itself. With a snapshot, resource quotas, limit ranges, the node it runs on and
+    its pods are looked at, too. A backup or a migration under way only delays, and does not count.
   - A VM that does not run cannot be migrated.
 options:
   _input:
@@ -29,8 +29,8 @@ options:
       - What M(virtops.kubevirt.cluster_snapshot) returned, the path of its file, or lists of objects as
         C(kubectl get -o json) gives their C(items).
       - Prefer the path. Ansible is slow with variables of thousands of objects.
-      - Lists that matter are C(vmis), C(vms), C(pods), C(nodes), C(kubevirts), C(migrations), C(pvcs) and
-        C(resourcequotas).
+      - Lists that matter are C(vmis), C(vms), C(pods), C(nodes), C(kubevirts), C(migrations), C(pvcs),
+        C(resourcequotas) and C(limitranges).
     type: raw
 positional: _input, snapshot
 seealso:
@@ -81,20 +81,25 @@ _value:
 """
 
 from collections.abc import Callable, Mapping
-from typing import Any
 
 from ansible.errors import AnsibleFilterError
-from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.failure import Failure
-from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blockers.contract import Subject
-from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blockers.find import Surroundings, blockers
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.failure import Failure
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blockers.contract import Candidate
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blockers.find import (
+    Surroundings,
+    blockers,
+    surroundings,
+)
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blockers.live_migratable import (
     is_live_migratable,
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.workloads import VM, VMI, title
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.expected import ExpectedError
-from ansible_collections.virtops.kubevirt.plugins.plugin_utils._surroundings import surroundings_of
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Object
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot import require_shape
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot_kinds import BY_KIND
+from ansible_collections.virtops.kubevirt.plugins.plugin_utils._once import once
 
-Object = Mapping[str, Any]
 _GIVE = "Give a VirtualMachineInstance or a VirtualMachine, or with a snapshot its namespace/name."
 
 
@@ -102,12 +107,14 @@ def live_migratable(machine: object, snapshot: object = None) -> bool:
     """See RETURN. Raises AnsibleFilterError."""
     if isinstance(machine, Mapping):
         _check(machine)
-        if snapshot is None:
-            return _by_itself(machine)
     elif not isinstance(machine, str) or snapshot is None:
         raise AnsibleFilterError(f"Whether it can be migrated cannot be told of {machine!r}. {_GIVE}")
     try:
-        return _among_others(machine, surroundings_of(snapshot))
+        if isinstance(machine, Mapping):
+            require_shape(BY_KIND[machine.get("kind", VMI)], machine)
+            if snapshot is None:
+                return _by_itself(machine)
+        return _among_others(machine, once(surroundings, snapshot))
     except (ExpectedError, Failure) as error:
         # Ansible prints a cause after the message, and here that would be the same sentence again.
         raise AnsibleFilterError(str(error)) from None
@@ -124,7 +131,7 @@ def _check(machine: Object) -> None:
 
 def _by_itself(machine: Object) -> bool:
     # KubeVirt copies the condition from the VMI to its VM, which tells no more of it.
-    return is_live_migratable(machine) and (machine.get("kind") == VM or not _is_stuck(Subject(machine)))
+    return is_live_migratable(machine) and (machine.get("kind") == VM or not _is_stuck(Candidate(machine)))
 
 
 def _among_others(machine: Object | str, around: Surroundings) -> bool:
@@ -134,11 +141,11 @@ def _among_others(machine: Object | str, around: Surroundings) -> bool:
         if isinstance(machine, str) and around.workloads.vm(name) is None:
             raise AnsibleFilterError(f"The snapshot has no VM {name!r}. Check namespace/name, and when it was taken.")
         return False
-    return is_live_migratable(vmi) and not _is_stuck(around.subject(vmi))
+    return is_live_migratable(vmi) and not _is_stuck(around.candidate(vmi))
 
 
-def _is_stuck(subject: Subject) -> bool:
-    return any(blocker.forbids and not blocker.passing for blocker in blockers(subject))
+def _is_stuck(candidate: Candidate) -> bool:
+    return any(blocker.forbids and not blocker.passing for blocker in blockers(candidate))
 
 
 class TestModule:

@@ -128,7 +128,7 @@ def take(arguments: dict[str, Any]) -> None:
 
 
 def load(path: str) -> None:
-    from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster import snapshot_file  # noqa: PLC0415
+    from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.looks import snapshot_file  # noqa: PLC0415
 
     snapshot_file.load(path)
 

@@ -27,6 +27,7 @@ from testbed.home import PACKAGE, Home, TestbedError
 
 TIME_SCALE = 60.0
 RUN = FOLDER / "run.yml"
+EXAMPLES = FOLDER.parents[1] / "examples"
 INTRODUCTION = """\
 Six nodes in three zones run an application: databases, caches, and black boxes that live beside a cache. All six nodes
 are to be rebooted, one after the other, by ansible-playbook, and nobody is to notice.
@@ -63,16 +64,27 @@ def play(testbed: RunningTestbed, scratch: Path) -> bool:
     playbook = Playbook(testbed, Path(sys.executable).with_name("ansible-playbook"), scratch)
     testbed.run("load", "customapp-nodes")
 
-    say("An application", "ansible-playbook virtops.kubevirt.customapp")
-    playbook.run("customapp")
+    say("An application", "ansible-playbook examples/customapp.yml")
+    playbook.run(str(EXAMPLES / "customapp.yml"))
     before = show(testbed.api)
     good = judge(outcomes.at_home(before))
+
+    kubeconfig = scratch / "maintenance.kubeconfig"
+    say("An account with just the rights", f"ansible-playbook virtops.kubevirt.access -e access_path={kubeconfig.name}")
+    playbook.run(
+        "virtops.kubevirt.access",
+        "--extra-vars",
+        json.dumps({"access_path": str(kubeconfig), "access_kubevirt_role": False}),
+    )
 
     say("A new kernel for every node", f"ansible-playbook virtops.kubevirt.rolling_maintenance -e @{RUN.name}")
     command = [str(PACKAGE / "testbed"), "--name", testbed.name]
     hook = {"rolling_maintenance_tasks": str(FOLDER / "reboot.yml"), "testbed_command": command}
+    hook["rolling_maintenance_kubeconfig"] = str(kubeconfig)
     with History(testbed.kubeconfig, NAMESPACE) as history:
-        playbook.run("rolling_maintenance", "--extra-vars", f"@{RUN}", "--extra-vars", json.dumps(hook))
+        playbook.run(
+            "virtops.kubevirt.rolling_maintenance", "--extra-vars", f"@{RUN}", "--extra-vars", json.dumps(hook)
+        )
     after = show(testbed.api)
     tell_times(reckon(playbook.entries(), nodes))
 

@@ -49,9 +49,9 @@ class Playbook:
         return self.scratch / "times.jsonl"
 
     def run(self, name: str, *words: str) -> None:
-        """Run a playbook of the collection. Raises PlaybookError."""
+        """Run a playbook, by its name in the collection or its path. Raises PlaybookError."""
         inventory = str(FOLDER / "inventory.yml")
-        command = [str(self.ansible_playbook), f"virtops.kubevirt.{name}", "--inventory", inventory, *words]
+        command = [str(self.ansible_playbook), name, "--inventory", inventory, *words]
         if subprocess.run(command, env=self._variables(), check=False).returncode:
             raise PlaybookError(f"The playbook {name} has failed.")
 

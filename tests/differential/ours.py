@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import FINISHED
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.occupant import occupant
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.pod import FINISHED, pod
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.pod import pod
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.build import cluster_state
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.scores.registry import Profile
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.state import ClusterState

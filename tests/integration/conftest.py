@@ -17,12 +17,13 @@ from pathlib import Path
 
 import pytest
 
-from testbed import cluster
+from testbed import cluster, waiting
 from testbed.api import Api
 from testbed.handle import RunningTestbed
 from testbed.home import Home, cache
 
 TIME_SCALE = 60.0
+waiting.patience = 5.0
 
 
 @pytest.fixture(scope="session")

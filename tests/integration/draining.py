@@ -12,10 +12,9 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from integration.clusters import KUBEVIRT, VMIS, cordoned, evict, launchers, remove_deserted
+from integration.clusters import KUBEVIRT, MIGRATIONS, VMIS, cordoned, evict, launchers, remove_deserted
 from testbed import processes
-from testbed.access import service_account_kubeconfig
-from testbed.api import Api, ApiError, Object, object_path, resource_path
+from testbed.api import Api, ApiError, Object, resource_path
 from testbed.handle import RunningTestbed
 from testbed.nodes import fake_node
 from testbed.waiting import wait_for
@@ -32,6 +31,7 @@ _OWNERS = (
     ("apps/v1", "deployments"),
     ("v1", "pods"),
 )
+_GUEST = "virtops.test/guest"
 _HOST = "kubernetes.io/hostname"
 _CONTROLLER = "system:serviceaccount:kubevirt:kubevirt-controller"
 _BRIDGE: Object = {"domain": {"devices": {}}}
@@ -48,7 +48,7 @@ class Yard:
     testbed: RunningTestbed
     nodes: tuple[str, ...]
     namespace: str = ""
-    _timers: list[threading.Timer] = field(default_factory=list)
+    _threads: list[threading.Thread] = field(default_factory=list)
 
     def set_up(self) -> None:
         for name in self.nodes:
@@ -63,9 +63,9 @@ class Yard:
         """What is on a node when the next test begins would take part in it."""
         self.namespace = self.testbed.namespace("yard")
         yield
-        for timer in self._timers:
-            timer.join()
-        self._timers.clear()
+        for thread in self._threads:
+            thread.join()
+        self._threads.clear()
         self.testbed.inject("clear")
         for api_version, resource in _OWNERS:  # the end of a namespace takes longer
             self.testbed.api.delete(resource_path(api_version, resource, self.namespace))
@@ -89,9 +89,10 @@ class Yard:
         migratable: bool = True,
         run_strategy: str | None = None,
         eviction_strategy: str | None = None,
+        memory: str = "256Mi",
     ) -> Object:
         """A VMI on a node: of a VM with a run strategy, or by itself. Ready."""
-        spec = {**_spec(node, migratable), "evictionStrategy": eviction_strategy}
+        spec = {**_spec(node, migratable, memory), "evictionStrategy": eviction_strategy}
         template = {"metadata": {"labels": {"app": name}}, "spec": spec}
         if run_strategy:
             vm = {"runStrategy": run_strategy, "template": template}
@@ -116,11 +117,16 @@ class Yard:
         assert self.node_of(replica) == node
         return replica
 
-    def deploy(self, name: str, node: str, budget: int = 0) -> str:
-        """A Deployment of one pod, with a budget of so many that must be there; the pod's name."""
+    def deploy(self, name: str, node: str, budget: int = 0, *, waiting: bool = False) -> str:
+        """A Deployment of one pod, with a budget of so many that must be there; the pod's name.
+
+        waiting: another pod of it has no node yet, so that the budget may yield one day.
+        """
         labels = {"app": name}
         pod = {"metadata": {"labels": labels}, "spec": _pod_spec(node)}
-        spec = {"replicas": 1, "selector": {"matchLabels": labels}, "template": pod}
+        if waiting:
+            pod["spec"]["affinity"] = _alone_on(node, labels)
+        spec = {"replicas": 2 if waiting else 1, "selector": {"matchLabels": labels}, "template": pod}
         self._create("Deployment", name, spec, "apps/v1", "deployments")
         if budget:
             limits = {"minAvailable": budget, "selector": {"matchLabels": labels}}
@@ -141,6 +147,10 @@ class Yard:
         with Api(self.testbed.kubeconfig, impersonate=_CONTROLLER) as kubevirt:
             kubevirt.patch(resource_path(KUBEVIRT, VMIS, self.namespace, name), change)
 
+    def halt(self, name: str) -> None:
+        """As somebody does who wants a VM off."""
+        self.testbed.api.patch(self._vm_path(name), {"spec": {"runStrategy": "Halted"}})
+
     def evict(self, name: str) -> None:
         """The pod of a VMI, which KubeVirt refuses and takes for a request to migrate the VMI."""
         (pod,) = launchers(self.testbed.api, self.vmi(name))
@@ -148,11 +158,44 @@ class Yard:
             evict(self.testbed.api, pod)
         self._wait(f"{name} to be marked", lambda: bool(self.vmi(name)["status"].get("evacuationNodeName")))
 
+    def migrations(self, name: str) -> list[str]:
+        """Names of a VMI's unfinished migrations."""
+        found = self.testbed.api.items(resource_path(KUBEVIRT, MIGRATIONS, self.namespace))
+        own = [item for item in found if item["spec"]["vmiName"] == name]
+        ended = ("Succeeded", "Failed")
+        return [item["metadata"]["name"] for item in own if (item.get("status") or {}).get("phase") not in ended]
+
     def pod(self, name: str, node: str, **spec: Any) -> None:
         """A pod that nothing would replace."""
         self._create("Pod", name, {**_pod_spec(node), **spec}, "v1", "pods")
         path = resource_path("v1", "pods", self.namespace, name)
         self._wait(f"pod {name} to run", lambda: self.testbed.api.get(path)["status"]["phase"] == "Running")
+
+    def hold_back(self, name: str) -> Callable[[], None]:
+        """Let a VMI that is deleted stay, as if its guest were slow to shut down, until what this returns is called."""
+        path = resource_path(KUBEVIRT, VMIS, self.namespace, name)
+        held = [*self.vmi(name)["metadata"]["finalizers"], _GUEST]
+        self.testbed.api.patch(path, {"metadata": {"finalizers": held}})
+
+        def let_go() -> None:
+            kept = [item for item in self.vmi(name)["metadata"].get("finalizers", ()) if item != _GUEST]
+            self.testbed.api.patch(path, {"metadata": {"finalizers": kept}})
+
+        return let_go
+
+    def when(self, what: str, check: Callable[[], bool], act: Callable[[], object]) -> None:
+        """Do something, beside the test, as soon as a condition holds; the test's end waits for it."""
+
+        def wait_and_act() -> None:
+            self._wait(what, check)
+            act()
+
+        thread = threading.Thread(target=wait_and_act)
+        thread.start()
+        self._threads.append(thread)
+
+    def is_ending(self, name: str) -> bool:
+        return "deletionTimestamp" in self.vmi(name)["metadata"]
 
     def silence_api(self, seconds: float) -> None:
         """Let the API server answer nothing for a while, without dropping a connection."""
@@ -160,27 +203,7 @@ class Yard:
         process.suspend()
         timer = threading.Timer(seconds, process.resume)
         timer.start()
-        self._timers.append(timer)
-
-    @contextmanager
-    def service_account(self, role: Object) -> Iterator[str]:
-        """A kubeconfig of a service account that may do what the ClusterRole allows, and nothing else."""
-        api, name = self.testbed.api, role["metadata"]["name"]
-        kubeconfig = service_account_kubeconfig(self.testbed.home, f"{self.namespace}/{name}")
-        binding: Object = {
-            "apiVersion": role["apiVersion"],
-            "kind": "ClusterRoleBinding",
-            "metadata": {"name": name},
-            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name},
-            "subjects": [{"kind": "ServiceAccount", "name": name, "namespace": self.namespace}],
-        }
-        for item in (role, binding):
-            api.apply(item)
-        try:
-            yield str(kubeconfig)
-        finally:
-            for item in (role, binding):
-                api.delete(object_path(item))
+        self._threads.append(timer)
 
     def cordon(self, node: str) -> AbstractContextManager[None]:
         return cordoned(self.testbed.api, node)
@@ -240,12 +263,12 @@ class Yard:
         wait_for(what, check, TIMEOUT, interval=0.1)
 
 
-def _spec(node: str, migratable: bool) -> Object:
+def _spec(node: str, migratable: bool, memory: str = "256Mi") -> Object:
     """Of a VMI; without an interface of its own it gets a bridge, which cannot be migrated."""
     network = _MASQUERADE if migratable else _BRIDGE
     return {
         **network,
-        "domain": {"memory": {"guest": "256Mi"}, **network["domain"]},
+        "domain": {"memory": {"guest": memory}, **network["domain"]},
         "terminationGracePeriodSeconds": 1,
         "nodeSelector": POOL,
         "tolerations": _TOLERATIONS,
@@ -263,6 +286,14 @@ def _at_first_on(node: str) -> Object:
     """What a scheduler keeps to as long as the node may be had."""
     term = {"matchExpressions": [{"key": _HOST, "operator": "In", "values": [node]}]}
     return {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 100, "preference": term}]}}
+
+
+def _alone_on(node: str, labels: dict[str, str]) -> Object:
+    """Nowhere else, and one at a time."""
+    terms = [{"matchExpressions": [{"key": _HOST, "operator": "In", "values": [node]}]}]
+    place = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
+    others = [{"topologyKey": _HOST, "labelSelector": {"matchLabels": labels}}]
+    return {"nodeAffinity": place, "podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": others}}
 
 
 def _start_request() -> Object:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,18 @@ AS_JSON = "{{ %s | ansible.builtin.to_json }}"
 
 def run(playbook: Path, *options: str) -> subprocess.CompletedProcess[str]:
     """The ended run, with what it printed."""
+    command, environment = _command(playbook, options)
+    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+
+
+def begin(playbook: Path, *options: str) -> subprocess.Popen[bytes]:
+    """A run that has begun, with a process group of its own."""
+    command, environment = _command(playbook, options)
+    return subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, start_new_session=True)
+
+
+def _command(playbook: Path, options: Iterable[str]) -> tuple[list[str], dict[str, str]]:
+    """With its environment."""
     settings = {
         "ANSIBLE_HOME": str(playbook.parent / "home"),
         "ANSIBLE_COLLECTIONS_PATH": os.environ["PYTHONPATH"],
@@ -28,13 +41,8 @@ def run(playbook: Path, *options: str) -> subprocess.CompletedProcess[str]:
     }
     environment = {key: value for key, value in os.environ.items() if not key.startswith(("ANSIBLE_", "K8S_"))}
     program = Path(sys.executable).with_name("ansible-playbook")
-    return subprocess.run(
-        [program, "-e", f"ansible_python_interpreter={sys.executable}", *options, playbook],
-        env={**environment, **settings},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    command = [str(program), "-e", f"ansible_python_interpreter={sys.executable}", *options, str(playbook)]
+    return command, {**environment, **settings}
 
 
 def run_tasks(playbook: Path, kubeconfig: Path, tasks: list[Task], variables: dict[str, Any] | None = None) -> None:

@@ -53,7 +53,7 @@ class Case:
     """A VMI and what is done to it before it is to migrate. ids: of the blockers, with spaces between.
 
     status, spec: laid over the running VMI's, as KubeVirt itself would. image: what its pod's status says of its
-    container disk. quota: of its namespace, in which it is alone. second: whether a second pod of it is there.
+    container disk. quota, limit: of its namespace, in which it is alone. second: whether a second pod of it is there.
     evacuated: whether its pod has been evicted.
     """
 
@@ -65,6 +65,7 @@ class Case:
     annotations: Mapping[str, str] = field(default_factory=dict)
     image: str | None = None
     quota: Mapping[str, str] | None = None
+    limit: Mapping[str, Any] | None = None
     second: bool = False
     evacuated: bool = False
     starts: bool = True
@@ -103,6 +104,14 @@ CASES = (
     # KubeVirt adds limits where a quota wants them, though the running pod has none.
     Case("quota-exceeded", HELD, quota={"limits.cpu": "1"}),
     Case("", GOES_ON, quota={"limits.cpu": "2", "limits.memory": "2Gi"}),
+    Case("", GOES_ON, limit={"type": "Container", "min": {"cpu": "1m"}, "max": {"cpu": "4"}}),
+    Case("", GOES_ON, limit={"type": "Pod", "min": {"cpu": "10m"}, "max": {"memory": "1Gi"}}),
+    Case("limit-range-violated", HELD, limit={"type": "Pod", "max": {"memory": "200Mi"}}),
+    Case("limit-range-violated", HELD, limit={"type": "Container", "min": {"cpu": "50m"}}),
+    Case("limit-range-violated", HELD, limit={"type": "Container", "max": {"memory": "40M"}}),
+    Case("limit-range-violated", HELD, limit={"type": "Container", "maxLimitRequestRatio": {"cpu": "2"}}),
+    # No rule of the LimitRange, but the pod would request more than its limit.
+    Case("limit-range-violated", HELD, limit={"type": "Container", "default": {"memory": "70M"}}),
     Case(
         "added-selector-ignored",
         GOES_ON,
@@ -132,7 +141,7 @@ def subjects(testbed: RunningTestbed) -> Iterator[list[Subject]]:
     for name in NODES:
         api.create("/api/v1/nodes", fake_node(name))
     found = [
-        Subject(case, testbed.namespace() if case.quota else shared, f"vm-{number}")
+        Subject(case, testbed.namespace() if case.quota or case.limit else shared, f"vm-{number}")
         for number, case in enumerate(CASES)
     ]
     try:
@@ -186,6 +195,10 @@ def prepare(api: Api, kubevirt: Api, subject: Subject) -> None:
     if case.second:
         (pod,) = launchers(api, subject)
         api.create(resource_path("v1", "pods", subject.namespace), like(pod))
+    if case.limit:
+        limit = {"metadata": {"name": "tight"}, "spec": {"limits": [dict(case.limit)]}}
+        path = resource_path("v1", "limitranges", subject.namespace)
+        api.create(path, {"apiVersion": "v1", "kind": "LimitRange", **limit})
     if case.quota:
         quota = {"metadata": {"name": "small"}, "spec": {"hard": dict(case.quota)}}
         path = resource_path("v1", "resourcequotas", subject.namespace)
@@ -248,7 +261,7 @@ def outcomes(api: Api, uids: list[str]) -> list[str]:
 def asked_of(around: Surroundings, subject: Subject) -> list[Blocker]:
     vmi = around.workloads.vmi(f"{subject.namespace}/{subject.name}")
     assert vmi is not None
-    return blockers(around.subject(vmi, subject.case.selector))
+    return blockers(around.candidate(vmi, subject.case.selector))
 
 
 def foretold(found: list[Blocker]) -> str:

@@ -17,12 +17,14 @@ import httpx
 import pytest
 import yaml
 
-from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster import snapshot_file
-from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.client import Client
-from ansible_collections.virtops.kubevirt.plugins.modules.cluster_snapshot import EXAMPLES, main
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.looks import snapshot_file
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.client import Client
+from ansible_collections.virtops.kubevirt.plugins.module_utils._rights.policy import manifests, policy_rules
+from ansible_collections.virtops.kubevirt.plugins.module_utils._rights.reading import DISPENSABLE, READ
+from ansible_collections.virtops.kubevirt.plugins.modules.cluster_snapshot import main
 
+from integration.accounts import account as limited_account
 from integration.clusters import loaded
-from testbed.access import service_account_kubeconfig
 from testbed.api import ApiError, Object
 from testbed.handle import RunningTestbed
 from testbed.pki import Authority, certificate_user, write_kubeconfig
@@ -30,7 +32,6 @@ from testbed.scenarios import files
 from testbed.waiting import wait_for
 from unit.plugins.support.modules import ModuleRunner, Result, isolate
 
-ACCOUNT = "snapshots"
 PODS = "/api/v1/pods"
 
 
@@ -48,15 +49,10 @@ def take(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tm
 
 @pytest.fixture
 def account(testbed: RunningTestbed, namespace: str) -> Iterator[tuple[str, Object]]:
-    """The kubeconfig of a service account with the ClusterRole of the module's examples, and that role."""
-    kubeconfig = service_account_kubeconfig(testbed.home, f"{namespace}/{ACCOUNT}")
-    applied = [task["kubernetes.core.k8s"] for task in yaml.safe_load(EXAMPLES) if "kubernetes.core.k8s" in task]
-    role: Object = applied[0]["definition"]
-    testbed.api.apply(role)
-    testbed.api.apply(binding := _binding(role["metadata"]["name"], namespace))
-    yield str(kubeconfig), role
-    for resource, obj in (("clusterrolebindings", binding), ("clusterroles", role)):
-        testbed.api.delete(f"/apis/rbac.authorization.k8s.io/v1/{resource}/{obj['metadata']['name']}")
+    """The kubeconfig of a service account with the rights that the module needs, and their ClusterRole."""
+    with limited_account(testbed, namespace, [READ]) as kubeconfig:
+        (role,) = manifests(namespace, READ.reasons)
+        yield kubeconfig, role
 
 
 @pytest.fixture(scope="module")
@@ -81,7 +77,7 @@ def without_history(testbed: RunningTestbed, customapp: None) -> None:
 
 
 @pytest.mark.gate
-def test_the_cluster_role_of_the_examples_is_enough(take: Any, account: tuple[str, Object]) -> None:
+def test_the_rights_of_the_guide_are_enough(take: Any, account: tuple[str, Object]) -> None:
     result = take(kubeconfig=account[0])
     lists = snapshot_file.load(Path(result["snapshot_path"])).lists
     # Other tests' VMs may still be on their way out.
@@ -91,17 +87,17 @@ def test_the_cluster_role_of_the_examples_is_enough(take: Any, account: tuple[st
 
 
 @pytest.mark.gate
-def test_the_cluster_role_of_the_examples_is_not_too_much(
+def test_the_rights_of_the_guide_are_not_too_much(
     take: Any, testbed: RunningTestbed, account: tuple[str, Object]
 ) -> None:
-    """Without its rules the module asks for exactly these."""
+    """Without its rules the module asks for exactly these, but for what it can do without."""
     kubeconfig, role = account
     testbed.api.apply({**role, "rules": [{"nonResourceURLs": ["/version"], "verbs": ["get"]}]})
     result = _until_refused(take, kubeconfig)
     assert result["error"]["missing_rules"] == [
         # KubeVirt itself lets every user see its KubeVirt object.
         {**rule, "resources": [name for name in rule["resources"] if name != "kubevirts"]}
-        for rule in role["rules"]
+        for rule in policy_rules(right for right in READ.reasons if right not in DISPENSABLE)
     ]
     assert result["error"]["status"] == 403
 
@@ -119,7 +115,7 @@ def test_all_that_is_missing_is_named_at_once(take: Any, testbed: RunningTestbed
 def test_an_impersonated_user_has_that_users_rights(
     take: Any, testbed: RunningTestbed, account: tuple[str, Object], namespace: str
 ) -> None:
-    allowed = f"system:serviceaccount:{namespace}:{ACCOUNT}"
+    allowed = f"system:serviceaccount:{namespace}:limited"
     assert take(kubeconfig=str(testbed.kubeconfig), impersonate_user=allowed)["changed"]
     denied = take(kubeconfig=str(testbed.kubeconfig), impersonate_user="jane")
     assert 'User "jane"' in denied["msg"]
@@ -178,16 +174,6 @@ def test_pages_that_expire_again_and_again_are_an_error(
     result = take(kubeconfig=str(testbed.kubeconfig), page_size=5)
     assert result["error"]["status"] == 410
     assert "The provided continue parameter is too old" in result["msg"]
-
-
-def _binding(role: str, namespace: str) -> Object:
-    return {
-        "apiVersion": "rbac.authorization.k8s.io/v1",
-        "kind": "ClusterRoleBinding",
-        "metadata": {"name": f"{role}-{namespace}"},
-        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": role},
-        "subjects": [{"kind": "ServiceAccount", "name": ACCOUNT, "namespace": namespace}],
-    }
 
 
 def _until_refused(take: Any, kubeconfig: str) -> Result:

@@ -18,7 +18,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.fate im
     Awaits,
     Event,
     Fate,
-    Outcome,
+    FateOutcome,
     Where,
     fate,
 )
@@ -33,13 +33,18 @@ from testbed.nodes import fake_node
 from testbed.waiting import wait_for
 
 DRAINED, LOST, FREE = "fate-drained", "fate-lost", "fate-free"
-# The control plane gives a silent node up after 24 s; the pod garbage collector looks every 20 s.
-READY, SETTLED, GIVEN_UP, COLLECTED = 120.0, 90.0, 120.0, 90.0
+# The control plane gives a silent node up after a minute; the pod garbage collector looks every 20 s.
+READY, SETTLED, GIVEN_UP, COLLECTED = 300.0, 300.0, 300.0, 300.0
 # So long nothing else may happen; a VM that is to be started again is so within a second.
 STEADY = 3.0
 OUT_OF_SERVICE = {"key": "node.kubernetes.io/out-of-service", "value": "nodeshutdown", "effect": "NoExecute"}
 
-MIGRATES, RESTARTS, BLOCKS, STAYS_DOWN = Outcome.MIGRATES, Outcome.RESTARTS, Outcome.BLOCKS, Outcome.STAYS_DOWN
+MIGRATES, RESTARTS, BLOCKS, STAYS_DOWN = (
+    FateOutcome.MIGRATES,
+    FateOutcome.RESTARTS,
+    FateOutcome.BLOCKS,
+    FateOutcome.STAYS_DOWN,
+)
 
 TO_DRAIN = (
     Machine(DRAINED, "migrates", strategy="LiveMigrate"),

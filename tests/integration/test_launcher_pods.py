@@ -12,10 +12,11 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster import snapshot_file
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.looks import snapshot_file
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.configuration import configuration
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.launcher.pod import launcher_pod
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.launcher.vmi import vmi_of
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.namespaces import Namespaces
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.workloads import Workloads, title
 from ansible_collections.virtops.kubevirt.plugins.modules.cluster_snapshot import main
 
@@ -80,4 +81,5 @@ def foretold(item: Mapping[str, Any], vmi: Object, known: Any) -> Object:
     settings = configuration(known)
     expected = vmi_of(item, settings)
     own = {name: vmi["metadata"][name] for name in ("name", "uid")}
-    return launcher_pod({**expected, "metadata": {**expected["metadata"], **own}}, settings, known)
+    expected = {**expected, "metadata": {**expected["metadata"], **own}}
+    return launcher_pod(expected, settings, Namespaces(known).of(vmi))

@@ -19,6 +19,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.no_targ
 
 from integration.clusters import KUBEVIRT, MIGRATIONS, UNSCHEDULABLE_TIMEOUT, VMIS, loaded
 from integration.configured import ALL_AT_ONCE, configure, configured
+from integration.launcher.cluster import network
 from integration.migration import guests, state
 from integration.migration.comparing import Foresight, differences, read
 from integration.migration.guests import VM, Guest, objects
@@ -59,7 +60,7 @@ RUNTIME_CLASSES: dict[str, Object] = {
 CONFIGURATION = {
     "migrations": ALL_AT_ONCE,
     "defaultRuntimeClass": "boxed",
-    "developerConfiguration": {"featureGates": ["HypervStrictCheck", "CPUManager"]},
+    "developerConfiguration": {"featureGates": ["HypervStrictCheck", "CPUManager", "ContainerPathVolumes"]},
 }
 # What an administrator may change while VMs run; it counts for the next pod of each.
 CHANGED = {
@@ -69,7 +70,7 @@ CHANGED = {
     "developerConfiguration": {
         "cpuAllocationRatio": 4,
         "memoryOvercommit": 150,
-        "featureGates": ["CPUManager"],
+        "featureGates": ["CPUManager", "ContainerPathVolumes"],
         "nodeSelectors": {"kubernetes.io/os": "linux", "pool": "vms"},
     },
 }
@@ -145,7 +146,8 @@ def runtime_classes(api: Api) -> Iterator[None]:
 def scenario() -> Scenario:
     namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}
     made = (item for guest in GUESTS for item in objects(guest, NAMESPACE))
-    cluster = (namespace, *hosts(), *storage_classes(), *state.storage(NAMESPACE))
+    networks = (network(NAMESPACE, name, device) for name, device in guests.NETWORKS.items())
+    cluster = (namespace, *networks, *hosts(), *storage_classes(), *state.storage(NAMESPACE))
     return Scenario("targets", (*cluster, *made), Settled(pods=0, vmis=len(GUESTS)))
 
 
@@ -160,6 +162,17 @@ def test_target_pods_are_as_foretold(lab: Lab) -> None:
     assert compared + compared_again >= FEWEST
     lab.rest()
     assert moved_twice(lab) >= FEWEST_TWICE, "the second pods of those that never moved prove less"
+
+
+def test_devices_of_networks_are_kept_where_definitions_are_not_shown(lab: Lab) -> None:
+    lists, vmis = read(lab.api), lab.vmis()
+    known = Foresight(lists)
+    unknown = Foresight({name: items for name, items in lists.items() if name != "networkattachmentdefinitions"})
+    said = {guest.name: known.target_pod(vmis[guest.name], {}) for guest in guests.NETWORKED}
+    assert said == {name: unknown.target_pod(vmis[name], {}) for name in said}
+    assert isinstance(said["two-devices"], dict)
+    (compute, *_others) = said["two-devices"]["spec"]["containers"]
+    assert compute["resources"]["requests"]["vendor.com/vf"] == "2"
 
 
 def test_no_target_pod_where_none_is_foretold(lab: Lab) -> None:

@@ -12,13 +12,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
-from ansible_collections.virtops.kubevirt.plugins.modules.node_drain import EXAMPLES, main
+from ansible_collections.virtops.kubevirt.plugins.module_utils._rights.roles import MODULES
+from ansible_collections.virtops.kubevirt.plugins.modules.node_drain import main
 from ansible_collections.virtops.kubevirt.plugins.modules.node_maintenance import main as node_maintenance
 
+from integration.accounts import account
 from integration.draining import Yard
+from integration.simulator.lab import ENDLESS
 from testbed.handle import RunningTestbed
+from testbed.waiting import wait_for
+from unit.plugins.support.listener import Heard, listener
 from unit.plugins.support.modules import ModuleRunner, Result, isolate
 
 NODES = ("yard-0", "yard-1", "yard-2")
@@ -78,9 +82,17 @@ def test_vms_go_to_their_targets(drain: Any, yard: Yard) -> None:
     assert drain(targets=targets)["moves"][0]["node"] == NODES[2] == yard.node_of("vm")
 
 
-def test_a_budget_that_yields_later_only_delays(drain: Any, yard: Yard) -> None:
+def test_a_budget_that_cannot_yield_is_told_at_once(drain: Any, yard: Yard) -> None:
+    """It wants all the pods that there are to be."""
     pod = yard.deploy("web", SOURCE, budget=1)
-    refused = drain(wait_timeout=2)
+    result = drain()
+    assert (result["changed"], result["error"]["reason"]) == (False, "NotDrainable")
+    assert f"pod {yard.namespace}/{pod}: It cannot be evicted. PodDisruptionBudget web allows no" in result["msg"]
+
+
+def test_a_budget_that_yields_later_only_delays(drain: Any, yard: Yard) -> None:
+    pod = yard.deploy("web", SOURCE, budget=1, waiting=True)
+    refused = drain(wait_timeout=10)
     assert "budget web needs 1 healthy pods and has 1 currently" in refused["msg"]
     timer = threading.Timer(2, yard.relax, ["web"])
     timer.start()
@@ -92,8 +104,8 @@ def test_a_budget_that_yields_later_only_delays(drain: Any, yard: Yard) -> None:
 def test_a_budget_that_never_yields_holds_back_its_pod_alone(drain: Any, yard: Yard) -> None:
     yard.start_vm("vm", SOURCE)
     yard.start_vm("stays", SOURCE, migratable=False, run_strategy="Always")
-    pod = yard.deploy("web", SOURCE, budget=1)
-    result = drain(policies=STOP, wait_timeout=10)
+    pod = yard.deploy("web", SOURCE, budget=1, waiting=True)
+    result = drain(policies=STOP, wait_timeout=20)
     assert result["error"]["reason"] == "DeadlineExceeded"
     assert (yard.node_of("vm") in NODES[1:], outcomes(result["moves"])) == (True, {"vm": "migrated"})
     left = {entry["name"]: entry["why"] for entry in result["left"]}
@@ -128,7 +140,7 @@ def test_a_stopped_vm_comes_back_as_it_was(drain: Any, yard: Yard, run_strategy:
     yard.start_vm("stays", SOURCE, migratable=False, run_strategy=run_strategy)
     result = drain(policies=STOP)
     assert outcomes(result["interrupted"]) == {"stays": "stopped"}, result["msg"]
-    assert not yard.exists("stays")
+    wait_for("the end of the VMI", lambda: not yard.exists("stays"))
     assert outcomes(drain(state="restored", check=True)["started"]) == {"stays": "would_start"}
     (started,) = drain(state="restored")["started"]
     assert (started["outcome"], started["node"]) == ("started", yard.node_of("stays"))
@@ -142,11 +154,29 @@ def test_a_stopped_vm_comes_back_as_it_was(drain: Any, yard: Yard, run_strategy:
 @pytest.mark.gate
 def test_a_vm_comes_back_though_the_run_that_stopped_it_was_killed(drain: Any, yard: Yard) -> None:
     yard.start_vm("stays", SOURCE, migratable=False, run_strategy="Always")
-    drain(policies=STOP, _round={"elapsed": 0, "seconds": 0.1, "state": None})
+    drain(policies=STOP, wait_timeout=3)
     assert yard.vm("stays")["spec"]["runStrategy"] == "Halted"
     assert drain(policies=STOP)["left"] == []
     assert outcomes(drain(state="restored")["started"]) == {"stays": "started"}
     assert yard.vm("stays")["spec"]["runStrategy"] == "Always"
+
+
+@pytest.mark.parametrize(
+    "run_strategy", ["Always", "RerunOnFailure", pytest.param("Manual", marks=pytest.mark.gate), "Once"]
+)
+def test_a_vm_whose_guest_is_slow_comes_back(drain: Any, yard: Yard, run_strategy: str) -> None:
+    """The drain that stopped it is killed, and the node is back before the guest has shut down."""
+    uid = yard.start_vm("stays", SOURCE, migratable=False, run_strategy=run_strategy)["metadata"]["uid"]
+    let_go = yard.hold_back("stays")
+    drain(policies=STOP, wait_timeout=5)
+    early = drain(state="restored", wait_timeout=5)
+    assert "its guest has yet to shut down" in early["msg"]
+    let_go()
+    assert outcomes(drain(state="restored")["started"]) == {"stays": "started"}
+    assert yard.vmi("stays")["metadata"]["uid"] != uid
+    vm = yard.vm("stays")
+    assert vm["spec"]["runStrategy"] == run_strategy
+    assert "virtops.kubevirt/stopped-for" not in vm["metadata"].get("annotations", {})
 
 
 def test_a_vm_that_kubevirt_evacuates_is_waited_for(drain: Any, yard: Yard) -> None:
@@ -155,9 +185,25 @@ def test_a_vm_that_kubevirt_evacuates_is_waited_for(drain: Any, yard: Yard) -> N
     targets = [{"namespace": yard.namespace, "name": "vm", "target_node": NODES[1]}]
     with yard.cordon(NODES[1]), yard.cordon(NODES[2]):
         yard.evict("vm")
-        early = drain(targets=targets, wait_timeout=3)
+        early = drain(targets=targets, wait_timeout=10)
         assert (early["error"]["reason"], early["moves"]) == ("DeadlineExceeded", [])
     assert (drain(targets=targets)["left"], yard.node_of("vm") in NODES[1:]) == ([], True)
+
+
+def test_an_evacuation_is_taken_over_by_choice(drain: Any, yard: Yard) -> None:
+    yard.start_vm("vm", SOURCE, eviction_strategy="LiveMigrate")
+    targets = [{"namespace": yard.namespace, "name": "vm", "target_node": NODES[2]}]
+    with yard.cordon(NODES[1]), yard.cordon(NODES[2]):
+        yard.evict("vm")
+        with listener() as heard:
+            early = drain(targets=targets, evacuations="take_over", wait_timeout=10, _progress=heard.path)
+        assert early["failed"]
+        assert f"node {SOURCE}: {yard.namespace}/vm: its evacuation by KubeVirt is taken over" in heard.told
+        assert "evacuationNodeName" not in yard.vmi("vm")["status"]
+        wait_for("KubeVirt to end its migration", lambda: not yard.migrations("vm"), 30)
+    done = drain(targets=targets, evacuations="take_over")
+    assert outcomes(done["moves"]) == {"vm": "migrated"}
+    assert yard.node_of("vm") == NODES[2]
 
 
 @pytest.mark.gate
@@ -170,21 +216,43 @@ def test_a_restarted_vm_runs_elsewhere(drain: Any, yard: Yard, run_strategy: str
     assert entry["target_node"] != SOURCE
 
 
+@pytest.mark.parametrize("run_strategy", ["Always", "RerunOnFailure", "Manual", "Once"])
+def test_a_restarted_vm_whose_guest_is_slow_is_waited_for(drain: Any, yard: Yard, run_strategy: str) -> None:
+    yard.start_vm("moves", SOURCE, migratable=False, run_strategy=run_strategy)
+    yard.when("the VMI to be ending", lambda: yard.is_ending("moves"), yard.hold_back("moves"))
+    assert outcomes(drain(policies=RESTART)["interrupted"]) == {"moves": "restarted"}
+
+
+def test_a_vm_that_somebody_halts_while_it_restarts_is_named(drain: Any, yard: Yard) -> None:
+    yard.start_vm("moves", SOURCE, migratable=False, run_strategy="Always")
+    let_go = yard.hold_back("moves")
+
+    def halt() -> None:
+        yard.halt("moves")
+        let_go()
+
+    yard.when("the VMI to be ending", lambda: yard.is_ending("moves"), halt)
+    result = drain(policies=RESTART)
+    assert result["error"]["reason"] == "DrainFailed", result
+    assert "nothing starts it again, as its VM has run strategy Halted" in result["msg"]
+    assert drain(policies=RESTART)["left"] == []
+
+
 @pytest.mark.gate
-@pytest.mark.parametrize(("policies", "outcome"), [(STOP, "stopped"), (RESTART, "restarted")])
-def test_a_replica_set_replaces_its_vmi(drain: Any, yard: Yard, policies: Any, outcome: str) -> None:
+@pytest.mark.parametrize("policies", [STOP, RESTART])
+def test_a_replica_set_replaces_its_vmi_at_once(drain: Any, yard: Yard, policies: Any) -> None:
+    """Where there is room, which is then said: nobody has stopped anything until the node is back."""
     name = yard.start_replica("set", SOURCE)
     (entry,) = drain(policies=policies)["interrupted"]
-    assert (entry["name"], entry["outcome"], entry["owner"]) == (name, outcome, "set")
-    if outcome == "restarted":
-        assert entry["target_node"] == yard.node_of(entry["successor"]) != SOURCE
+    assert (entry["name"], entry["outcome"], entry["owner"]) == (name, "restarted", "set")
+    assert entry["target_node"] == yard.node_of(entry["successor"]) != SOURCE
 
 
 def test_a_replica_set_is_waited_for_when_its_node_is_back(drain: Any, run: ModuleRunner, yard: Yard) -> None:
     yard.start_replica("set", SOURCE)
     with yard.cordon(NODES[1]), yard.cordon(NODES[2]):
         assert outcomes(drain(policies=STOP)["interrupted"]).popitem()[1] == "stopped"
-        early = drain(state="restored", wait_timeout=2)
+        early = drain(state="restored", wait_timeout=10)
         assert "set: starting, 0 of 1 replicas are ready" in early["msg"]
         run(node_maintenance, kubeconfig=str(yard.testbed.kubeconfig), name=SOURCE, owner="test", state="uncordoned")
         (started,) = drain(state="restored")["started"]
@@ -196,7 +264,7 @@ def test_a_replica_set_is_waited_for_when_its_node_is_back(drain: Any, run: Modu
 def test_a_vmi_that_nobody_would_start_again_is_not_ended(drain: Any, yard: Yard) -> None:
     yard.start_vm("stays", SOURCE, migratable=False)
     result = drain(policies=STOP)
-    assert "nothing would start it again" in result["msg"]
+    assert "nor can it stop: nothing that owns it starts it again" in result["msg"]
     assert yard.node_of("stays") == SOURCE
 
 
@@ -206,15 +274,17 @@ def test_a_target_that_vanishes_is_replaced(drain: Any, yard: Yard) -> None:
     targets = [{"namespace": yard.namespace, "name": "vm", "target_node": NODES[1]}]
     with yard.cordon(NODES[1]):
         (move,) = drain(targets=targets)["moves"]
-    assert (move["outcome"], move["node"], move["attempts"]) == ("migrated", NODES[2], 2)
+    assert (move["outcome"], move["node"], move["attempts"]) == ("migrated", NODES[2], 1)
 
 
 def test_a_vm_that_fails_everywhere_follows_its_policy(drain: Any, yard: Yard) -> None:
     yard.start_vm("vm", SOURCE, run_strategy="Always")
     yard.testbed.inject("migration-failure", "--vmi", f"{yard.namespace}/vm")
-    lines, failed = in_rounds(drain, retries=1)
+    with listener() as heard:
+        failed = drain(retries=1, _progress=heard.path)
     assert failed["error"]["reason"] == "DrainFailed"
-    assert sum("still 1 migration to do" in line for line in lines) == 1
+    assert sum(": failed, " in line for line in heard.told) == 2, heard.told
+    assert sum("the plan has changed: " in line for line in heard.told) == 2, heard.told
     assert (failed["moves"][0]["outcome"], failed["moves"][0]["attempts"]) == ("failed", 2)
     assert failed["moves"][0]["failure_reason"] in failed["msg"]
     result = drain(retries=0, policies=RESTART)
@@ -226,7 +296,7 @@ def test_a_vm_that_fails_everywhere_follows_its_policy(drain: Any, yard: Yard) -
 def test_a_backup_is_waited_for_whatever_the_policy(drain: Any, yard: Yard, policy: str) -> None:
     uid = yard.start_vm("vm", SOURCE, run_strategy="Always")["metadata"]["uid"]
     yard.back_up("vm", completed=False)
-    early = drain(policies=[{"policy": policy}], wait_timeout=3)
+    early = drain(policies=[{"policy": policy}], wait_timeout=10)
     assert (early["error"]["reason"], early["moves"], early["interrupted"]) == ("DeadlineExceeded", [], [])
     assert "backup nightly of the VMI is in progress" in early["msg"]
     assert yard.node_of("vm") == SOURCE
@@ -239,58 +309,55 @@ def test_a_backup_is_waited_for_whatever_the_policy(drain: Any, yard: Yard, poli
 
 
 def test_a_killed_run_is_gone_on_with(drain: Any, yard: Yard) -> None:
-    yard.start_vm("vm", SOURCE)
-    yard.testbed.inject("slow-migration", "--factor", "600", "--vmi", f"{yard.namespace}/vm")
-    first = in_flight(drain)
-    second = drain()
-    assert second["moves"][0]["migration"] == first["run"]["migrations"]["moves"][0]["migration"]
-    assert second["moves"][0]["outcome"] == "migrated"
+    yard.start_vm("vm", SOURCE, memory="8Gi")  # KubeVirt ends the migration of a small one soon
+    yard.testbed.inject(*ENDLESS, "--vmi", f"{yard.namespace}/vm")
+    migration = in_flight(drain)
+    with listener() as heard:
+        freed = threading.Thread(target=clear_when_told, args=[yard, heard])
+        freed.start()
+        (move,) = drain(_progress=heard.path)["moves"]
+        freed.join()
+    assert (move["migration"], move["outcome"]) == (migration, "migrated")
 
 
-def in_flight(drain: Any) -> Any:
-    """The state of a drain whose migration has been created."""
-    state: Any = None
-    while not (state and state["run"]["migrations"]["moves"][0]["migration"]):
-        state = drain(_round={"elapsed": 0, "seconds": 5, "state": state})["_round"]
-    return state
+def clear_when_told(yard: Yard, heard: Heard) -> None:
+    wait_for("the drain to begin", lambda: bool(heard.told))
+    yard.testbed.inject("clear")
 
 
-def in_rounds(drain: Any, state: Any = None, **arguments: Any) -> tuple[list[str], Result]:
-    """As the action runs it, from a state on: the lines it shows, and the result of the last round."""
-    lines: list[str] = []
-    for _number in range(60):
-        result = drain(**arguments, _round={"elapsed": 0, "seconds": 5, "state": state})
-        lines += result.get("_progress", ())
-        state = result.get("_round")
-        if state is None:
-            break
-    return lines, result
+def in_flight(drain: Any) -> str:
+    """The migration that a drain has left on its way."""
+    (move,) = drain(wait_timeout=10)["moves"]
+    assert move["outcome"] == "migrating"
+    return str(move["migration"])
 
 
 def test_a_server_that_is_away_is_waited_for(drain: Any, yard: Yard) -> None:
-    yard.start_vm("vm", SOURCE)
-    yard.testbed.inject("slow-migration", "--factor", "600", "--vmi", f"{yard.namespace}/vm")
-    state = in_flight(drain)
-    # Not for longer: after ten seconds virt-controller would take itself for disposed of.
-    yard.silence_api(8)
-    lines, result = in_rounds(drain, state, request_timeout=1)
-    assert result["moves"][0]["outcome"] == "migrated"
-    assert any("Trying again" in line for line in lines)
+    """While it is silent, the drain asks it for a pod that a budget holds back."""
+    pod = yard.deploy("web", SOURCE, budget=1, waiting=True)
+    timers = [threading.Timer(5, yard.silence_api, [8]), threading.Timer(15, yard.relax, ["web"])]
+    for timer in timers:
+        timer.start()
+    with listener() as heard:
+        result = drain(request_timeout=1, _progress=heard.path)
+    for timer in timers:
+        timer.join()
+    assert outcomes(result["evicted"])[pod] == "evicted"
+    assert sum("Trying again" in line for line in heard.told) == 1
 
 
 @pytest.mark.gate
-def test_the_cluster_role_of_the_examples_is_enough(drain: Any, yard: Yard) -> None:
-    examples = yaml.safe_load(EXAMPLES)
-    (role,) = [task["kubernetes.core.k8s"]["definition"] for task in examples if "kubernetes.core.k8s" in task]
+def test_the_rights_of_the_guide_are_enough(drain: Any, yard: Yard) -> None:
     yard.start_vm("vm", SOURCE)
     yard.start_vm("pet", SOURCE, migratable=False, run_strategy="Manual")
     yard.start_replica("set", SOURCE)
     yard.deploy("web", SOURCE)
     targets = [{"namespace": yard.namespace, "name": "vm", "target_node": NODES[1]}]
-    with yard.service_account(role) as kubeconfig:
+    with account(yard.testbed, yard.namespace, MODULES["node_drain"]) as kubeconfig:
         assert drain(kubeconfig=kubeconfig, targets=targets, policies=STOP)["left"] == []
+    with account(yard.testbed, yard.namespace, MODULES["node_drain, restored"]) as kubeconfig:
         started = drain(kubeconfig=kubeconfig, state="restored")["started"]
-    assert outcomes(started) == {"pet": "started", "set": "started"}
+    assert outcomes(started) == {"pet": "started"}
 
 
 @pytest.mark.gate

@@ -28,7 +28,7 @@ from testbed.waiting import wait_for
 
 TIMEOUT = 240.0
 # Cases do not wait for each other; two cores have no use for more at once.
-PARALLEL = 16
+PARALLEL = 4
 # The cases' migrations are many; that two leave a node at a time is part of one of them.
 CONFIGURATION = {"migrations": {"parallelMigrationsPerCluster": 100}}
 PATCHED = [case for case in CASES if case.patched]

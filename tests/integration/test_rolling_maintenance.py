@@ -6,6 +6,9 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 from subprocess import CompletedProcess
@@ -16,10 +19,11 @@ import yaml
 
 from demo.history import History
 from integration.clusters import loaded
-from integration.playbooks import run
+from integration.playbooks import begin, run
 from testbed.api import Api, Object, resource_path
 from testbed.handle import RunningTestbed
 from testbed.scenarios import files
+from testbed.waiting import wait_for
 
 CUSTOMAPP = files.read(files.FOLDER / "customapp.yaml")
 NAMESPACE, LABEL = "customapp", "virtops.kubevirt/maintained"
@@ -35,6 +39,24 @@ SETTINGS: dict[str, Any] = {
 # Annotations and labels that change by themselves, and the namespace of the nodes' own Leases.
 RESTLESS = ("kubevirt.io/heartbeat", "kubevirt.io/schedulable")
 NODE_LEASES = "kube-node-lease"
+# The same as SETTINGS, with defaults for all the rest, as a survey of AWX gives it.
+SURVEY = {
+    "plan_maintenance_nodes": f"{REGULAR}, {HIGH}",
+    "plan_maintenance_policies": '[{"selector": {"app": "mssql2016"}, "policy": "stop"}]',
+    "plan_maintenance_delete_emptydir_data": "yes",
+    "plan_maintenance_batch": "25%",
+    "plan_maintenance_max_failed_nodes": "0",
+    **{f"plan_maintenance_{name}": "" for name in ("node_names", "force", "foreign_cordon", "infeasible", "drift")},
+    **{f"plan_maintenance_{name}": "" for name in ("rights", "group", "snapshot", "path", "file", "sha256")},
+    "drain_wait_timeout": "600",
+    "drain_max_failed_vms": "",
+    "uncordon_rebooted": "false",
+    "uncordon_wait_sleep": "1",
+    "rebalance_max_moves": "20",
+    "rolling_maintenance_role": "",
+    "rolling_maintenance_rebalance": "true",
+    "rolling_maintenance_context": "",
+}
 ONE: dict[str, Any] = {"plan_maintenance_nodes": [REGULAR], "rolling_maintenance_rebalance": False}
 
 
@@ -47,6 +69,14 @@ def customapp(testbed: RunningTestbed) -> Iterator[Api]:
 def maintain(
     testbed: RunningTestbed, folder: Path, hook: list[dict[str, Any]], *words: str, **settings: Any
 ) -> CompletedProcess[str]:
+    playbook, options = prepared(testbed, folder, hook, **settings)
+    return run(playbook, *options, *words)
+
+
+def prepared(
+    testbed: RunningTestbed, folder: Path, hook: list[dict[str, Any]], **settings: Any
+) -> tuple[Path, list[str]]:
+    """The playbook and its options."""
     (folder / "hook.yml").write_text(yaml.safe_dump(hook))
     playbook = folder / "maintain.yml"
     playbook.write_text(yaml.safe_dump([{"import_playbook": "virtops.kubevirt.rolling_maintenance"}]))
@@ -56,7 +86,7 @@ def maintain(
         "rolling_maintenance_tasks": str(folder / "hook.yml"),
         "rolling_maintenance_kubeconfig": str(testbed.kubeconfig),
     }
-    return run(playbook, "--diff", "--extra-vars", json.dumps(variables), *words)
+    return playbook, ["--diff", "--extra-vars", json.dumps(variables)]
 
 
 def told(done: CompletedProcess[str]) -> str:
@@ -124,10 +154,14 @@ def written(api: Api) -> dict[str, Any]:
     }
 
 
-@pytest.mark.gate
-def test_check_mode_tells_all_and_changes_nothing(testbed: RunningTestbed, customapp: Api, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "settings", [pytest.param(SETTINGS, marks=pytest.mark.gate, id="values"), pytest.param(SURVEY, id="texts")]
+)
+def test_check_mode_tells_all_and_changes_nothing(
+    testbed: RunningTestbed, customapp: Api, tmp_path: Path, settings: dict[str, Any]
+) -> None:
     before = written(customapp)
-    done = maintain(testbed, tmp_path, [{"ansible.builtin.debug": {"msg": "maintained"}}], "--check")
+    done = maintain(testbed, tmp_path, [{"ansible.builtin.debug": {"msg": "maintained"}}], "--check", **settings)
     assert done.returncode == 0, told(done)
     assert "-> kni-worker2" in done.stdout
     assert "is off until the node is back" in done.stdout
@@ -179,6 +213,63 @@ def test_nodes_of_a_batch_are_out_together_and_do_not_wait_for_each_other(
         assert (cordoned(customapp), maintained(customapp)) == ([], sorted([REGULAR, mate, HIGH]))
     assert history.crowded == set()
     assert (history.newcomers("blackbox"), history.interruptions("blackbox")) == ([], [])
+
+
+def test_a_run_that_was_killed_goes_on_by_its_plan_from_another_controller(
+    testbed: RunningTestbed, customapp: Api, tmp_path: Path
+) -> None:
+    """It is killed when the first batch is done, with all that its controller has on disk."""
+    mate = "kni-worker3"
+    two: dict[str, Any] = {"plan_maintenance_nodes": [REGULAR, mate], "rolling_maintenance_rebalance": False}
+    hook = [{"ansible.builtin.debug": {"msg": "maintained {{ inventory_hostname }}"}}]
+    first = tmp_path / "first.json"
+    playbook, options = prepared(testbed, tmp_path, hook, plan_maintenance_path=str(first), **two)
+    going = begin(playbook, *options)
+    try:
+        wait_for("the end of the first batch", lambda: maintained(customapp) == [REGULAR], 240)
+    finally:
+        os.killpg(going.pid, signal.SIGKILL)
+        going.wait()
+    planned = json.loads(first.read_text())
+    shutil.rmtree(tmp_path / "home")
+    first.unlink()
+
+    done = maintain(testbed, tmp_path, hook, plan_maintenance_path=str(first), **two)
+    assert done.returncode == 0, told(done)
+    assert f"Run test goes on by the plan of {planned['snapshot']['taken']}." in done.stdout
+    assert f'"maintained {REGULAR}"' not in done.stdout
+    assert maintained(customapp) == sorted([REGULAR, mate])
+    again = json.loads(first.read_text())
+    assert (again["snapshot"], again["batches"]) == (planned["snapshot"], planned["batches"])
+    assert targets(again, mate).items() <= targets(planned, mate).items()
+    config_maps = resource_path("v1", "configmaps", "medik8s-leases")
+    maps = customapp.items(config_maps, labelSelector="virtops.kubevirt/run=test")
+    assert maps == [], "what a run remembers goes with it"
+
+
+def targets(plan: dict[str, Any], node: str) -> dict[str, str | None]:
+    """Where the application's VMs go from a node. Pods of KubeVirt may have come to it, by the scheduler's lot."""
+    leaving = [entry for entry in plan["actions"] if (entry["node"], entry["kind"]) == (node, "migrate")]
+    return {entry["object"]["name"]: entry["to"] for entry in leaving}
+
+
+def test_a_run_goes_past_nodes_that_have_failed(testbed: RunningTestbed, customapp: Api, tmp_path: Path) -> None:
+    """And fails in the end; when the cause is removed, it goes on with what has failed."""
+    mate = "kni-worker3"
+    asked: dict[str, Any] = {
+        "plan_maintenance_nodes": [REGULAR, mate],
+        "plan_maintenance_max_failed_nodes": 1,
+        "rolling_maintenance_rebalance": False,
+    }
+    broken = {"ansible.builtin.fail": {"msg": "The disk is full."}, "when": f"inventory_hostname == '{REGULAR}'"}
+    failed = maintain(testbed, tmp_path, [broken], **asked)
+    assert failed.returncode != 0
+    assert f"Not done: {REGULAR}." in failed.stdout, told(failed)
+    assert (cordoned(customapp), maintained(customapp)) == ([REGULAR], [mate]), told(failed)
+
+    done = maintain(testbed, tmp_path, [{"ansible.builtin.debug": {"msg": "maintained"}}], **asked)
+    assert done.returncode == 0, told(done)
+    assert (cordoned(customapp), maintained(customapp)) == ([], sorted([REGULAR, mate]))
 
 
 def test_a_run_beside_somebody_elses_cordon(testbed: RunningTestbed, customapp: Api, tmp_path: Path) -> None:

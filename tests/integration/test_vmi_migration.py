@@ -5,28 +5,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
+from ansible_collections.kubernetes.core.plugins.module_utils.k8s.client import get_api_client
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.looks.objects import migrations_path
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.client import Client
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.failure import Failure
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.migrations import (
+    create,
+    manifest,
+)
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.node_selector import own_node_selector
-from ansible_collections.virtops.kubevirt.plugins.modules.vmi_migration import EXAMPLES, main
+from ansible_collections.virtops.kubevirt.plugins.module_utils._rights.roles import MODULES
+from ansible_collections.virtops.kubevirt.plugins.modules.vmi_migration import main
 
-from integration.clusters import remove_deserted
-from integration.simulator.lab import ENDLESS, Lab
-from testbed.access import service_account_kubeconfig
-from testbed.api import Object, resource_path
+from integration.accounts import account
+from integration.clusters import evict, launchers, refreshed, remove_deserted
+from integration.simulator.lab import Lab
+from testbed.api import ApiError, Object, resource_path
 from testbed.handle import RunningTestbed
 from testbed.nodes import fake_node
 from testbed.waiting import wait_for
-from unit.plugins.support.modules import ModuleRunner, Result, isolate
+from unit.plugins.support.listener import listener
+from unit.plugins.support.migrating_api import WEBHOOK
+from unit.plugins.support.modules import ModuleRunner, isolate
 
 NODES = ("mig-0", "mig-1")
-RBAC = "/apis/rbac.authorization.k8s.io/v1"
 
 
 @pytest.fixture(scope="module")
@@ -58,24 +69,35 @@ def other_node(lab: Lab) -> str:
     return next(name for name in NODES if name != lab.node_of())
 
 
-def in_flight(migrate: Any, lab: Lab, **arguments: Any) -> Object:
-    """Arguments that go on with a migration that is running in the guest and does not end by itself."""
-    lab.inject(*ENDLESS, "--vmi", f"{lab.namespace}/vm")
-    arguments = {"target_node": other_node(lab), **arguments}
-    state, phases = None, [""]
-    while phases[-1] != "Running":
-        result = migrate(**arguments, _round={"elapsed": 0, "seconds": 20, "state": state})
-        state = result["_round"]
-        phases = [step["phase"] for step in state["moves"][0]["phases"]] or [""]
-    return {**arguments, "_round": {"elapsed": 0, "seconds": 30, "state": state}}
+def in_flight(migrate: Any, lab: Lab) -> Object:
+    """The VM's entry in the result of a run that has left a migration behind, which does not end by itself."""
+    lab.never_end()
+    target = other_node(lab)
+    entry: Object = {"phases": []}
+    while [step["phase"] for step in entry["phases"]][-1:] != ["Running"]:
+        (entry,) = migrate(target_node=target, wait_timeout=3)["migrations"]
+    return entry
 
 
-def finished(migrate: Any, arguments: Object) -> Result:
-    while True:
-        result: Result = migrate(**arguments)
-        if "_round" not in result:
-            return result
-        arguments["_round"]["state"] = result["_round"]
+def flying(lab: Lab) -> list[str]:
+    """Names of unfinished migrations."""
+    found = lab.testbed.api.items(migrations_path(lab.namespace))
+    ended = ("Succeeded", "Failed")
+    return [item["metadata"]["name"] for item in found if (item.get("status") or {}).get("phase") not in ended]
+
+
+@contextmanager
+def once_followed(act: Callable[..., object], *arguments: Any) -> Iterator[str]:
+    """Do something as soon as the module follows a migration, which it tells by the option whose value is given."""
+    with listener() as heard, ThreadPoolExecutor(1) as pool:
+
+        def do() -> None:
+            wait_for("the module to follow the migration", lambda: bool(heard.details), 30)
+            act(*arguments)
+
+        done = pool.submit(do)
+        yield heard.path
+        done.result()
 
 
 @pytest.mark.parametrize("phase", ["Scheduling", "PreparingTarget", "Running", "TargetPod"])
@@ -100,19 +122,18 @@ def test_a_guest_that_never_converges_is_explained(migrate: Any, lab: Lab) -> No
 @pytest.mark.gate
 def test_a_migration_that_somebody_deletes_is_not_repeated(migrate: Any, lab: Lab) -> None:
     lab.start()
-    arguments = in_flight(migrate, lab)
-    lab.api.delete(
-        resource_path("kubevirt.io/v1", "virtualmachineinstancemigrations", lab.namespace, migration_name(arguments))
-    )
-    result = finished(migrate, arguments)
-    assert f"somebody deleted VirtualMachineInstanceMigration {migration_name(arguments)}" in result["msg"]
+    entry = in_flight(migrate, lab)
+    path = resource_path("kubevirt.io/v1", "virtualmachineinstancemigrations", lab.namespace, entry["migration"])
+    with once_followed(lab.api.delete, path) as progress:
+        result = migrate(target_node=entry["target_node"], _progress=progress)
+    assert f"somebody deleted VirtualMachineInstanceMigration {entry['migration']}" in result["msg"]
 
 
 def test_a_guest_that_shuts_down_on_its_way_is_named(migrate: Any, lab: Lab) -> None:
     lab.start()
-    arguments = in_flight(migrate, lab, retries=2)
-    lab.inject("guest-shutdown", "--vmi", f"{lab.namespace}/vm")
-    result = finished(migrate, arguments)
+    entry = in_flight(migrate, lab)
+    with once_followed(lab.inject, "guest-shutdown", "--vmi", f"{lab.namespace}/vm") as progress:
+        result = migrate(target_node=entry["target_node"], retries=2, _progress=progress)
     assert result["migrations"][0]["outcome"] == "failed"
     assert f"{lab.namespace}/vm: the VM ended during its migration" in result["msg"]
 
@@ -122,6 +143,35 @@ def test_it_is_cancelled_in_flight(migrate: Any, lab: Lab) -> None:
     in_flight(migrate, lab)
     (entry,) = migrate(state="absent")["migrations"]
     assert (entry["outcome"], entry["node"]) == ("cancelled", source)
+
+
+def test_an_evacuation_is_withdrawn_with_its_migration(migrate: Any, lab: Lab) -> None:
+    """With no more than the rights of the guide: KubeVirt would go on with it until the VM has left."""
+    vmi = lab.start(evictionStrategy="LiveMigrate")
+    lab.never_end()
+    (pod,) = launchers(lab.testbed.api, vmi)
+    with pytest.raises(ApiError, match="Eviction triggered evacuation"):
+        evict(lab.testbed.api, pod)
+    wait_for("KubeVirt to migrate it", lambda: bool(flying(lab)), 30)
+    with account(lab.testbed, lab.namespace, MODULES["vmi_migration"]) as kubeconfig:
+        (entry,) = migrate(kubeconfig=kubeconfig, state="absent")["migrations"]
+        assert (entry["outcome"], entry["node"]) == ("cancelled", vmi["status"]["nodeName"])
+        assert "evacuationNodeName" not in refreshed(lab.testbed.api, vmi)["status"]
+        assert not migrate(kubeconfig=kubeconfig, state="absent")["changed"]
+    assert not flying(lab)
+
+
+def test_the_same_request_finds_its_migration(lab: Lab) -> None:
+    """virt-api refuses it because the VMI is migrating, as it is asked before the name is looked at."""
+    lab.start()
+    lab.never_end()
+    client = Client(get_api_client(kubeconfig=str(lab.testbed.kubeconfig)).client, timeout=30)
+    item = manifest(lab.namespace, "vm-1", "vm", {"kubernetes.io/hostname": other_node(lab)}, "mine", 60)
+    first = create(client, item)
+    with pytest.raises(Failure, match=f'admission webhook "{WEBHOOK}" denied the request: in-flight') as told:
+        client.post(migrations_path(lab.namespace), "migrate", item)
+    assert told.value.status == 400
+    assert create(client, item)["metadata"]["uid"] == first["metadata"]["uid"]
 
 
 def test_what_a_vmi_asks_for_itself_is_what_kubevirt_asks_for(lab: Lab) -> None:
@@ -134,30 +184,8 @@ def test_what_a_vmi_asks_for_itself_is_what_kubevirt_asks_for(lab: Lab) -> None:
 
 
 @pytest.mark.gate
-def test_the_cluster_role_of_the_examples_is_enough(migrate: Any, lab: Lab) -> None:
-    role: Object = next(
-        task["kubernetes.core.k8s"]["definition"] for task in yaml.safe_load(EXAMPLES) if "kubernetes.core.k8s" in task
-    )
-    subject = {"kind": "ServiceAccount", "name": "mover", "namespace": lab.namespace}
-    binding: Object = {
-        "apiVersion": role["apiVersion"],
-        "kind": "ClusterRoleBinding",
-        "metadata": {"name": lab.namespace},
-        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": role["metadata"]["name"]},
-        "subjects": [subject],
-    }
-    kubeconfig = service_account_kubeconfig(lab.testbed.home, f"{lab.namespace}/mover")
-    lab.api.apply(role)
-    lab.api.apply(binding)
-    try:
+def test_the_rights_of_the_guide_are_enough(migrate: Any, lab: Lab) -> None:
+    with account(lab.testbed, lab.namespace, MODULES["vmi_migration"]) as kubeconfig:
         lab.start()
-        in_flight(partial(migrate, kubeconfig=str(kubeconfig)), lab)
-        assert migrate(kubeconfig=str(kubeconfig), state="absent")["migrations"][0]["outcome"] == "cancelled"
-    finally:
-        lab.api.delete(f"{RBAC}/clusterrolebindings/{lab.namespace}")
-        lab.api.delete(f"{RBAC}/clusterroles/{role['metadata']['name']}")
-
-
-def migration_name(arguments: Object) -> str:
-    """Of the migration in flight."""
-    return str(arguments["_round"]["state"]["moves"][0]["migration"])
+        in_flight(partial(migrate, kubeconfig=kubeconfig), lab)
+        assert migrate(kubeconfig=kubeconfig, state="absent")["migrations"][0]["outcome"] == "cancelled"

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from functools import partial
 from typing import Any
@@ -16,7 +15,7 @@ from ansible_collections.virtops.kubevirt.plugins.modules.vmi_migration import m
 from ansible_collections.virtops.kubevirt.plugins.modules.vmi_replicaset import main
 
 from integration.clusters import KUBEVIRT, VMIS, remove_deserted
-from testbed.access import service_account_kubeconfig
+from testbed.access import await_permissions, service_account_kubeconfig
 from testbed.api import Api, Object, resource_path
 from testbed.handle import RunningTestbed
 from testbed.nodes import fake_node
@@ -29,7 +28,6 @@ NODES = {f"set-{zone}{number}": zone for zone in "abc" for number in (1, 2)}
 HERE: Object = {"key": "example.com/sets"}
 FAST: Object = {"key": "example.com/sets", "values": ["fast"]}
 PER_ZONE: Object = {"node_labels": [HERE], "keep_apart": [{"per": "zone"}]}
-RBAC = "/apis/rbac.authorization.k8s.io/v1"
 
 
 def template(*, guest: str = "512Mi", **spec: Any) -> Object:
@@ -126,13 +124,19 @@ def test_a_replaced_vmi_is_of_the_new_template(apply: Any, testbed: RunningTestb
     apply(replicas=2, template=template(), placement=PER_ZONE)
     task: Object = {"template": template(guest="1Gi"), "placement": PER_ZONE}
     first, second = (one["name"] for one in apply(**task)["outdated"])
-    # What virt-controller replaces before it has heard of the change is of the old template.
-    time.sleep(1)
-    testbed.api.delete(resource_path(KUBEVIRT, VMIS, namespace, first))
-    wait_for("the VMI to go", lambda: first not in names(testbed, namespace), 30)
-    again = apply(**task)
-    assert not again["changed"]
+    replaced = first
+    while replaced:
+        testbed.api.delete(resource_path(KUBEVIRT, VMIS, namespace, replaced))
+        wait_for("the VMI to go", partial(is_gone, testbed, namespace, replaced), 30)
+        again = apply(**task)
+        assert not again["changed"]
+        # What virt-controller replaces before it has heard of the change is of the old template.
+        replaced = next((one["name"] for one in again["outdated"] if one["name"] != second), "")
     assert [one["name"] for one in again["outdated"]] == [second]
+
+
+def is_gone(testbed: RunningTestbed, namespace: str, name: str) -> bool:
+    return name not in names(testbed, namespace)
 
 
 def names(testbed: RunningTestbed, namespace: str) -> list[str]:
@@ -227,7 +231,7 @@ def test_a_quota_is_told(apply: Any, testbed: RunningTestbed, namespace: str) ->
     path = resource_path("v1", "resourcequotas", namespace)
     testbed.api.create(path, {"metadata": {"name": "vms"}, "spec": {"hard": hard}})
     wait_for("the quota to count", lambda: "used" in testbed.api.get(f"{path}/vms").get("status", {}), 30)
-    late = apply(replicas=2, template=template(), wait_timeout=6)
+    late = apply(replicas=2, template=template(), wait_timeout=20)
     assert "of 2 are ready" in late["msg"]
     assert "exceeded quota: vms" in late["msg"]
     assert "exceeded quota: vms" in apply(replicas=3, unplaceable="fail")["msg"]
@@ -266,13 +270,15 @@ def allow(testbed: RunningTestbed, namespace: str, rules: list[Object]) -> None:
     """Let the service account `limited` do that in its namespace and nothing else."""
     metadata: Object = {"name": "limited", "namespace": namespace}
     group = "rbac.authorization.k8s.io"
-    path = f"{RBAC}/namespaces/{namespace}"
-    testbed.api.create(f"{path}/roles", {"metadata": metadata, "rules": rules})
-    testbed.api.create(
-        f"{path}/rolebindings",
+    common: Object = {"apiVersion": f"{group}/v1", "metadata": metadata}
+    role: Object = {**common, "kind": "Role", "rules": rules}
+    testbed.api.apply(role)
+    testbed.api.apply(
         {
-            "metadata": metadata,
+            **common,
+            "kind": "RoleBinding",
             "roleRef": {"apiGroup": group, "kind": "Role", "name": "limited"},
             "subjects": [{"kind": "ServiceAccount", "name": "limited", "namespace": namespace}],
-        },
+        }
     )
+    await_permissions(testbed.api, f"{namespace}/limited", role)

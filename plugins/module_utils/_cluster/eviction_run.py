@@ -6,103 +6,116 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict
-from typing import Any
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
 
-from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster import following
-from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.client import Client
-from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.evictions import Evictions
-from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.failure import Failure
-from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.paths import collection_path
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.plan_run import Means, PlanRun, Teller, no_guard
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.client import Client
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.paths import (
+    collection_path,
+)
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.carrying_out import (
+    Verbs,
+    VerbSettings,
+)
+from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.observation import (
+    Observation,
+    Questions,
+    SeenPod,
+)
+from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.reducer import Execution
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.drained_pod import of_a_machine
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.eviction import Eviction
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.mistake import Mistake
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.invalid_request import InvalidRequest
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import JsonObject
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.replacement import Replacement
+from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import (
+    Action,
+    ActionKind,
+    ObjectReference,
+    action_id,
+    plan_of,
+)
 
-Object = dict[str, Any]
 
-_PAUSE = 0.5
+class PodLooks:
+    """Looks at all pods of some namespaces, by lists alone, so that nothing else has to be allowed.
 
+    pods: as they were seen last.
+    """
 
-class EvictionRun:
-    """gone: pods of the task that are not there, `namespace/name`."""
-
-    def __init__(
-        self, client: Client, evictions: Evictions, replacements: Iterable[Replacement], gone: Sequence[str]
-    ) -> None:
-        self.evictions = evictions
-        self.replacements = list(replacements)
-        self.gone = list(gone)
-        self.trouble: Failure | None = None
-        self.away = False
+    def __init__(self, client: Client, namespaces: Iterable[str]) -> None:
+        self.pods: list[JsonObject] = []
         self._client = client
+        self._namespaces = sorted(set(namespaces))
+        self._is_due = True
+
+    def attend(self, nodes: Collection[str], sources: Collection[str]) -> None:
+        """Pods are looked at wherever they are."""
+
+    def look(self, questions: Questions, seconds: float) -> Observation:
+        """After some seconds, at once the first time. Raises Failure."""
+        if not self._is_due:
+            time.sleep(seconds)
+        self.pods = [pod for namespace in self._namespaces for pod in self._list(namespace)]
+        self._is_due = False
+        return Observation(pods={pod.uid: pod for pod in map(SeenPod.of, self.pods)})
+
+    def forget(self) -> None:
+        """Let the next look not wait."""
+        self._is_due = True
+
+    def _list(self, namespace: str) -> list[JsonObject]:
+        page = self._client.get(collection_path("v1", namespace, "pods"), f"list pods in namespace {namespace}")
+        items: list[JsonObject] = page["items"]
+        return items
+
+
+@dataclass(kw_only=True)
+class EvictionRun(PlanRun):
+    """replacements: what is to come instead, by controller. gone: pods of the task that were not there."""
+
+    looks: PodLooks
+    replacements: Sequence[Replacement]
+    gone: Sequence[str]
 
     @classmethod
-    def begin(cls, client: Client, wanted: Sequence[tuple[str, str]], grace_period: int | None) -> EvictionRun:
-        """`wanted`: namespaces and names of pods. Nothing is evicted yet. Raises Failure, Mistake."""
-        pods = _pods(client, {namespace for namespace, _name in wanted})
-        by_name = {(pod["metadata"]["namespace"], pod["metadata"]["name"]): pod for pod in pods}
+    def begin(
+        cls, client: Client, wanted: Sequence[tuple[str, str]], settings: VerbSettings, teller: Teller
+    ) -> EvictionRun:
+        """`wanted`: namespaces and names of pods. Nothing is evicted yet. Raises Failure, InvalidRequest."""
+        looks = PodLooks(client, (namespace for namespace, _name in wanted))
+        looks.look(Questions(), 0.0)
+        by_name = {(pod["metadata"]["namespace"], pod["metadata"]["name"]): pod for pod in looks.pods}
         found = [by_name[key] for key in wanted if key in by_name]
         _refuse_machines(found)
-        evictions = [
-            Eviction(pod["metadata"]["namespace"], pod["metadata"]["name"], pod["metadata"]["uid"]) for pod in found
-        ]
-        replacements = {
-            replacement.controller: replacement for pod in found if (replacement := Replacement.of(pod, pods))
-        }
-        gone = [f"{namespace}/{name}" for namespace, name in wanted if (namespace, name) not in by_name]
-        return cls(client, Evictions(client, evictions, grace_period), replacements.values(), gone)
+        replacements = (Replacement.of(pod, looks.pods) for pod in found)
+        return cls(
+            Means(looks, Verbs(client, settings), no_guard, teller),
+            Execution(node="", run=""),
+            plan_of(map(_action, found)),
+            looks=looks,
+            replacements=list({item.controller: item for item in replacements if item}.values()),
+            gone=[f"{namespace}/{name}" for namespace, name in wanted if (namespace, name) not in by_name],
+        )
 
-    @classmethod
-    def resume(cls, client: Client, state: Mapping[str, Any], grace_period: int | None) -> EvictionRun:
-        evictions = Evictions(client, (Eviction(**item) for item in state["evictions"]), grace_period)
-        run = cls(client, evictions, (Replacement(**item) for item in state["replacements"]), state["gone"])
-        run.away = state["away"]
-        return run
-
-    def to_json(self) -> dict[str, Any]:
-        """What `resume` takes."""
-        return {
-            "evictions": [asdict(item) for item in self.evictions.evictions],
-            "replacements": [asdict(item) for item in self.replacements],
-            "gone": self.gone,
-            "away": self.away,
-        }
-
-    @property
-    def unfinished(self) -> list[Eviction | Replacement]:
-        waiting = [item for item in self.replacements if not item.done] if self.evictions.evictions else []
-        return [*self.evictions.unfinished, *waiting]
-
-    def follow(self, seconds: float, *, until_news: bool = False) -> list[str]:
-        """Until all is over, or for so long, or until there is news; lines on the news. Raises Failure."""
-        return following.follow(self, seconds, until_news=until_news)
-
-    def step(self, seconds: float) -> None:
-        self.evictions.ask(wave=1)
-        pods = _pods(self._client, {item.namespace for item in self.evictions.evictions})
-        self.evictions.look(pods)
-        if not self.evictions.unfinished:
-            for replacement in self.replacements:
-                replacement.look(pods)
-        if self.unfinished:
-            time.sleep(min(seconds, _PAUSE))
-
-    def news(self) -> list[str]:
-        return [line for line in (item.news() for item in self.evictions.evictions) if line]
+    def _conclude(self) -> None:
+        if self.record.unfinished:
+            return
+        for replacement in self.replacements:
+            replacement.look(self.looks.pods)
+        self.is_over = all(replacement.done for replacement in self.replacements)
 
 
-def _refuse_machines(pods: Iterable[Object]) -> None:
+def _action(pod: JsonObject) -> Action:
+    metadata, node = pod["metadata"], str(pod["spec"].get("nodeName") or "")
+    reference = ObjectReference("Pod", metadata["namespace"], metadata["name"], metadata["uid"])
+    return Action(action_id(1, ActionKind.EVICT, reference), ActionKind.EVICT, 1, node, reference, source=node)
+
+
+def _refuse_machines(pods: Iterable[JsonObject]) -> None:
     titles = [f"{pod['metadata']['namespace']}/{pod['metadata']['name']}" for pod in pods if of_a_machine(pod)]
     if titles:
         problems = [f"pod {title} belongs to a virtual machine" for title in titles]
-        raise Mistake("evict the pods", problems, "Migrate virtual machines by vmi_migration; nothing was evicted.")
-
-
-def _pods(client: Client, namespaces: Iterable[str]) -> list[Object]:
-    found: list[Object] = []
-    for namespace in sorted(namespaces):
-        page = client.get(collection_path("v1", namespace, "pods"), f"list pods in namespace {namespace}")
-        found += page["items"]
-    return found
+        raise InvalidRequest(
+            "evict the pods", problems, "Migrate virtual machines by vmi_migration; nothing was evicted."
+        )

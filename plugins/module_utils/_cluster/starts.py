@@ -6,130 +6,74 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping
-from dataclasses import asdict
-from http import HTTPStatus
-from typing import Any
+from collections.abc import Callable, Collection, Iterator
 
-from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster import following, machines
-from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.client import Client
-from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.failure import Failure
-from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.migration_reasons import unscheduled_reason
-from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.migrations import find_vmi
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.interruption import REPLICA_SET, VM
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.start import (
-    NOT_STARTED,
-    STARTED,
-    STARTING,
-    WAITING,
-    WOULD_START,
-    Start,
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.looks import objects
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.looks.inquiries import Inquiries
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.plan_run import Means, PlanRun, Teller
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.client import Client
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.carrying_out import (
+    Verbs,
+    VerbSettings,
 )
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.stopped_mark import find_marks, wanted_replicas
+from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.observation import Observation, Questions
+from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.reducer import Execution
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.stopped_mark import find_marks
+from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import (
+    Action,
+    ActionKind,
+    ObjectReference,
+    plan_of,
+)
 
-_PAUSE = 0.5
-_LAUNCHERS_OF = "kubevirt.io/created-by"
+
+def start_run(
+    client: Client,
+    node: str,
+    owner: str,
+    guard: Callable[[Collection[str]], None],
+    teller: Teller,
+    *,
+    dry_run: bool = False,
+) -> PlanRun:
+    """What starts all again that the owner has stopped for a node, with nothing done yet. Raises Failure."""
+    return PlanRun(
+        Means(StartLooks(client), Verbs(client, VerbSettings(dry_run=dry_run)), guard, teller),
+        Execution(node="", run="", kinds=frozenset({ActionKind.START})),
+        plan_of(_actions(client, node, owner)),
+    )
 
 
-class Starts:
-    """VMs and replica sets that carry the mark of a node and an owner."""
+class StartLooks:
+    """Looks at each VM or replica set by itself, and at its VMI, as nothing of them may be watched."""
 
-    def __init__(self, client: Client, node: str, starts: Iterable[Start]) -> None:
-        self.starts = list(starts)
-        self.trouble: Failure | None = None
-        self.away = False
-        self._client = client
-        self._node = node
+    def __init__(self, client: Client) -> None:
+        self._inquiries = Inquiries(client, unschedulable_timeout=0)
+        self._is_due = True
 
-    @classmethod
-    def begin(cls, client: Client, node: str, owner: str) -> Starts:
-        """Raises Failure."""
-        starts = []
-        for kind in machines.RESOURCES:
-            for item in machines.stopped(client, kind):
-                mark = find_marks(item).get(node)
-                if mark and mark.owner == owner:
-                    starts.append(Start(kind, item["metadata"]["namespace"], item["metadata"]["name"]))
-        return cls(client, node, starts)
+    def attend(self, nodes: Collection[str], sources: Collection[str]) -> None:
+        """What was stopped for a node is on none."""
 
-    @classmethod
-    def resume(cls, client: Client, node: str, state: Mapping[str, Any]) -> Starts:
-        run = cls(client, node, (Start(**item) for item in state["starts"]))
-        run.away = state["away"]
-        return run
-
-    def to_json(self) -> dict[str, Any]:
-        """What `resume` takes."""
-        return {"starts": [asdict(item) for item in self.starts], "away": self.away}
-
-    @property
-    def unfinished(self) -> list[Start]:
-        return [item for item in self.starts if item.unfinished]
-
-    def follow(self, seconds: float, *, until_news: bool = False) -> list[str]:
-        """Until all run, or for so long, or until there is news; lines on the news. Raises Failure."""
-        return following.follow(self, seconds, until_news=until_news)
-
-    def rehearse(self) -> None:
-        """Put each to the server without starting it. Raises Failure."""
-        for item in self.starts:
-            self._start(item, dry_run=True)
-            if item.unfinished:
-                item.outcome = WOULD_START
-
-    def step(self, seconds: float) -> None:
-        for item in self.unfinished:
-            if item.outcome == WAITING:
-                self._start(item)
-            elif item.kind == VM:
-                self._look_for_vm(item)
-            else:
-                self._look_for_replicas(item)
-        if self.unfinished:
-            time.sleep(min(seconds, _PAUSE))
-
-    def news(self) -> list[str]:
-        return [line for line in (item.news() for item in self.starts) if line]
-
-    def _start(self, item: Start, *, dry_run: bool = False) -> None:
-        """A refusal is this VM's alone. The mark may be gone by now if an answer was lost."""
-        item.begun_at = item.begun_at or time.time()
-        found = self._find(item)
-        if found is None:
-            return
-        try:
-            if item.kind == VM and self._node in find_marks(found):
-                machines.start(self._client, found, self._node, dry_run=dry_run)
-        except Failure as error:
-            if error.passing or error.status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
-                raise
-            item.end(NOT_STARTED, time.time(), message=error.message)
-        else:
-            item.outcome = item.outcome if dry_run else STARTING
-
-    def _look_for_vm(self, item: Start) -> None:
-        vmi = find_vmi(self._client, item.namespace, item.name)
-        status = (vmi or {}).get("status") or {}
-        if status.get("phase") == "Running":
-            item.end(STARTED, time.time(), node=str(status.get("nodeName") or ""))
-        elif vmi:
-            launchers = f"{_LAUNCHERS_OF}={vmi['metadata']['uid']}"
-            why = unscheduled_reason(self._client, item.namespace, launchers)
-            item.message = f"no node fits: {why}" if why else ""
-
-    def _look_for_replicas(self, item: Start) -> None:
-        """The mark goes when all are there, so that a run that was killed is not forgotten."""
-        found = self._find(item)
-        if found is None:
-            return
-        wanted, ready = wanted_replicas(found, self._node), found.get("status", {}).get("readyReplicas", 0)
-        item.message = "" if ready >= wanted else f"{ready} of {wanted} replicas are ready"
-        if ready >= wanted:
-            machines.take_mark_off(self._client, found, REPLICA_SET, self._node, dry_run=False)
-            item.end(STARTED, time.time())
-
-    def _find(self, item: Start) -> dict[str, Any] | None:
-        found = machines.find_owner(self._client, item.kind, item.namespace, item.name)
-        if found is None:
-            item.end(NOT_STARTED, time.time(), message=f"the {item.kind} is gone")
+    def look(self, questions: Questions, seconds: float) -> Observation:
+        """After some seconds, at once the first time. Raises Failure."""
+        wait = min(seconds, self._inquiries.ask_scheduler(questions))
+        if not self._is_due:
+            time.sleep(max(0.0, wait))
+        found = self._inquiries.observe(questions, (), ())
+        self._is_due = False
         return found
+
+    def forget(self) -> None:
+        """Let the next look not wait."""
+        self._is_due = True
+
+
+def _actions(client: Client, node: str, owner: str) -> Iterator[Action]:
+    for kind in objects.RESOURCES:
+        for item in objects.stopped(client, kind):
+            mark = find_marks(item).get(node)
+            if mark and mark.owner == owner:
+                metadata = item["metadata"]
+                reference = ObjectReference(kind, metadata["namespace"], metadata["name"], metadata["uid"])
+                # A replica set may have the name of a VM.
+                yield Action(f"start.{kind}.{reference.title}", ActionKind.START, 1, node, reference)

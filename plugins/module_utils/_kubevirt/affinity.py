@@ -1,22 +1,31 @@
 # Copyright: Contributors to the virtops.kubevirt project
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The affinity of a VMI's virt-launcher pods, by KubeVirt's rules.
+"""The affinity of a VMI's virt-launcher pods, by KubeVirt's rules, and when it counts the VM's own pod.
+
+That pod stays on the source until a migration ends.
 
 Follows setNodeAffinityForPod in pkg/virt-controller/services/template.go.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
-from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.labels import CPU_FEATURE, OBSOLETE_HOST_MODEL
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.labels import (
+    CPU_FEATURE,
+    CREATED_BY,
+    OBSOLETE_HOST_MODEL,
+)
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import HOSTNAME, Object
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.selectors import Labels, label_selector
 
-Object = Mapping[str, Any]
-
+MISMATCH = "mismatchLabelKeys"
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 _MODELS_OF_THE_HOST = frozenset({"", "host-model"})
+# What every launcher pod carries beside the labels of its VMI.
+_LAUNCHER: Labels = {"kubevirt.io": "virt-launcher"}
 
 
 def affinity(vmi: Object) -> dict[str, Any]:
@@ -52,3 +61,25 @@ def _with_refusals(required: Object | None, refusals: list[dict[str, str]]) -> d
             {**term, "matchExpressions": [*(term.get("matchExpressions") or ()), *refusals]} for term in terms
         ]
     }
+
+
+def counts_own_kind(term: Object, labels: Labels, namespace: str) -> bool:
+    """Whether a term selects launcher pods of VMIs with these labels in this namespace.
+
+    `mismatchLabelKeys`, by which it may look past some of them, are not considered. Raises `SelectorError`.
+    """
+    # Which labels a namespace carries is not known here: a selector of namespaces is taken to reach the VM's own.
+    if term.get("namespaceSelector") is None and namespace not in (term.get("namespaces") or (namespace,)):
+        return False
+    return label_selector(term.get("labelSelector")).matches({**labels, **_LAUNCHER})
+
+
+def blocks_migration(term: Object, labels: Labels, namespace: str) -> bool:
+    """Whether a required anti-affinity term keeps a VM with these labels from moving within its own domain.
+
+    The node of the source is out of question anyway, so a rule by host takes nothing away. Raises `SelectorError`.
+    """
+    carried = {*labels, *_LAUNCHER, CREATED_BY}
+    if term.get("topologyKey") == HOSTNAME or carried.intersection(term.get(MISMATCH) or ()):
+        return False
+    return counts_own_kind(term, labels, namespace)

@@ -10,14 +10,13 @@ available is off unless it is named.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model import quantity
-
-Object = Mapping[str, Any]
-Lists = Mapping[str, Sequence[Object]]
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Lists, Object
 
 ARCHITECTURE = "amd64"
 KVM = "kvm"
@@ -62,7 +61,7 @@ class SupportContainer:
 
 @dataclass(frozen=True, slots=True)
 class Configuration:
-    """`version`: of KubeVirt, as v1.8.4; empty if it is not known.
+    """`version`: of KubeVirt, as v1.8.4; empty if it is not known. namespace: of the KubeVirt object, and of its pods.
 
     memory_overcommit: per cent of the pod's memory that the guest sees. memory_overhead_ratio: None for 1.
 
@@ -73,6 +72,7 @@ class Configuration:
     """
 
     version: str = ""
+    namespace: str = ""
     architecture: str = ARCHITECTURE
     machine_type: str = ""
     machine_types: Mapping[str, str] = field(default_factory=lambda: dict(_MACHINE_TYPES))
@@ -124,6 +124,7 @@ def configuration(lists: Lists) -> Configuration:
     gates = frozenset(developer.get("featureGates") or ())
     return Configuration(
         version=(kubevirt.get("status") or {}).get("observedKubeVirtVersion") or "",
+        namespace=kubevirt["metadata"].get("namespace") or "",
         architecture=(kubevirt.get("status") or {}).get("defaultArchitecture") or "",
         machine_type=given.get("machineType") or "",
         machine_types=_machine_types(given.get("architectureConfiguration") or {}),
@@ -205,9 +206,10 @@ def _text(amount: object) -> str | None:
 
 def _ratio(text: object) -> float | None:
     try:
-        return float(str(text)) if text else None
+        ratio = float(str(text)) if text else math.inf
     except ValueError:
         return None
+    return ratio if math.isfinite(ratio) else None
 
 
 def _machine_types(given: Object) -> dict[str, str]:

@@ -13,7 +13,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-Object = Mapping[str, Any]
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Object
+
 Labels = Mapping[str, str]
 
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from typing import Final
 
-HOSTNAME: Final = "kubernetes.io/hostname"
 ARCHITECTURE: Final = "kubernetes.io/arch"
 
 SCHEDULABLE: Final = "kubevirt.io/schedulable"

@@ -10,15 +10,12 @@ fast a guest changes its memory while it is copied is unknown: an idle guest nee
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.configuration import Migrations
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model import quantity
-
-Object = Mapping[str, Any]
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Object
 
 # The setting is called "per GiB", but KubeVirt counts begun units of this size.
 _TIMEOUT_UNIT = 10**9
@@ -46,7 +43,7 @@ class Link:
 
 
 @dataclass(frozen=True, slots=True)
-class Course:
+class MigrationCourse:
     """seconds: until its end, good or bad. timeout: seconds of copying after which KubeVirt acts, None for never."""
 
     seconds: float
@@ -54,13 +51,13 @@ class Course:
     ending: Ending
 
 
-def course(vmi: Object, migrations: Migrations, link: Link) -> Course:
+def course(vmi: Object, migrations: Migrations, link: Link) -> MigrationCourse:
     """The course of the VMI's migration on its terms. Raises `QuantityError`."""
     size = data_size(vmi)
     copying = size / rate(migrations, link)
     timeout = migrations.completion_timeout_per_gib * math.ceil(size / _TIMEOUT_UNIT) or None
     ending = _ending(copying, timeout, migrations)
-    return Course(link.setup + (timeout if timeout and ending is Ending.ABORTED else copying), timeout, ending)
+    return MigrationCourse(link.setup + (timeout if timeout and ending is Ending.ABORTED else copying), timeout, ending)
 
 
 def data_size(vmi: Object) -> int:

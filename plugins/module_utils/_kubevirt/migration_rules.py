@@ -9,21 +9,18 @@ node selector it ignores without a word.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from collections.abc import Iterable, Iterator
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blockers.contract import (
     Blocker,
+    Candidate,
     Effect,
-    Subject,
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blockers.registry import RULES
-from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.labels import HOSTNAME
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.node_selector import own_node_selector
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.mistake import Mistake
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.invalid_request import InvalidRequest
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import HOSTNAME, Object
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.prospect import Prospect
-
-Object = Mapping[str, Any]
 
 # What matters to a VMI that need not move, as it is where it is wanted.
 _OF_THOSE_THERE = frozenset(
@@ -32,11 +29,11 @@ _OF_THOSE_THERE = frozenset(
 
 
 def check(prospects: Iterable[Prospect]) -> None:
-    """Raises Mistake, with a clause for each VMI that cannot be migrated."""
-    found = ((prospect.wish.title, _problem(prospect)) for prospect in prospects)
+    """Raises InvalidRequest, with a clause for each VMI that cannot be migrated."""
+    found = ((prospect.request.title, _problem(prospect)) for prospect in prospects)
     problems = [f"{title}: {text}" for title, text in found if text]
     if problems:
-        raise Mistake("migrate the VMIs as wanted", problems, "No migration was started.")
+        raise InvalidRequest("migrate the VMIs as wanted", problems, "No migration was started.")
 
 
 def passing(prospect: Prospect) -> str | None:
@@ -55,8 +52,8 @@ def _problem(prospect: Prospect) -> str | None:
 
 
 def _found(prospect: Prospect, vmi: Object) -> Iterator[Blocker]:
-    subject = _subject(prospect, vmi)
-    for blocker in filter(_is_final, (blocker for rule in RULES for blocker in rule(subject))):
+    candidate = _candidate(prospect, vmi)
+    for blocker in filter(_is_final, (blocker for rule in RULES for blocker in rule(candidate))):
         if not prospect.fulfilled or blocker.id in _OF_THOSE_THERE:
             yield blocker
 
@@ -66,23 +63,21 @@ def _has_destination(prospect: Prospect) -> bool:
 
 
 def _no_destination(prospect: Prospect) -> str:
-    wish = prospect.wish
+    request = prospect.request
     if not prospect.nodes:
-        return (
-            f"there is no node {'' if wish.target_node else 'with the labels '}{wish.destination}; check the spelling"
-        )
-    return (
-        f"node {wish.target_node} has no label {HOSTNAME}, by which the migration would be pinned to it; set the label"
-    )
+        labels = "" if request.target_node else "with the labels "
+        return f"there is no node {labels}{request.destination}; check the spelling"
+    why = f"has no label {HOSTNAME}, by which the migration would be pinned to it; set the label"
+    return f"node {request.target_node} {why}"
 
 
-def _subject(prospect: Prospect, vmi: Object) -> Subject:
+def _candidate(prospect: Prospect, vmi: Object) -> Candidate:
     own = own_node_selector(vmi)
     # A VMI that is bound to the very node it is wanted on loses nothing by it.
     bound = {
-        key for key, value in prospect.node_selector.items() if prospect.wish.target_node and own.get(key) == value
+        key for key, value in prospect.node_selector.items() if prospect.request.target_node and own.get(key) == value
     }
-    return Subject(
+    return Candidate(
         vmi,
         in_flight=None if prospect.on_its_way else prospect.in_flight,
         node_selector={key: value for key, value in prospect.node_selector.items() if key not in bound},

@@ -15,27 +15,29 @@ from typing import Any
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt import labels
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.affinity import affinity
-from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.configuration import Configuration, Lists
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.configuration import Configuration
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.container_disks import with_digests
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.label_keys import (
     merged_affinity,
     merged_spread,
 )
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.launcher import traits
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.launcher.admission import of_runtime_class
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.launcher.containers import IMAGE_VOLUME
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.launcher.pod_labels import target_labels
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.launcher.vmi import with_identity
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.namespaces import Namespace
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.no_target_pod import NoTargetPod
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.node_selector import node_selector
-from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.saved_state import volumes_of_target
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.source_cpu import with_source_cpu
-from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.target_labels import target_labels
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.target_resources import resized
-
-Object = Mapping[str, Any]
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import HOSTNAME, Object
 
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 _TOLERATED_BY_ADMISSION = frozenset({"node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"})
 _NO_SELINUX = "none"
+_STATE_OF = "persistent-state-for"
+_SHARED = "ReadWriteMany"
 _LEAST_COLONS = "user:role:type".count(":")
 
 
@@ -44,13 +46,13 @@ def target_pod(
     source_pod: Object,
     source_node: Object | None,
     configuration: Configuration,
-    lists: Lists,
+    namespace: Namespace,
     added_node_selector: Mapping[str, str] | None = None,
 ) -> dict[str, Any] | NoTargetPod:
     """The v1.Pod as the API server would store it, without a node, a status, or the uid of its migration.
 
-    `source_pod`: see `workloads.py`. `source_node`: the node of the VMI's status, None if there is none. `lists`: of
-    the VMI's namespace, see `Namespaces`.
+    `source_pod`: see `workloads.py`. `source_node`: the node of the VMI's status, None if there is none.
+    `namespace`: the VMI's.
 
     `added_node_selector`: of the migration; where the VMI's own selector has the same key, KubeVirt takes that one. It
     may change which nodes count for spreading, too: a verdict on the pod without it is not one on the pod with it.
@@ -61,11 +63,11 @@ def target_pod(
     whole_selector = with_source_cpu(selector, vmi, source_pod, source_node)
     if isinstance(whole_selector, NoTargetPod):
         return whole_selector
-    rendered = {**source_pod["spec"], **resized(source_pod["spec"], vmi, configuration, lists)}
+    rendered = {**source_pod["spec"], **resized(source_pod["spec"], vmi, configuration, namespace)}
     disks = with_digests(vmi, {**source_pod, "spec": rendered}, configuration.enabled(IMAGE_VOLUME))
     if isinstance(disks, NoTargetPod):
         return disks
-    volumes = volumes_of_target(vmi, disks.get("volumes", rendered.get("volumes") or []))
+    volumes = _volumes_of_target(vmi, disks.get("volumes", rendered.get("volumes") or []))
     if isinstance(volumes, NoTargetPod):
         return volumes
     if problem := _selinux_problem(vmi, configuration):
@@ -91,7 +93,7 @@ def target_pod(
             "labels": pod_labels,
             "ownerReferences": metadata.get("ownerReferences") or [],
         },
-        "spec": _with_runtime_class(spec, configuration, lists),
+        "spec": _with_runtime_class(spec, configuration, namespace),
     }
 
 
@@ -100,15 +102,14 @@ def _created_by(source_pod: Object) -> str:
     return (source_pod["metadata"].get("labels") or {}).get(labels.CREATED_BY) or ""
 
 
-def _with_runtime_class(spec: Object, configuration: Configuration, lists: Lists) -> Object:
+def _with_runtime_class(spec: Object, configuration: Configuration, namespace: Namespace) -> Object:
     """With what admission makes of the RuntimeClass that is configured now; of the running pod's if that is unknown."""
     before = spec.get("runtimeClassName") or ""
     name = configuration.runtime_class if configuration.version else before
-    known = any(item["metadata"]["name"] == name for item in lists.get("runtimeclasses") or ())
-    stale = {"runtimeClassName", "overhead"} if known or name != before else set()
+    stale = {"runtimeClassName", "overhead"} if name in namespace.runtime_classes or name != before else set()
     kept = {key: value for key, value in spec.items() if key not in stale}
     chosen = {**kept, "runtimeClassName": name} if name else kept
-    return {**chosen, **of_runtime_class(chosen, lists)}
+    return {**chosen, **of_runtime_class(chosen, namespace)}
 
 
 def _selinux_problem(vmi: Object, configuration: Configuration) -> NoTargetPod | None:
@@ -128,7 +129,7 @@ def _selinux_problem(vmi: Object, configuration: Configuration) -> NoTargetPod |
 def _away_from_itself(wishes: Mapping[str, Any], uid: str) -> dict[str, Any]:
     """The only thing that keeps the target pod from the node of the source."""
     apart = wishes.get("podAntiAffinity") or {}
-    own = {"labelSelector": {"matchLabels": {labels.CREATED_BY: uid}}, "topologyKey": labels.HOSTNAME}
+    own = {"labelSelector": {"matchLabels": {labels.CREATED_BY: uid}}, "topologyKey": HOSTNAME}
     return {**wishes, "podAntiAffinity": {**apart, _REQUIRED: [*(apart.get(_REQUIRED) or ()), own]}}
 
 
@@ -136,3 +137,28 @@ def _tolerations(own: Sequence[Object], before: Sequence[Object]) -> list[Object
     """The VMI's, then those that admission gave to the running pod and will give to the new one."""
     given = (entry for entry in before if entry.get("key") in _TOLERATED_BY_ADMISSION)
     return [*own, *(entry for entry in given if entry not in own)]
+
+
+def _volumes_of_target(vmi: Object, volumes: Sequence[Object]) -> Sequence[Object] | NoTargetPod:
+    """Of a running pod's volumes those that the target pod of a migration has, too.
+
+    Unless both pods can mount the claim of the state at once, the target gets a new one, whose name is drawn by lot and
+    which does not exist yet: it is left out. Follows handleBackendStorage in migration.go beside the above, and
+    CreatePVCForMigrationTarget in pkg/storage/backend-storage/backend-storage.go.
+    """
+    if not traits.needs_state(vmi):
+        return volumes
+    for status in (vmi.get("status") or {}).get("volumeStatus") or ():
+        claim = status.get("persistentVolumeClaimInfo") or {}
+        if status["name"].startswith(_STATE_OF) and claim.get("claimName"):
+            shared = (claim.get("accessModes") or [""])[0] == _SHARED
+            return volumes if shared else [volume for volume in volumes if _claim(volume) != claim["claimName"]]
+    return NoTargetPod(
+        "state-claim-unknown",
+        "its status names no PersistentVolumeClaim with the state (vTPM, EFI variables) that is to go with it",
+        "check that the claim is bound",
+    )
+
+
+def _claim(volume: Object) -> str | None:
+    return (volume.get("persistentVolumeClaim") or {}).get("claimName")

@@ -13,16 +13,24 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.configuration import configuration
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blockers.find import Surroundings
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.instance_types.expansion import (
+    Expansion,
+    expanded,
+)
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.launcher.open_questions import (
     open_questions,
     open_questions_of_migration,
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.launcher.pod import LauncherError, launcher_pod
-from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.launcher.vmi import kind_of, vmi_of
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.launcher.vmi import (
+    kind_of,
+    uid_of_successor,
+    vmi_of,
+)
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.migration_target import target_pod
-from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.namespaces import Namespaces
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.no_target_pod import NoTargetPod
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.start_refusals import start_refusals
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.workloads import (
     VM,
     VMI,
@@ -31,15 +39,14 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.workloa
     title,
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.expected import ExpectedError
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import FINISHED, Object
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.owners import controller
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.quantity import QuantityError
-
-Object = Mapping[str, Any]
-Lists = Mapping[str, Sequence[Object]]
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot import require_shape
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot_kinds import BY_KIND
 
 _RUNNING = "Running"
 _ON_A_NODE = frozenset({"Scheduled", _RUNNING})
-_ENDED = frozenset({"Succeeded", "Failed"})
 
 
 class UnknownWorkloadError(ExpectedError, ValueError):
@@ -54,52 +61,64 @@ class NoMigrationError(ExpectedError, ValueError):
 class NextPod:
     """`title`: namespace/name of the VMI. `pod`: a v1.Pod as it would be stored, without a node.
 
-    `open`: phrases for what of it could not be foreseen. `source_node`: of a migration; empty for a start.
+    `open`: phrases for what of it could not be foreseen. `source_node`: of a migration; empty for a start. `refusals`:
+    of a start, clauses that say why the API server does not take the pod.
     """
 
     title: str
     pod: Object
     open: tuple[str, ...] = ()
     source_node: str = ""
+    refusals: tuple[str, ...] = ()
 
 
-def next_pod(asked: Object | str, lists: Lists) -> NextPod:
+def next_pod(asked: Object | str, around: Surroundings) -> NextPod:
     """`asked`: a VM, a VMI, a replica set (of which the next replica counts), or the namespace/name of one.
 
     Raises UnknownWorkloadError, NoMigrationError, WorkloadError, LauncherError, `QuantityError`, `SelectorError`.
     """
-    workloads = Workloads(lists)
-    item = _item(asked, workloads)
-    vmi = _vmi(item, workloads)
+    item = _item(asked, around.workloads)
+    vmi = _vmi(item, around.workloads)
     if vmi is not None and (vmi.get("status") or {}).get("phase") in _ON_A_NODE:
-        return _migrated(vmi, workloads, lists, {})
-    return _started(_started_next(item, workloads), lists)
+        return _migrated(vmi, around, {})
+    return _started(_started_next(item, around.workloads), around, _pods(vmi, around.workloads))
 
 
-def pod_of_migration(asked: Object | str, lists: Lists, added_node_selector: Mapping[str, str]) -> NextPod:
+def pod_of_migration(asked: Object | str, around: Surroundings, added_node_selector: Mapping[str, str]) -> NextPod:
     """The same for the migration of what runs already, with the node selector that the migration adds.
 
     Of a replica set the first VMI that runs counts, by name.
     """
-    workloads = Workloads(lists)
+    workloads = around.workloads
     item = _item(asked, workloads)
-    vmi = _replica(item, lists) if kind_of(item) == VMI_REPLICA_SET else _vmi(item, workloads)
+    vmi = _replica(item, workloads) if kind_of(item) == VMI_REPLICA_SET else _vmi(item, workloads)
     if vmi is None:
         raise NoMigrationError(
             f"{kind_of(item)} {title(item)} has no VirtualMachineInstance that could be migrated. Start it, or ask for "
             "the pod it would be started with."
         )
-    return _migrated(vmi, workloads, lists, added_node_selector)
+    return _migrated(vmi, around, added_node_selector)
 
 
-def pod_of_start(asked: Object | str, lists: Lists) -> NextPod:
+def pod_of_start(asked: Object | str, around: Surroundings) -> NextPod:
     """The same for a start, as if nothing ran yet."""
-    workloads = Workloads(lists)
-    return _started(_started_next(_item(asked, workloads), workloads), lists)
+    workloads = around.workloads
+    item = _item(asked, workloads)
+    return _started(_started_next(item, workloads), around, _pods(_vmi(item, workloads), workloads))
+
+
+def pod_of_successor(vmi: Object, maker: Object, around: Surroundings) -> NextPod:
+    """The same for what a VM or a replica set makes in the place of a VMI, whose pods are gone by then.
+
+    It has the VMI's name, and a uid of its own as by `uid_of_successor`: what a replica set makes for one of its VMIs
+    is not what it makes for another.
+    """
+    return _started(maker, around, _pods(vmi, around.workloads), before=vmi)
 
 
 def _item(asked: Object | str, workloads: Workloads) -> Object:
     if not isinstance(asked, str):
+        require_shape(BY_KIND[kind_of(asked)], asked)
         return asked
     found = workloads.find(asked)
     if found is None:
@@ -117,21 +136,22 @@ def _vmi(item: Object, workloads: Workloads) -> Object | None:
     return workloads.vmi(title(item)) if kind == VM else item
 
 
-def _replica(replica_set: Object, lists: Lists) -> Object | None:
-    found = (vmi for vmi in lists.get("vmis") or () if (vmi.get("status") or {}).get("phase") == _RUNNING)
-    return min((vmi for vmi in found if _owner(vmi) == (VMI_REPLICA_SET, title(replica_set))), key=title, default=None)
+def _replica(replica_set: Object, workloads: Workloads) -> Object | None:
+    replicas = workloads.vmis_of(title(replica_set))
+    running = (vmi for vmi in replicas if (vmi.get("status") or {}).get("phase") == _RUNNING)
+    return min(running, key=title, default=None)
 
 
 def _started_next(item: Object, workloads: Workloads) -> Object:
     """What the next start is made of: of a VMI that had its start, the VM or replica set that has made it."""
     if kind_of(item) == VM:
-        return _completed(item, workloads.vmi(title(item)))
+        return item
     phase = (item.get("status") or {}).get("phase")
-    if kind_of(item) == VMI_REPLICA_SET or phase not in _ON_A_NODE | _ENDED:
+    if kind_of(item) == VMI_REPLICA_SET or phase not in _ON_A_NODE | FINISHED:
         return item
     # A VM's VMI has its name.
     if vm := workloads.vm(title(item)):
-        return _completed(vm, item)
+        return vm
     kind, name = _owner(item)
     replica_set = workloads.replica_set(name) if kind == VMI_REPLICA_SET else None
     return replica_set or {field: value for field, value in item.items() if field != "status"}
@@ -143,36 +163,55 @@ def _owner(vmi: Object) -> tuple[str, str]:
     return owner.get("kind") or "", f"{vmi['metadata'].get('namespace') or 'default'}/{owner.get('name')}"
 
 
+def _pods(vmi: Object | None, workloads: Workloads) -> list[Object]:
+    return [] if vmi is None else workloads.active_pods(vmi)
+
+
 def _completed(vm: Object, vmi: Object | None) -> Object:
     """With what instance type and preference give the VM, as far as its VMI tells: they are not among the lists."""
-    if vmi is None or not any(vm["spec"].get(name) for name in ("instancetype", "preference")):
+    if vmi is None:
         return vm
     template = vm["spec"]["template"]
-    domain = {**(vmi["spec"].get("domain") or {}), **(template["spec"].get("domain") or {})}
-    spec = {**vm["spec"], "template": {**template, "spec": {**template["spec"], "domain": domain}}}
+    spec = {**vm["spec"], "template": {**template, "spec": _laid_over(vmi["spec"], template["spec"])}}
     return {**vm, "spec": spec}
 
 
-def _started(item: Object, lists: Lists) -> NextPod:
-    settings = configuration(lists)
+def _laid_over(below: Object, above: Object) -> dict[str, Any]:
+    """What is above wins, field by field."""
+    found = {**below, **above}
+    for name, value in above.items():
+        if isinstance(value, Mapping) and isinstance(below.get(name), Mapping):
+            found[name] = _laid_over(below[name], value)
+    return found
+
+
+def _started(item: Object, around: Surroundings, gone: Sequence[Object], before: Object | None = None) -> NextPod:
+    """`gone`: pods that have ended by then. before: the VMI that it is made for, if there is one."""
+    settings = around.configuration
     try:
-        vmi = vmi_of(item, settings)
-        pod = launcher_pod(vmi, settings, lists)
+        whole = expanded(item, around.types, settings) if kind_of(item) == VM else Expansion(item)
+        maker = _completed(whole.vm, around.workloads.vmi(title(item))) if whole.open else whole.vm
+        vmi = vmi_of(maker, settings)
+        if before is not None and (uid := uid_of_successor(before)):
+            vmi = {**vmi, "metadata": {**vmi["metadata"], "name": before["metadata"]["name"], "uid": uid}}
+        namespace = around.namespaces.of(vmi)
+        pod = launcher_pod(vmi, settings, namespace)
+        refusals = start_refusals(pod, title(vmi), namespace, gone=gone)
     except QuantityError as error:
         raise LauncherError(f"The pod of {title(item)} cannot be foreseen: {error}. Correct that amount.") from error
-    return NextPod(title(vmi), pod, tuple(open_questions(item, vmi, settings, lists)))
+    return NextPod(title(vmi), pod, (*whole.open, *open_questions(item, vmi, settings, namespace)), refusals=refusals)
 
 
-def _migrated(vmi: Object, workloads: Workloads, lists: Lists, added: Mapping[str, str]) -> NextPod:
+def _migrated(vmi: Object, around: Surroundings, added: Mapping[str, str]) -> NextPod:
+    workloads, settings, namespace = around.workloads, around.configuration, around.namespaces.of(vmi)
     source_pod, node = workloads.source_pod(vmi), (vmi.get("status") or {}).get("nodeName") or ""
     if source_pod is None:
         raise NoMigrationError(
             f"{VMI} {title(vmi)} has no pod{f' on {node}' if node else ''} to migrate from. Give a snapshot with its "
             "pods, or wait until the VM runs."
         )
-    settings, own = configuration(lists), Namespaces(lists).lists(vmi["metadata"].get("namespace") or "default")
-    pod = target_pod(vmi, source_pod, workloads.node(node), settings, own, added)
+    pod = target_pod(vmi, source_pod, workloads.node(node), settings, namespace, added)
     if isinstance(pod, NoTargetPod):
         remedy = f"{pod.remedy[:1].upper()}{pod.remedy[1:]}"
         raise NoMigrationError(f"KubeVirt makes no pod for a migration of {title(vmi)}: {pod.problem}. {remedy}.")
-    return NextPod(title(vmi), pod, tuple(open_questions_of_migration(vmi, source_pod, pod, settings, lists)), node)
+    return NextPod(title(vmi), pod, tuple(open_questions_of_migration(vmi, source_pod, pod, settings, namespace)), node)

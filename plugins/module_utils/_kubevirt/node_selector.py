@@ -9,13 +9,11 @@ watch/topology/tsc.go.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt import labels
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.configuration import Configuration
-
-Object = Mapping[str, Any]
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Object
 
 _MODELS_OF_THE_HOST = frozenset({"host-model", "host-passthrough"})
 # Of features.hyperv, with labels of the same names. What QEMU does without the host's kernel has no label.

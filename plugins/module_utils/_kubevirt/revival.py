@@ -9,23 +9,20 @@ VirtualMachinePool follow their own run strategy: the pool only keeps their numb
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.workloads import (
     VM,
     VMI_REPLICA_SET,
     Workloads,
 )
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Object
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.owners import controller
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.run_strategy import (
     ALWAYS,
     RERUN_ON_FAILURE,
     run_strategy,
 )
-
-Object = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,13 +9,10 @@ pkg/virt-controller/watch/migration/migration.go.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt import labels
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.no_target_pod import NoTargetPod
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Object
 
-Object = Mapping[str, Any]
 Selector = dict[str, str]
 
 _SIGNS_OF_A_MIGRATION = (labels.CPU_FEATURE, labels.HOST_MODEL_MIGRATION)

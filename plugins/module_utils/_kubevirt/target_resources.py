@@ -17,16 +17,21 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.configuration import Configuration, Lists
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.configuration import Configuration
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.launcher import traits
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.launcher.devices import (
+    OWN_PREFIX,
+    unknown_networks,
+)
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.launcher.pod import (
     LauncherError,
     rendered_containers,
 )
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.namespaces import Namespace
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model import quantity
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Object
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.resources import CPU, MEMORY, nanos
 
-Object = Mapping[str, Any]
 Containers = Mapping[str, Object]
 
 _RELEASE = re.compile(r"v?1\.8\.")
@@ -39,20 +44,22 @@ def are_known(configuration: Configuration) -> bool:
     return bool(_RELEASE.match(configuration.version))
 
 
-def resized(spec: Object, vmi: Object, configuration: Configuration, lists: Lists) -> dict[str, Any]:
+def resized(spec: Object, vmi: Object, configuration: Configuration, namespace: Namespace) -> dict[str, Any]:
     """The containers of a running pod's spec, by field, as the target pod has them.
 
-    `lists`: see `Namespaces`. What others have injected stays as it is, and so does all where KubeVirt could not make
+    What others have injected stays as it is, and so does all where KubeVirt could not make
     the pod. Raises `QuantityError`, `SelectorError`.
     """
     own = {field: spec.get(field) or () for field in _FIELDS}
     try:
-        now = rendered_containers(vmi, configuration, lists)
+        now = rendered_containers(vmi, configuration, namespace)
         if are_known(configuration):
             names = _own_names(vmi)
             found = {field: list(_anew(own[field], now[field], names)) for field in _FIELDS}
+            if unknown_networks(vmi, configuration, namespace):
+                found["containers"] = list(_with_devices(found["containers"], own["containers"]))
         else:
-            before = rendered_containers(_as_started(vmi), configuration, lists)
+            before = rendered_containers(_as_started(vmi), configuration, namespace)
             found = {field: list(_changed(own[field], before[field], now[field])) for field in _FIELDS}
     except LauncherError:
         return {}
@@ -74,6 +81,35 @@ def _anew(containers: Sequence[Object], now: Containers, own_names: frozenset[st
             yield container
     there = {container["name"] for container in containers}
     yield from (container for name, container in now.items() if name not in there)
+
+
+def _with_devices(containers: Sequence[Object], before: Sequence[Object]) -> Iterator[Object]:
+    """The guest's container with no less of any device than it has: some are of networks that are not known.
+
+    How many of each these take is not known either, but a running guest keeps its other devices.
+    """
+    old = {container["name"]: container.get("resources") or {} for container in before}
+    for container in containers:
+        if container["name"] != "compute":
+            yield container
+            continue
+        resources = dict(container["resources"])
+        for side in _SIDES:
+            kept, now = (old.get("compute") or {}).get(side) or {}, resources.get(side) or {}
+            devices = {
+                name: amount for name, amount in kept.items() if _is_device(name) and _more(amount, now.get(name))
+            }
+            resources[side] = {**now, **devices}
+        yield {**container, "resources": resources}
+
+
+def _is_device(name: str) -> bool:
+    """Of a device plugin that is not KubeVirt's own."""
+    return "/" in name and not name.startswith(OWN_PREFIX)
+
+
+def _more(amount: Any, now: Any) -> bool:
+    return now is None or quantity.parse(amount) > quantity.parse(now)
 
 
 def _changed(containers: Sequence[Object], before: Containers, now: Containers) -> Iterator[Object]:

@@ -9,14 +9,10 @@ Follows CurrentVMIPod and VMIActivePodsCount in pkg/controller/controller.go.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping
 
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import FINISHED, Lists, Object
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.owners import controller
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.pod import FINISHED
-
-Object = Mapping[str, Any]
-Lists = Mapping[str, Sequence[Object]]
 
 VMI, VM, VMI_REPLICA_SET = "VirtualMachineInstance", "VirtualMachine", "VirtualMachineInstanceReplicaSet"
 _LISTS: Mapping[str, str] = {"vmis": VMI, "vms": VM, "vmireplicasets": VMI_REPLICA_SET}
@@ -34,11 +30,25 @@ class Workloads:
     def __init__(self, lists: Lists) -> None:
         self._items = {kind: {title(item): item for item in lists.get(name) or ()} for name, kind in _LISTS.items()}
         self._nodes = {node["metadata"]["name"]: node for node in lists.get("nodes") or ()}
+        self._replicas: defaultdict[str, list[Object]] | None = None
         self._pods: defaultdict[str, list[Object]] = defaultdict(list)
         for pod in lists.get("pods") or ():
             owner = _controlling_vmi(pod)
             if owner:
                 self._pods[owner].append(pod)
+
+    def take_vmi(self, vmi: Object) -> None:
+        """Put a VMI in the place of the one of its name."""
+        self._items[VMI][title(vmi)] = vmi
+        self._replicas = None
+
+    def take_pod(self, pod: Object) -> None:
+        if owner := _controlling_vmi(pod):
+            self._pods[owner].append(pod)
+
+    def forget_pod(self, pod: Object) -> None:
+        if owner := _controlling_vmi(pod):
+            self._pods[owner] = [other for other in self._pods[owner] if other is not pod]
 
     def vmi(self, name: str) -> Object | None:
         """`name` is namespace/name, here and below."""
@@ -53,6 +63,17 @@ class Workloads:
     def find(self, name: str) -> Object | None:
         """What KubeVirt knows by this name: a VMI, as it is what runs, else a VM, else a replica set."""
         return self.vmi(name) or self.vm(name) or self.replica_set(name)
+
+    def vmis_of(self, name: str) -> list[Object]:
+        """Those that a replica set controls."""
+        if self._replicas is None:
+            self._replicas = defaultdict(list)
+            for vmi in self._items[VMI].values():
+                owner = controller(vmi)
+                if owner and owner.get("kind") == VMI_REPLICA_SET:
+                    namespace = vmi["metadata"].get("namespace") or "default"
+                    self._replicas[f"{namespace}/{owner.get('name')}"].append(vmi)
+        return self._replicas.get(name, [])
 
     def node(self, name: str) -> Object | None:
         return self._nodes.get(name)

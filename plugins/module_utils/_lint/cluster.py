@@ -6,37 +6,42 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from functools import cached_property
-from typing import Any
 
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.affinity import affinity
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.configuration import (
     Configuration,
     configuration,
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.migration_policy import Terms, terms
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.namespaces import Namespaces
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.node_selector import node_selector
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.workloads import Workloads
-from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.contract import Subject
 from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.covered import Covered, budgets
-from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.eligible import eligible_nodes
 from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.population import Population
-from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.trials import Attempt, Trial, attempt, stuck
-from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.uncordoned import uncordoned
+from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.problem import LintedObject
+from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.trials import (
+    MigrationAttempt,
+    Trial,
+    attempt,
+    stuck,
+)
 from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.workloads import Workload, workloads
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.pod import FINISHED
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.arrays import np
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import FINISHED, Lists, Object
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.pod import pod
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.selectors import Labels
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.taints import CORDON
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.build import cluster_state
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.state import ClusterState
-
-Object = Mapping[str, Any]
-Lists = Mapping[str, Sequence[Object]]
+from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.tables.node_table import NodeTable
 
 # Serves in every cluster.
 DEFAULT_SCHEDULER = "default-scheduler"
 
 
-class Cluster:
+class LintedCluster:
     """`window`: how long the maintenance of a node may take, in seconds; None: nobody said.
 
     `schedulers`: names of schedulers that serve, beside the default one and those that are seen at work.
@@ -44,11 +49,11 @@ class Cluster:
     """
 
     def __init__(self, lists: Lists, *, window: int | None = None, schedulers: Iterable[str] = ()) -> None:
-        self.lists = {**lists, "nodes": [uncordoned(node) for node in lists.get("nodes") or ()]}
+        self.lists = {**lists, "nodes": [_uncordoned(node) for node in lists.get("nodes") or ()]}
         self.window = window
         self._schedulers = frozenset(schedulers)
         self._eligible: dict[str, frozenset[str]] = {}
-        self._attempts: dict[Subject, list[Attempt]] = {}
+        self._attempts: dict[LintedObject, list[MigrationAttempt]] = {}
 
     @cached_property
     def workloads(self) -> list[Workload]:
@@ -118,7 +123,7 @@ class Cluster:
         """VMIs that can be live-migrated but have nowhere to go."""
         return list(stuck((entry for workload in self.vms for entry in self.attempts(workload)), self.state))
 
-    def attempts(self, workload: Workload) -> list[Attempt]:
+    def attempts(self, workload: Workload) -> list[MigrationAttempt]:
         """The migrations of a workload's VMIs that could begin."""
         known = self._attempts.get(workload.subject)
         if known is None:
@@ -127,7 +132,10 @@ class Cluster:
         return known
 
     def eligible(self, workload: Workload, *, selected: bool = True, tainted: bool = False) -> frozenset[str]:
-        """Names of the nodes that a workload's pods may run on by labels and taints; see `eligible.py`."""
+        """Names of the nodes that a workload's pods may run on by labels and taints, whatever runs on them.
+
+        `selected`: look at the specification's own node selector and node affinity. `tainted`: take tainted nodes too.
+        """
         spec, is_vm = workload.spec, workload.has_vms
         parts = [spec.get(name) for name in ("nodeSelector", "tolerations", "architecture")]
         wishes = (spec.get("affinity") or {}).get("nodeAffinity")
@@ -135,6 +143,44 @@ class Cluster:
         cpu = [domain.get(name) for name in ("cpu", "machine", "features", "launchSecurity")] if is_vm else []
         key = json.dumps([parts, wishes, cpu, is_vm, selected, tainted], sort_keys=True)
         if key not in self._eligible:
-            nodes = eligible_nodes(spec, self.configuration if is_vm else None, self.state.nodes, selected, tainted)
+            nodes = _eligible_nodes(spec, self.configuration if is_vm else None, self.state.nodes, selected, tainted)
             self._eligible[key] = nodes
         return self._eligible[key]
+
+
+def _eligible_nodes(
+    spec: Object, configuration: Configuration | None, nodes: NodeTable, selected: bool, tainted: bool
+) -> frozenset[str]:
+    """Names of nodes. `configuration`: KubeVirt's, which adds its own conditions; None for ordinary pods."""
+    if not selected:
+        others = {side: terms for side, terms in (spec.get("affinity") or {}).items() if side != "nodeAffinity"}
+        spec = {**spec, "nodeSelector": {}, "affinity": others}
+    if configuration is None:
+        selector, wishes = spec.get("nodeSelector") or {}, spec.get("affinity") or {}
+    else:
+        vmi = {"metadata": {}, "spec": spec, "status": {}}
+        selector, wishes = node_selector(vmi, configuration), affinity(vmi)
+    parsed = pod(
+        {
+            "metadata": {},
+            "spec": {
+                "nodeSelector": selector,
+                "affinity": {"nodeAffinity": wishes.get("nodeAffinity")},
+                "tolerations": spec.get("tolerations"),
+            },
+        }
+    )
+    admitted = nodes.admitted_by_affinity(parsed.node_affinity)
+    if not tainted:
+        admitted = admitted & nodes.tolerable(parsed.tolerations)
+    return frozenset(nodes.names[number] for number in np.flatnonzero(admitted))
+
+
+def _uncordoned(node: Object) -> Object:
+    """The node as it will be when its maintenance has ended: the same, or a copy without its cordon."""
+    spec = node.get("spec") or {}
+    taints = spec.get("taints") or ()
+    kept = [taint for taint in taints if taint.get("key") != CORDON.key]
+    if not spec.get("unschedulable") and len(kept) == len(taints):
+        return node
+    return {**node, "spec": {**spec, "unschedulable": False, "taints": kept}}

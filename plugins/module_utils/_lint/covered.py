@@ -6,17 +6,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.workloads import VMI
-from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.contract import Subject
 from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.population import Population
+from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.problem import LintedObject
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Object
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.owners import controller
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.selectors import LabelSelector, label_selector
-
-Object = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,9 +27,11 @@ class Covered:
     others: tuple[Object, ...]
 
     @property
-    def subject(self) -> Subject:
+    def subject(self) -> LintedObject:
         metadata = self.budget["metadata"]
-        return Subject("policy/v1", "PodDisruptionBudget", metadata.get("namespace") or "default", metadata["name"])
+        return LintedObject(
+            "policy/v1", "PodDisruptionBudget", metadata.get("namespace") or "default", metadata["name"]
+        )
 
     @property
     def least(self) -> int | str | None:
@@ -61,7 +61,7 @@ def budgets(pdbs: Iterable[Object], population: Population) -> Iterator[Covered]
 def percentage(value: int | str | None) -> int | None:
     """The number of a percentage; None for anything else."""
     text = str(value)
-    return int(text[:-1]) if text.endswith("%") and text[:-1].isdigit() else None
+    return int(text[:-1]) if text.endswith("%") and text[:-1].isdecimal() else None
 
 
 def scaled(value: int | str, whole: int) -> int:

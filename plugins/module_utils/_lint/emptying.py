@@ -12,12 +12,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
-from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.trials import Attempt, targeted
+from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.trials import MigrationAttempt, targeted
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.pod import Pod, pod
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.taints import Taint
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.filters.node_affinity import NodeAffinity
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.filters.node_unschedulable import (
     NodeUnschedulable,
@@ -31,7 +29,6 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.filter
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.framework import evaluate
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.state import ClusterState
 
-_CORDON = Taint("node.kubernetes.io/unschedulable", "", "NoSchedule")
 _ELSE = (NodeUnschedulable(), TaintToleration(), NodeAffinity())
 _ALL = (*_ELSE, PodTopologySpread())
 
@@ -39,8 +36,8 @@ Constraints = Sequence[Mapping[str, Any]]
 
 
 def first_stuck(
-    attempts: Sequence[Attempt], constraints: Constraints, state: ClusterState
-) -> tuple[Attempt, str] | None:
+    attempts: Sequence[MigrationAttempt], constraints: Constraints, state: ClusterState
+) -> tuple[MigrationAttempt, str] | None:
     """Of the VMs of one workload on one node the first that cannot leave it, and kube-scheduler's words.
 
     `constraints`: topology spread constraints that count instead of theirs.
@@ -58,18 +55,15 @@ def first_stuck(
     return None
 
 
-def _target(attempt: Attempt, constraints: Constraints) -> Pod | None:
+def _target(attempt: MigrationAttempt, constraints: Constraints) -> Pod | None:
     vmi = {**attempt.vmi, "spec": {**attempt.vmi["spec"], "topologySpreadConstraints": list(constraints)}}
     target = targeted(attempt, vmi)
     return None if target is None else pod(target)
 
 
-def _cordoned(state: ClusterState, attempt: Attempt) -> ClusterState:
+def _cordoned(state: ClusterState, attempt: MigrationAttempt) -> ClusterState:
     """The same cluster with the VM's node cordoned, and with the pods of its namespace only: no others are counted."""
-    nodes = [
-        replace(node, unschedulable=True, taints=(*node.taints, _CORDON)) if node.name == attempt.node else node
-        for node in state.nodes.nodes
-    ]
+    nodes = [node.cordoned() if node.name == attempt.node else node for node in state.nodes.nodes]
     namespace = attempt.target.occupant.namespace
     placements = (placement for placement in state.placements() if placement.occupant.namespace == namespace)
     return ClusterState(

@@ -5,15 +5,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable
 
-from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.cluster import Cluster
-from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.contract import Finding, Rule, Severity
+from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.cluster import LintedCluster
+from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.contract import Finding, LintRule
+from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.problem import Severity
 from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.rules.registry import RULES
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.expected import ExpectedError
-
-Lists = Mapping[str, Sequence[Mapping[str, Any]]]
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Lists
 
 
 class UnknownRule(ExpectedError, ValueError):
@@ -32,9 +31,9 @@ def lint(
     """The findings that are at least as severe as asked, the worst first, then in the order of rules and names.
 
     `rules`: ids of the only rules to run, None for all; `skip`: ids of rules to leave out. `window` in seconds.
-    Raises `UnknownRule`, `SelectorError`, `QuantityError`, `NumpyMissingError`.
+    Raises `UnknownRule`, `SelectorError`, `QuantityError`, `MissingLibrary`.
     """
-    cluster = Cluster(lists, window=window, schedulers=schedulers)
+    cluster = LintedCluster(lists, window=window, schedulers=schedulers)
     found = [
         Finding(rule, problem)
         for rule in _chosen(rules, skip)
@@ -45,7 +44,7 @@ def lint(
     return sorted(found, key=lambda finding: (finding.severity.rank, order[finding.rule.id], finding.id))
 
 
-def _chosen(wanted: Iterable[str] | None, skipped: Iterable[str]) -> list[Rule]:
+def _chosen(wanted: Iterable[str] | None, skipped: Iterable[str]) -> list[LintRule]:
     known = {rule.id for rule in RULES}
     wanted, skipped = known if wanted is None else frozenset(wanted), frozenset(skipped)
     unknown = sorted((wanted | skipped) - known)

@@ -10,36 +10,35 @@ enough, all are left out: then it takes several of them, or there is no other no
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
-from typing import Any
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blockers.live_migratable import (
     is_live_migratable,
 )
-from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.configuration import Configuration, Lists
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.configuration import Configuration
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.labels import (
     CPU_FEATURE,
     CPU_MODEL,
     CPU_VENDOR,
     CREATED_BY,
     HOST_MODEL_MIGRATION,
-    HOSTNAME,
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.migration_target import target_pod
-from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.namespaces import Namespaces
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.namespaces import Namespace, Namespaces
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.no_target_pod import NoTargetPod
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.workloads import Workloads, title
+from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.problem import LintedObject
 from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.workloads import Workload
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model import affinity
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import HOSTNAME, Object
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.pod import Pod, pod
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.contract import FilterPlugin, PluginError
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.filters.registry import FILTERS
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.framework import evaluate
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.state import ClusterState
-
-Object = Mapping[str, Any]
 
 _CPU = (CPU_FEATURE, CPU_MODEL, CPU_VENDOR, HOST_MODEL_MIGRATION)
 # Labels that no two VMIs share.
@@ -63,18 +62,15 @@ class Cause(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Attempt:
-    """A migration that could begin: `source` is the running pod, on `source_node`, `target` the one to be made.
-
-    lists: of its namespace, see `Namespaces`.
-    """
+class MigrationAttempt:
+    """A migration that could begin: `source` is the running pod, on `source_node`, `target` the one to be made."""
 
     workload: Workload
     vmi: Object
     source: Object
     source_node: Object
     configuration: Configuration
-    lists: Lists
+    namespace: Namespace
     target: Pod
 
     @property
@@ -94,12 +90,12 @@ class Attempt:
 class Trial:
     """An attempt that has nowhere to go. `message`: what kube-scheduler says of the target pod."""
 
-    attempt: Attempt
+    attempt: MigrationAttempt
     message: str
     cause: Cause
 
 
-def stuck(attempts: Iterable[Attempt], state: ClusterState) -> Iterator[Trial]:
+def stuck(attempts: Iterable[MigrationAttempt], state: ClusterState) -> Iterator[Trial]:
     """Those that no node has a place for."""
     free: dict[Hashable, bool] = {}
     for attempt in attempts:
@@ -109,27 +105,27 @@ def stuck(attempts: Iterable[Attempt], state: ClusterState) -> Iterator[Trial]:
 
 def attempt(
     workload: Workload, vmi: Object, index: Workloads, configuration: Configuration, namespaces: Namespaces
-) -> Attempt | None:
+) -> MigrationAttempt | None:
     """The migration of a VMI; None if it cannot begin now."""
     source = index.source_pod(vmi)
     running = (vmi.get("status") or {}).get("phase") == "Running"
     if source is None or not running or not is_live_migratable(vmi) or len(index.active_pods(vmi)) != 1:
         return None
     node = index.node(source["spec"].get("nodeName") or "")
-    lists = namespaces.lists(vmi["metadata"].get("namespace") or "default")
-    target = None if node is None else target_pod(vmi, source, node, configuration, lists)
+    namespace = namespaces.of(vmi)
+    target = None if node is None else target_pod(vmi, source, node, configuration, namespace)
     if node is None or target is None or isinstance(target, NoTargetPod):
         return None
-    return Attempt(workload, vmi, source, node, configuration, lists, pod(target))
+    return MigrationAttempt(workload, vmi, source, node, configuration, namespace, pod(target))
 
 
-def targeted(attempt: Attempt, vmi: Object) -> Object | None:
+def targeted(attempt: MigrationAttempt, vmi: Object) -> Object | None:
     """The target pod if the VMI were another than it is."""
-    target = target_pod(vmi, attempt.source, attempt.source_node, attempt.configuration, attempt.lists)
+    target = target_pod(vmi, attempt.source, attempt.source_node, attempt.configuration, attempt.namespace)
     return None if isinstance(target, NoTargetPod) else target
 
 
-def _surely_free(attempt: Attempt, state: ClusterState, known: dict[Hashable, bool]) -> bool:
+def _surely_free(attempt: MigrationAttempt, state: ClusterState, known: dict[Hashable, bool]) -> bool:
     """Whether a VMI like this fits two nodes or more, whichever it runs on. Answers are kept for VMIs that are alike.
 
     Only of pods that do not look at others can that be said for all of a kind at once.
@@ -148,7 +144,7 @@ def _surely_free(attempt: Attempt, state: ClusterState, known: dict[Hashable, bo
     return known[kind]
 
 
-def _try(attempt: Attempt, state: ClusterState) -> Iterator[Trial]:
+def _try(attempt: MigrationAttempt, state: ClusterState) -> Iterator[Trial]:
     try:
         verdict = evaluate(attempt.target, state, FILTERS)
     except PluginError:
@@ -157,8 +153,8 @@ def _try(attempt: Attempt, state: ClusterState) -> Iterator[Trial]:
         yield Trial(attempt, verdict.message, _cause(attempt, state))
 
 
-def _cause(attempt: Attempt, state: ClusterState) -> Cause:
-    def opens(without: Callable[[Attempt, ClusterState], Sequence[str]]) -> bool:
+def _cause(attempt: MigrationAttempt, state: ClusterState) -> Cause:
+    def opens(without: Callable[[MigrationAttempt, ClusterState], Sequence[str]]) -> bool:
         return bool(set(without(attempt, state)) - {attempt.node})
 
     for cause, without in _WITHOUT.items():
@@ -167,7 +163,7 @@ def _cause(attempt: Attempt, state: ClusterState) -> Cause:
     return Cause.SEVERAL if opens(_without_any) else Cause.NO_OTHER
 
 
-def _without_own_pod(attempt: Attempt, state: ClusterState) -> Sequence[str]:
+def _without_own_pod(attempt: MigrationAttempt, state: ClusterState) -> Sequence[str]:
     key = attempt.source_key
     if key not in state:
         return ()
@@ -178,7 +174,7 @@ def _without_own_pod(attempt: Attempt, state: ClusterState) -> Sequence[str]:
         state.undo(change)
 
 
-def _without_cpu(attempt: Attempt, state: ClusterState) -> Sequence[str]:
+def _without_cpu(attempt: MigrationAttempt, state: ClusterState) -> Sequence[str]:
     return _fits(_of_any_cpu(attempt.target), state)
 
 
@@ -188,17 +184,17 @@ def _of_any_cpu(target: Pod) -> Pod:
     return replace(target, node_affinity=replace(wishes, selector=kept))
 
 
-def _without_partner(attempt: Attempt, state: ClusterState) -> Sequence[str]:
+def _without_partner(attempt: MigrationAttempt, state: ClusterState) -> Sequence[str]:
     target = attempt.target
     return _fits(replace(target, occupant=replace(target.occupant, affinity=affinity.NONE)), state)
 
 
-def _without_selection(attempt: Attempt, state: ClusterState) -> Sequence[str]:
+def _without_selection(attempt: MigrationAttempt, state: ClusterState) -> Sequence[str]:
     target = _unselected(attempt)
     return () if target is None else _fits(target, state)
 
 
-def _unselected(attempt: Attempt) -> Pod | None:
+def _unselected(attempt: MigrationAttempt) -> Pod | None:
     spec = attempt.vmi["spec"]
     others = {side: terms for side, terms in (spec.get("affinity") or {}).items() if side != "nodeAffinity"}
     target = targeted(attempt, {**attempt.vmi, "spec": {**spec, "nodeSelector": {}, "affinity": others}})
@@ -215,7 +211,7 @@ _PLUGINS: dict[Cause, frozenset[str]] = {
 }
 
 
-def _without_plugins(cause: Cause) -> Callable[[Attempt, ClusterState], Sequence[str]]:
+def _without_plugins(cause: Cause) -> Callable[[MigrationAttempt, ClusterState], Sequence[str]]:
     plugins = _all_but([cause])
     return lambda attempt, state: _fits(attempt.target, state, plugins)
 
@@ -225,7 +221,7 @@ def _all_but(causes: Iterable[Cause]) -> tuple[FilterPlugin, ...]:
     return tuple(plugin for plugin in FILTERS if plugin.name not in left_out)
 
 
-_WITHOUT: dict[Cause, Callable[[Attempt, ClusterState], Sequence[str]]] = {
+_WITHOUT: dict[Cause, Callable[[MigrationAttempt, ClusterState], Sequence[str]]] = {
     Cause.OWN_POD: _without_own_pod,
     Cause.CPU: _without_cpu,
     Cause.PARTNER: _without_partner,
@@ -238,7 +234,7 @@ _WITHOUT: dict[Cause, Callable[[Attempt, ClusterState], Sequence[str]]] = {
 }
 
 
-def _without_any(attempt: Attempt, state: ClusterState) -> Sequence[str]:
+def _without_any(attempt: MigrationAttempt, state: ClusterState) -> Sequence[str]:
     """Own pod and partner are gone with the neighbours."""
     target = _unselected(attempt)
     return () if target is None else _fits(_of_any_cpu(target), state, _all_but(_PLUGINS))
@@ -255,3 +251,21 @@ def _fits(target: Pod, state: ClusterState, plugins: Sequence[FilterPlugin] = FI
 def _is_kubevirts(term: affinity.AffinityTerm) -> bool:
     """Whether a term is the one that KubeVirt adds to keep the target pod off the source node."""
     return term.topology_key == HOSTNAME and {entry.key for entry in term.selector.requirements} == {CREATED_BY}
+
+
+def by_workload(trials: Iterable[Trial]) -> list[list[Trial]]:
+    """Trials of the same subject together, each list with at least one."""
+    found: defaultdict[LintedObject, list[Trial]] = defaultdict(list)
+    for trial in trials:
+        found[trial.attempt.workload.subject].append(trial)
+    return list(found.values())
+
+
+def running(trials: Iterable[Trial]) -> tuple[str, ...]:
+    """namespace/name of their VMIs, sorted."""
+    return tuple(sorted(trial.attempt.title for trial in trials))
+
+
+def stays_pending(trial: Trial) -> str:
+    """What follows, with kube-scheduler's words, as the end of a sentence."""
+    return f"a migration stays Pending ({trial.message.rstrip('.')})"

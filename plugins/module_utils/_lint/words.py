@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.eviction_strategy import EXTERNAL, LIVE_MIGRATE
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.eviction import EXTERNAL, LIVE_MIGRATE
 
 # How many names a sentence gives.
 _MOST = 3

@@ -12,15 +12,11 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.workloads import VM, VMI, VMI_REPLICA_SET
-from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.contract import Subject
+from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.problem import LintedObject
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import FINISHED, Lists, Object
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.owners import controller
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.pod import FINISHED
-
-Object = Mapping[str, Any]
-Lists = Mapping[str, Sequence[Object]]
 
 KUBEVIRT = "kubevirt.io/v1"
 _TEMPLATE = "/spec/template"
@@ -38,7 +34,7 @@ class Workload:
     have not ended, of workloads without VMs. `replicas`: how many there are to be.
     """
 
-    subject: Subject
+    subject: LintedObject
     prefix: str
     editable: bool
     labels: Mapping[str, str]
@@ -84,7 +80,7 @@ def _of_template(item: Object, kind: str, members: Sequence[Object]) -> Iterator
     replicas = spec.get("replicas")
     current = [vmi for vmi in members if _follows(vmi["spec"], wanted)]
     yield Workload(
-        subject=Subject(KUBEVIRT, kind, *_place(item)),
+        subject=LintedObject(KUBEVIRT, kind, *_place(item)),
         prefix=f"{_TEMPLATE}/spec",
         editable=True,
         labels=metadata.get("labels") or {},
@@ -118,7 +114,7 @@ def _of_vmis(vmis: Iterable[Object]) -> Iterator[Workload]:
     for vmi in vmis:
         metadata = vmi["metadata"]
         yield Workload(
-            subject=Subject(KUBEVIRT, VMI, *_place(vmi)),
+            subject=LintedObject(KUBEVIRT, VMI, *_place(vmi)),
             prefix="/spec",
             editable=False,
             labels=metadata.get("labels") or {},
@@ -135,8 +131,8 @@ def _of_pods(lists: Lists) -> Iterator[Workload]:
         for item in lists.get("replicasets") or ()
         if (owner := controller(item)) and owner.get("kind") == "Deployment"
     }
-    found: dict[Subject, Workload] = {}
-    pods: defaultdict[Subject, list[Object]] = defaultdict(list)
+    found: dict[LintedObject, Workload] = {}
+    pods: defaultdict[LintedObject, list[Object]] = defaultdict(list)
     for pod in lists.get("pods") or ():
         subject = _subject(pod, deployments)
         if subject is not None and (pod.get("status") or {}).get("phase") not in FINISHED:
@@ -148,7 +144,7 @@ def _of_pods(lists: Lists) -> Iterator[Workload]:
         yield replace(workload, pods=tuple(pods[subject]))
 
 
-def _of_pod(subject: Subject, newest: Object, replicas: int) -> Workload:
+def _of_pod(subject: LintedObject, newest: Object, replicas: int) -> Workload:
     metadata = newest["metadata"]
     by_itself = subject.kind == "Pod"
     return Workload(
@@ -162,17 +158,17 @@ def _of_pod(subject: Subject, newest: Object, replicas: int) -> Workload:
     )
 
 
-def _subject(pod: Object, deployments: Mapping[tuple[str, str], str]) -> Subject | None:
+def _subject(pod: Object, deployments: Mapping[tuple[str, str], str]) -> LintedObject | None:
     """What to edit to change a pod; None for pods that are not placed anew elsewhere, and those of VMs."""
     namespace, name = _place(pod)
     if "kubernetes.io/config.mirror" in (pod["metadata"].get("annotations") or {}):
         return None
     kind, _namespace, owner = _owner(pod)
     if not kind:
-        return Subject("v1", "Pod", namespace, name)
+        return LintedObject("v1", "Pod", namespace, name)
     if kind == "ReplicaSet" and (namespace, owner) in deployments:
-        return Subject("apps/v1", "Deployment", namespace, deployments[namespace, owner])
-    return Subject(_RETURNING[kind], kind, namespace, owner) if kind in _RETURNING else None
+        return LintedObject("apps/v1", "Deployment", namespace, deployments[namespace, owner])
+    return LintedObject(_RETURNING[kind], kind, namespace, owner) if kind in _RETURNING else None
 
 
 def _owner(item: Object) -> tuple[str, str, str]:

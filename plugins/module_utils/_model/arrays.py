@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeAlias
 
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.expected import ExpectedError
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.missing_library import MissingLibrary
 
 if TYPE_CHECKING:
     import numpy as np
@@ -30,11 +30,7 @@ FloatArray: TypeAlias = "npt.NDArray[np.float64]"
 __all__ = ["BoolArray", "FloatArray", "IdArray", "IntArray", "np", "require_numpy"]
 
 
-class NumpyMissingError(ExpectedError):
-    """NumPy cannot be imported by the Python that runs."""
-
-
 def require_numpy() -> None:
-    """Raise `NumpyMissingError` with the remedy where NumPy is missing."""
+    """Raise `MissingLibrary` where NumPy is missing."""
     if np is None:
-        raise NumpyMissingError("Predicting placements needs the Python package numpy: install it for this Python.")
+        raise MissingLibrary("numpy", "to predict placements")

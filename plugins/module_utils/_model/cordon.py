@@ -1,7 +1,7 @@
 # Copyright: Contributors to the virtops.kubevirt project
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Who made a node unschedulable: what the node itself tells of its cordon.
+"""Who made a node unschedulable, and who is done with it: what the node itself tells.
 
 The collection marks the nodes it cordons with an annotation. The mark alone is not enough: somebody may have uncordoned
 the node since and cordoned it again, and leaves the annotation where it is. So the API server's own notes of who wrote
@@ -11,13 +11,14 @@ the field last are asked as well.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
-Object = Mapping[str, Any]
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Object, embedded
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.printable import brief
 
 ANNOTATION = "virtops.kubevirt/maintenance"
+# The label of a node that a run is done with; its value is the run's name.
+MAINTAINED = "virtops.kubevirt/maintained"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +42,13 @@ class Cordon:
     reason: str | None
     marked: bool
 
+    @property
+    def told(self) -> str:
+        """Who made it, since when and why, in words of whoever did."""
+        since = f" since {brief(self.since)}" if self.since else ""
+        reason = f" ({brief(self.reason)})" if self.reason else ""
+        return f"{brief(self.by)}{since}{reason}"
+
     def belongs_to(self, owner: str) -> bool:
         return self.marked and self.by == owner
 
@@ -49,9 +57,9 @@ def find_mark(node: Object) -> Mark | None:
     """The mark on a node, whether it is cordoned or not; None as well for an annotation that was tampered with."""
     text = (node["metadata"].get("annotations") or {}).get(ANNOTATION)
     try:
-        content = json.loads(text or "")
+        content = embedded(text)
         return Mark(str(content["owner"]), str(content["since"]), content.get("reason"))
-    except (ValueError, TypeError, KeyError):
+    except (TypeError, KeyError):
         return None
 
 

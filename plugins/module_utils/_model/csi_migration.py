@@ -58,7 +58,7 @@ UNCOUNTED = frozenset({"kubernetes.io/azure-file", "kubernetes.io/vsphere-volume
 
 
 @dataclass(frozen=True, slots=True)
-class Migration:
+class TranslatedVolume:
     """What has become of a volume. `csi` is None, with the `error`, where it cannot be translated."""
 
     plugin: Plugin
@@ -73,7 +73,7 @@ def inline_volume(source: Mapping[str, Any]) -> CsiVolume | None:
     return None if plugin is None else CsiVolume(plugin.driver, _handle(plugin, source[plugin.field], ()))
 
 
-def migration(source: Mapping[str, Any], labels: Labels, topology: Topology) -> Migration | None:
+def migration(source: Mapping[str, Any], labels: Labels, topology: Topology) -> TranslatedVolume | None:
     """The translation of a persistent volume with these labels and conditions on nodes; None for other types."""
     plugin = _plugin_of(source)
     if plugin is None:
@@ -83,8 +83,8 @@ def migration(source: Mapping[str, Any], labels: Labels, topology: Topology) -> 
     try:
         handle = _handle(plugin, source[plugin.field], tuple(zones.split(_SEPARATOR)) if zones else ())
     except ValueError as error:
-        return Migration(plugin, None, translated, str(error))
-    return Migration(plugin, CsiVolume(plugin.driver, handle), translated)
+        return TranslatedVolume(plugin, None, translated, str(error))
+    return TranslatedVolume(plugin, CsiVolume(plugin.driver, handle), translated)
 
 
 def _plugin_of(source: Mapping[str, Any]) -> Plugin | None:

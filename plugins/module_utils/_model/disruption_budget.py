@@ -8,15 +8,12 @@ Follows pkg/registry/core/pod/storage/eviction.go of Kubernetes.
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
 
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.pod import FINISHED
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import FINISHED, Object
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.selectors import LabelSelector, label_selector
-
-Object = Mapping[str, Any]
 
 _SYNC_FAILED = "SyncFailed"
 
@@ -30,10 +27,12 @@ class _Budget:
     healthy: int
     desired: int
     never: bool
+    # How many pods it lets be away at best; None where nobody has counted them yet.
+    spare: int | None
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class EvictionRefusal:
     """The budgets that stand against an eviction, and a clause that says why. passing: other pods may change it."""
 
     budgets: tuple[str, ...]
@@ -49,7 +48,7 @@ class Budgets:
         for pdb in pdbs:
             self._budgets[_namespace(pdb)].append(_budget(pdb))
 
-    def refusal(self, pod: Object) -> Refusal | None:
+    def refusal(self, pod: Object) -> EvictionRefusal | None:
         """Why an eviction of the pod would be refused now, or None."""
         covering = self._covering(pod)
         if not covering or _is_no_concern(pod):
@@ -57,7 +56,7 @@ class Budgets:
         names = tuple(budget.name for budget in covering)
         if len(names) > 1:
             reason = f"PodDisruptionBudgets {', '.join(names)} all count it, and the API evicts no such pod"
-            return Refusal(names, reason, passing=False)
+            return EvictionRefusal(names, reason, passing=False)
         (budget,) = covering
         if budget.allowed > 0 or (not _is_ready(pod) and _spares_unhealthy(budget)):
             return None
@@ -65,7 +64,26 @@ class Budgets:
             f"PodDisruptionBudget {budget.name} allows no disruption, with {budget.healthy} healthy pods where it "
             f"wants {budget.desired}"
         )
-        return Refusal(names, reason, passing=not budget.never)
+        return EvictionRefusal(names, reason, passing=not budget.never)
+
+    def overdrawn(self, pods: Iterable[Object]) -> Iterator[tuple[Object, EvictionRefusal]]:
+        """Those of pods that are never let go, in this order, as long as nothing comes instead of the others."""
+        away: Counter[tuple[str, str]] = Counter()
+        for pod in pods:
+            covering = self._covering(pod)
+            if len(covering) != 1 or _is_no_concern(pod) or not _is_ready(pod):
+                continue
+            (budget,) = covering
+            if budget.spare is None:
+                continue
+            key = (_namespace(pod), budget.name)
+            away[key] += 1
+            if away[key] > budget.spare:
+                reason = (
+                    f"PodDisruptionBudget {budget.name} lets only {budget.spare} of its pods be away, and that of "
+                    "others that leave at the same time already finds no other node; take fewer nodes at a time"
+                )
+                yield pod, EvictionRefusal((budget.name,), reason, passing=False)
 
     def _covering(self, pod: Object) -> list[_Budget]:
         labels = pod["metadata"].get("labels") or {}
@@ -85,6 +103,7 @@ def _budget(pdb: Object) -> _Budget:
         desired=desired,
         # It wants all the pods there are to be healthy, or cannot tell how many it wants.
         never=failed or 0 < expected <= desired,
+        spare=max(expected - desired, status.get("disruptionsAllowed") or 0) if expected else None,
     )
 
 

@@ -8,14 +8,11 @@ Follows k8s.io/kubectl/pkg/drain/filters.go, except that a virtual machine's pod
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import FINISHED, Object
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.owners import controller
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.pod import FINISHED
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.taints import CORDON, tolerated, toleration
-
-Object = Mapping[str, Any]
 
 _MIRROR = "kubernetes.io/config.mirror"
 _KUBEVIRT = "kubevirt.io"
@@ -46,12 +43,27 @@ def tolerates_cordon(pod: Object) -> bool:
     return tolerated(CORDON, map(toleration, pod["spec"].get("tolerations") or ()))
 
 
-def needs(pod: Object) -> Iterator[str]:
-    """What has to be allowed before it may be evicted: data would be lost, or nothing would replace it."""
+def needs(pod: Object, *, kubevirt: str = "") -> Iterator[str]:
+    """What has to be allowed before it may be evicted: data would be lost, or nothing would replace it.
+
+    kubevirt: the namespace where KubeVirt itself runs, empty if it is not known. Its own pods keep nothing of worth.
+    """
     if not controller_kind(pod):
         yield FORCE
-    if any(volume.get("emptyDir") is not None for volume in pod["spec"].get("volumes") or ()):
+    has_data = any(volume.get("emptyDir") is not None for volume in pod["spec"].get("volumes") or ())
+    if has_data and not is_kubevirts(pod, kubevirt):
         yield DELETE_EMPTYDIR_DATA
+
+
+def is_kubevirts(pod: Object, namespace: str) -> bool:
+    """Whether it is one of KubeVirt's own, such as virt-api, where KubeVirt runs in this namespace.
+
+    virt-operator puts all of them, with this label, where the KubeVirt object is
+    (pkg/virt-operator/resource/generate/components). Anybody may set the label on a pod, but only who administers
+    KubeVirt may put one there.
+    """
+    component = (pod["metadata"].get("labels") or {}).get(_KUBEVIRT)
+    return bool(namespace and component) and pod["metadata"].get("namespace") == namespace and not of_a_machine(pod)
 
 
 def controller_kind(pod: Object) -> str:

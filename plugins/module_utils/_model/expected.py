@@ -5,9 +5,14 @@
 
 from __future__ import annotations
 
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.printable import sentence
+
 
 class ExpectedError(Exception):
     """No defect: the text is for people, and says what is wrong. Whoever calls a pure package for a user catches it.
 
     Caught by this one name no error is forgotten, and none has to be imported with the package that raises it.
     """
+
+    def __init__(self, text: str) -> None:
+        super().__init__(sentence(text))

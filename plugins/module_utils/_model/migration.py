@@ -5,17 +5,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import hashlib
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
-Object = Mapping[str, Any]
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Object
 
 SUCCEEDED, FAILED = "Succeeded", "Failed"
 # Queued: KubeVirt holds the migration back, and there is no target pod. Scheduling: there is one, maybe without a node.
 QUEUED, SCHEDULING = frozenset({"", "Pending"}), "Scheduling"
-# Names the run of a task that created a migration, so that a later run knows it for its own.
+# On everything in the cluster that belongs to a run, so that a later invocation of it knows it for its own.
 RUN_LABEL = "virtops.kubevirt/run"
+# Names the node that a VM is to leave by a migration, as a value of a label.
+SOURCE_LABEL = "virtops.kubevirt/source-node"
+_LABEL = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,13 +49,21 @@ class Migration:
         return self.phase not in (SUCCEEDED, FAILED)
 
 
+def label_value(name: str) -> str:
+    """A name as the value of a label: itself where that is allowed, else something that stands for it alone."""
+    if _LABEL.fullmatch(name):
+        return name
+    kept = re.sub(r"[^A-Za-z0-9]+", "-", name).strip("-")[:46]
+    return f"{kept}-{hashlib.sha256(name.encode()).hexdigest()[:16]}".lstrip("-")
+
+
 def read_migration(item: Object) -> Migration:
     metadata, spec, status = item["metadata"], item["spec"], item.get("status") or {}
     reached = status.get("phaseTransitionTimestamps") or ()
     return Migration(
-        namespace=metadata["namespace"],
+        namespace=metadata.get("namespace") or "default",
         name=metadata["name"],
-        uid=metadata["uid"],
+        uid=metadata.get("uid") or "",
         vmi=spec["vmiName"],
         run=(metadata.get("labels") or {}).get(RUN_LABEL, ""),
         node_selector=spec.get("addedNodeSelector") or {},
@@ -61,6 +74,14 @@ def read_migration(item: Object) -> Migration:
         blocked="; ".join(_holds(status)),
         cancelled="deletionTimestamp" in metadata,
     )
+
+
+def by_vmi(migrations: Iterable[Migration]) -> dict[str, tuple[Migration, ...]]:
+    """By the title of their VMI, namespace/name."""
+    found: defaultdict[str, list[Migration]] = defaultdict(list)
+    for migration in migrations:
+        found[f"{migration.namespace}/{migration.vmi}"].append(migration)
+    return {title: tuple(entries) for title, entries in found.items()}
 
 
 def failure_reason(vmi: Object, migration_uid: str) -> str:

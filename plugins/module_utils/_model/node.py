@@ -6,13 +6,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model import resources, taints
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.resources import Amounts
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.selectors import Labels
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.taints import Taint
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.taints import CORDON, Taint
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +26,17 @@ class Node:
     allocatable: Amounts
     images: Mapping[str, int]
     features: frozenset[str]
+
+    def cordoned(self) -> Node:
+        """As it is once it is cordoned and the node controller has tainted it."""
+        others = (taint for taint in self.taints if taint.key != CORDON.key)
+        return replace(self, unschedulable=True, taints=(*others, CORDON))
+
+    def uncordoned(self) -> Node:
+        """As it is once its cordon is lifted, and the taint for it."""
+        return replace(
+            self, unschedulable=False, taints=tuple(taint for taint in self.taints if taint.key != CORDON.key)
+        )
 
 
 def node(raw: Mapping[str, Any]) -> Node:

@@ -9,14 +9,14 @@ Name, place and meaning are those of medik8s' operators (github.com/medik8s/comm
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
-Object = Mapping[str, Any]
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.migration import RUN_LABEL
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Object
 
-_TIME = "%Y-%m-%dT%H:%M:%S.%fZ"  # the API's MicroTime
+TIME = "%Y-%m-%dT%H:%M:%S.%fZ"  # the API's MicroTime
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,22 +41,51 @@ def parse_lease(lease: Object) -> NodeLease:
     renewed, seconds = spec.get("renewTime"), spec.get("leaseDurationSeconds")
     expires_at = None
     if renewed and seconds is not None:
-        began = datetime.strptime(renewed, _TIME).replace(tzinfo=timezone.utc)
+        began = datetime.strptime(renewed, TIME).replace(tzinfo=timezone.utc)
         expires_at = began + timedelta(seconds=seconds)
     return NodeLease(metadata["namespace"], metadata["name"], spec.get("holderIdentity") or "", expires_at)
 
 
 def held_lease(
-    before: Object | None, node: Object, namespace: str, holder: str, seconds: int, now: datetime
+    before: Object | None, node: Object, namespace: str, holder: str, seconds: int, now: datetime, run: str = ""
 ) -> dict[str, Any]:
-    """The object to write so that `holder` has the node for so long from now; `before`: what is there, of anybody."""
+    """The object to write so that `holder` has the node for so long from now; `before`: what is there, of anybody.
+
+    run: the run that the node is taken for, which renews the Lease with its own; empty for none, or for the same still.
+    """
+    reference = {"apiVersion": "v1", "kind": "Node", "name": node["metadata"]["name"], "uid": node["metadata"]["uid"]}
+    metadata: dict[str, Any] = {"name": lease_name(reference["name"]), "namespace": namespace}
+    if before:
+        metadata = dict(before["metadata"])
+    metadata["ownerReferences"] = [reference]  # the Lease goes with its node
+    labels = dict(metadata.get("labels") or {})
+    if before and parse_lease(before).holder != holder:
+        labels.pop(RUN_LABEL, None)
+    metadata["labels"] = {**labels, **({RUN_LABEL: run} if run else {})}
+    spec = held_spec(before, holder, seconds, now)
+    return {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": metadata, "spec": spec}
+
+
+def held_spec(before: Object | None, holder: str, seconds: int, now: datetime) -> dict[str, Any]:
+    """The spec of a Lease that is taken, or renewed by who holds it already."""
     old: Object = (before or {}).get("spec") or {}
-    time = now.strftime(_TIME)
+    time = now.strftime(TIME)
     spec = {**old, "holderIdentity": holder, "leaseDurationSeconds": seconds, "renewTime": time}
     if old.get("holderIdentity") != holder or "acquireTime" not in old:
         transitions = old.get("leaseTransitions", 0) + 1 if before else 0
         spec |= {"acquireTime": time, "leaseTransitions": transitions}
-    reference = {"apiVersion": "v1", "kind": "Node", "name": node["metadata"]["name"], "uid": node["metadata"]["uid"]}
-    metadata = dict(before["metadata"]) if before else {"name": lease_name(reference["name"]), "namespace": namespace}
-    metadata["ownerReferences"] = [reference]  # the Lease goes with its node
-    return {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": metadata, "spec": spec}
+    return spec
+
+
+def is_due(lease: Object, holder: str, now: datetime) -> bool:
+    """Whether a Lease of this holder is to be renewed: a third of its time is over, or its time cannot be right."""
+    found = parse_lease(lease)
+    seconds = lease["spec"].get("leaseDurationSeconds") or 0
+    if found.holder != holder or found.expires_at is None:
+        return False
+    return not seconds * 2 / 3 < (found.expires_at - now).total_seconds() <= seconds
+
+
+def renewed_lease(lease: Object, now: datetime) -> dict[str, Any]:
+    """The object to write so that its holder has it for as long again."""
+    return {**lease, "spec": {**lease["spec"], "renewTime": now.strftime(TIME)}}

@@ -25,11 +25,9 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._model.spreading 
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.taints import Toleration
 
-FINISHED = frozenset({"Succeeded", "Failed"})
-
 
 @dataclass(frozen=True, slots=True)
-class NodeAffinity:
+class NodeAffinityTerms:
     """`selector`: labels that must be there. `required`: terms of which one must hold, None if not given.
 
     `preferred`: weights with terms.
@@ -68,7 +66,7 @@ class Pod:
     balanced_requests: tuple[int, int]
     assumed_requests: tuple[int, int]
     tolerations: tuple[Toleration, ...]
-    node_affinity: NodeAffinity
+    node_affinity: NodeAffinityTerms
     spread: tuple[SpreadConstraint, ...]
     controller: Controller | None
     images: tuple[str, ...]
@@ -113,12 +111,12 @@ def _containers(spec: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     return [*(spec.get("initContainers") or ()), *(spec.get("containers") or ())]
 
 
-def _node_affinity(spec: Mapping[str, Any]) -> NodeAffinity:
+def _node_affinity(spec: Mapping[str, Any]) -> NodeAffinityTerms:
     wishes = (spec.get("affinity") or {}).get("nodeAffinity") or {}
     required = wishes.get("requiredDuringSchedulingIgnoredDuringExecution")
     preferred = wishes.get("preferredDuringSchedulingIgnoredDuringExecution") or ()
     terms = None if required is None else required.get("nodeSelectorTerms") or ()
-    return NodeAffinity(
+    return NodeAffinityTerms(
         exact_requirements(spec.get("nodeSelector") or {}),
         None if terms is None else tuple(node_selector_term(term) for term in terms),
         tuple((entry["weight"], node_selector_term(entry["preference"])) for entry in preferred),

@@ -24,7 +24,12 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._model.projection
 
 NODE = resource(
     # virt-handler renews its heartbeat each minute; whether it is alive stands in label kubevirt.io/schedulable.
-    annotations=keys(prefixes=("kubevirt.io/", "node-labeller.kubevirt.io/"), but=("kubevirt.io/heartbeat",)),
+    # Who maintains the node stands in the collection's own annotation.
+    annotations=keys(
+        "virtops.kubevirt/maintenance",
+        prefixes=("kubevirt.io/", "node-labeller.kubevirt.io/"),
+        but=("kubevirt.io/heartbeat",),
+    ),
     spec=fields("unschedulable", taints=each(fields("key value effect"))),
     status=fields(
         "allocatable declaredFeatures",
@@ -108,6 +113,8 @@ POD_DISRUPTION_BUDGET = resource(
 RESOURCE_QUOTA = resource(spec=fields("hard scopes scopeSelector"), status=fields("hard used"))
 LIMIT_RANGE = resource(spec=fields("limits"))
 PRIORITY_CLASS = resource("value globalDefault preemptionPolicy")
+# By it the definition of a network names the device that a pod needs for it; its configuration may hold secrets.
+NETWORK_ATTACHMENT_DEFINITION = resource(annotations=keys("k8s.v1.cni.cncf.io/resourceName"))
 RUNTIME_CLASS = resource("handler overhead scheduling")
 
 # The owners of pods. The scheduler spreads pods of one owner by its selector where no constraint of theirs says how.

@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What is kept of KubeVirt's objects: what its launcher pods are rendered from, and what decides a VM's fate.
 
-Guests' secrets (cloud-init, sysprep, access credentials, launch measurements) are left out: of a volume that may hold
-one only its presence is kept, of probes only their kind, as these add to the launcher pod's memory.
+Guests' secrets (cloud-init, Ignition, sysprep, access credentials, launch measurements) are left out: of a volume that
+may hold one only its presence is kept, of probes only their kind, as these add to the launcher pod's memory.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import embedded
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.projection import (
     each,
     explained_conditions,
@@ -27,20 +28,22 @@ _HOOK = fields("image", pvc=fields("name"))
 
 def _hooks(text: Any) -> Any:
     """A JSON list of sidecars, without their arguments and scripts. Other text is made empty: no list either."""
-    try:
-        found = json.loads(text)
-    except (ValueError, TypeError):
-        return ""
-    if not isinstance(found, list) or not all(isinstance(hook, dict) for hook in found):
+    found = embedded(text)
+    if not isinstance(found, list) or not all(map(_is_hook, found)):
         return ""
     return json.dumps([_HOOK(hook) for hook in found])
 
 
-_ANNOTATIONS = keys(
+def _is_hook(value: Any) -> bool:
+    return isinstance(value, dict) and isinstance(value.get("pvc") or {}, dict)
+
+
+ANNOTATIONS = keys(
     "descheduler.alpha.kubernetes.io/prefer-no-eviction",
     # By it a service mesh adds containers to the pod.
     "sidecar.istio.io/inject",
     prefixes=("kubevirt.io/", "alpha.kubevirt.io/"),
+    but=("kubevirt.io/ignitiondata",),
     parts={"hooks.kubevirt.io/hookSidecars": _hooks},
 )
 
@@ -60,10 +63,12 @@ _VOLUME = fields(
     sysprep=presence,
 )
 
+LAUNCH_SECURITY = fields(sev=fields("policy attestation"), snp=presence, tdx=presence)
+
 _DOMAIN = fields(
     "cpu devices features ioThreads ioThreadsPolicy machine memory resources clock",
     firmware=fields("bootloader", kernelBoot=fields(container=fields("image imagePullPolicy"))),
-    launchSecurity=fields(sev=fields("policy attestation"), snp=presence, tdx=presence),
+    launchSecurity=LAUNCH_SECURITY,
 )
 
 _VMI_SPEC = fields(
@@ -82,7 +87,7 @@ _MIGRATION_STATE = fields(
 )
 
 VMI = resource(
-    annotations=_ANNOTATIONS,
+    annotations=ANNOTATIONS,
     spec=_VMI_SPEC,
     status=fields(
         "activePods changedBlockTracking currentCPUTopology deviceStatus evacuationNodeName "
@@ -95,26 +100,29 @@ VMI = resource(
 )
 
 # Replicas are called after their template, if it says how.
-_TEMPLATE = fields(metadata=metadata(_ANNOTATIONS, "generateName"), spec=_VMI_SPEC)
+_TEMPLATE = fields(metadata=metadata(ANNOTATIONS, "generateName"), spec=_VMI_SPEC)
 
 VM = resource(
-    annotations=_ANNOTATIONS,
+    annotations=ANNOTATIONS,
     spec=fields(
         "runStrategy running instancetype preference",
         dataVolumeTemplates=each(fields(metadata=fields("name"))),
         template=_TEMPLATE,
     ),
-    status=fields("changedBlockTracking created ready printableStatus runStrategy", conditions=explained_conditions),
+    status=fields(
+        "changedBlockTracking created instancetypeRef preferenceRef ready printableStatus runStrategy",
+        conditions=explained_conditions,
+    ),
 )
 
 VMI_REPLICA_SET = resource(
-    annotations=_ANNOTATIONS,
+    annotations=ANNOTATIONS,
     spec=fields("replicas paused selector", template=_TEMPLATE),
     status=fields("replicas readyReplicas labelSelector", conditions=explained_conditions),
 )
 
 MIGRATION = resource(
-    annotations=_ANNOTATIONS,
+    annotations=ANNOTATIONS,
     spec=fields("vmiName addedNodeSelector priority", sendTo=presence, receive=presence),
     status=fields("phase", conditions=explained_conditions, migrationState=_MIGRATION_STATE),
 )
@@ -122,7 +130,7 @@ MIGRATION = resource(
 MIGRATION_POLICY = resource("spec")
 
 KUBEVIRT = resource(
-    annotations=_ANNOTATIONS,
+    annotations=ANNOTATIONS,
     spec=fields(
         "configuration workloadUpdateStrategy",
         infra=fields("replicas nodePlacement"),

@@ -7,15 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.migration import Migration
-
-Object = Mapping[str, Any]
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Object
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class MigrationRequest:
     """A VMI and where it is to run: on `target_node`, or on any node with the labels of `added_node_selector`."""
 
     namespace: str
@@ -34,18 +32,33 @@ class Wish:
 
 @dataclass(frozen=True, slots=True)
 class Prospect:
-    """A wish beside the facts.
+    """A request beside the facts.
 
     vmi: None if there is none. node_selector: the labels that pin the migration; empty if the target node carries no
-    label to pin it by. nodes: names of those that the wish allows, none if there is none. in_flight: the VMI's
-    unfinished migration.
+    label to pin it by. nodes: names of those that the request allows, none if there is none. migrations: those of the
+    VMI that the cluster knows, over or not.
     """
 
-    wish: Wish
+    request: MigrationRequest
     vmi: Object | None
     node_selector: Mapping[str, str]
     nodes: frozenset[str]
-    in_flight: Migration | None
+    migrations: tuple[Migration, ...]
+
+    @property
+    def uid(self) -> str:
+        """Of the VMI, empty if there is none."""
+        return str(self.vmi["metadata"]["uid"]) if self.vmi else ""
+
+    @property
+    def in_flight(self) -> Migration | None:
+        """The VMI's unfinished migration; it has one at most."""
+        return next((migration for migration in self.migrations if migration.unfinished), None)
+
+    @property
+    def past(self) -> frozenset[str]:
+        """Uids of the VMI's migrations that are over."""
+        return frozenset(migration.uid for migration in self.migrations if not migration.unfinished)
 
     @property
     def source_node(self) -> str:
@@ -57,7 +70,12 @@ class Prospect:
         return self.source_node in self.nodes
 
     @property
+    def is_moving(self) -> bool:
+        """Whether the VMI is on its way, or has yet to go."""
+        return self.in_flight is not None or not self.fulfilled
+
+    @property
     def on_its_way(self) -> bool:
-        """Whether an earlier run's migration is about to fulfil the wish."""
+        """Whether an earlier run's migration is about to fulfil the request."""
         migration = self.in_flight
         return migration is not None and bool(migration.run) and dict(migration.node_selector) == self.node_selector

@@ -25,6 +25,8 @@ _DECIMAL = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "
 _EXPONENT = re.compile(r"[eE]([+-]?[0-9]+)")
 # Beyond this, amounts are out of the range of int64 whatever their digits; it keeps powers of ten small.
 _EXPONENT_LIMIT = 100
+# So are amounts with more than this before the point; of what comes so late behind it only counts that it is there.
+_MOST_DIGITS = 250
 
 
 class QuantityError(ExpectedError, ValueError):
@@ -66,8 +68,10 @@ def _parse(text: str) -> int:
     found = _FORM.fullmatch(text)
     if not found or not (found["whole"] or found["part"]):
         raise QuantityError(f"{text!r} is not a quantity")
-    part = found["part"] or ""
-    digits = int(f"{found['whole']}{part}")
+    whole, part = found["whole"].lstrip("0")[:_MOST_DIGITS], (found["part"] or "").rstrip("0")
+    if len(part) > _MOST_DIGITS:
+        part = f"{part[:_MOST_DIGITS]}1"
+    digits = int(f"{whole}{part}" or "0")
     nanos = _scale(digits, -len(part), found["suffix"], text)
     return -nanos if found["sign"] == "-" else nanos
 
@@ -81,7 +85,7 @@ def _scale(digits: int, exponent: int, suffix: str, text: str) -> int:
     power = _EXPONENT.fullmatch(suffix)
     if not power:
         raise QuantityError(f"{text!r} is not a quantity: its suffix is unknown")
-    limited = max(-_EXPONENT_LIMIT, min(_EXPONENT_LIMIT, int(power[1])))
+    limited = int(max(-_EXPONENT_LIMIT, min(_EXPONENT_LIMIT, float(power[1]))))
     return _round_up(digits, exponent + limited + 9)
 
 

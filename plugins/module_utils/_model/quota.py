@@ -9,15 +9,15 @@ admission/plugin/resourcequota/controller.go of k8s.io/apiserver.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model import quantity, resources
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Object
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.resources import Nanos
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.selectors import Requirement
-
-Object = Mapping[str, Any]
 
 _REQUESTS, _LIMITS = "requests.", "limits."
 _HUGE_PAGES, _DEVICE_CLASS = "hugepages-", "deviceclass.resource.kubernetes.io/"
@@ -41,10 +41,19 @@ class Excess:
     reason: str
 
 
-def excesses(pod: Object, quotas: Iterable[Object]) -> list[Excess]:
-    """The quotas that refuse a new v1.Pod. `quotas` are those of its namespace. Raises `QuantityError`."""
+def excesses(
+    pod: Object, quotas: Iterable[Object], *, gone: Sequence[Object] = (), come: Sequence[Object] = ()
+) -> list[Excess]:
+    """The quotas that refuse a new v1.Pod. `quotas` are those of its namespace. Raises `QuantityError`.
+
+    gone, come: other pods of the namespace that have ended and started by then, of which the quotas do not know yet.
+    """
     charged = usage(pod)
-    found = ((item["metadata"]["name"], _refusal(pod, charged, item)) for item in quotas if _applies(pod, item))
+    found = (
+        (item["metadata"]["name"], _refusal(pod, charged, item, _change(item, gone, come)))
+        for item in quotas
+        if _applies(pod, item)
+    )
     return [Excess(name, reason) for name, reason in found if reason]
 
 
@@ -72,26 +81,9 @@ def _computed(requests: Mapping[str, int], limits: Mapping[str, int]) -> Nanos:
 
 
 def _limits(pod: Object) -> Nanos:
-    """Limits add up as requests do, but overhead counts only where there is a limit."""
-    spec = pod["spec"]
-    overhead = spec.get("overhead") or {}
-    swapped = {
-        **spec,
-        "overhead": {},
-        "resources": _swapped(spec.get("resources")),
-        **{
-            kind: [{**entry, "resources": _swapped(entry.get("resources"))} for entry in spec.get(kind) or ()]
-            for kind in ("containers", "initContainers")
-        },
-    }
-    limits = resources.pod_requests({**pod, "spec": swapped}, as_running=False)
-    extra = resources.nanos(overhead)
-    return {name: amount + extra.get(name, 0) if amount else 0 for name, amount in limits.items()}
-
-
-def _swapped(given: Object | None) -> dict[str, Any]:
-    """Limits in the place of requests."""
-    return {"requests": (given or {}).get("limits") or {}}
+    """Overhead counts only where there is a limit."""
+    extra = resources.nanos(pod["spec"].get("overhead"))
+    return {name: amount + extra.get(name, 0) if amount else 0 for name, amount in resources.pod_limits(pod).items()}
 
 
 def _is_extended(name: str) -> bool:
@@ -162,7 +154,18 @@ def _looks_across(affinity: Object) -> bool:
     return False
 
 
-def _refusal(pod: Object, charged: Nanos, quota: Object) -> str:
+def _change(quota: Object, gone: Iterable[Object], come: Iterable[Object]) -> Nanos:
+    """Of what is used of a quota, once these pods have ended and those have started."""
+    change: Nanos = defaultdict(int)
+    for pods, sign in ((gone, -1), (come, 1)):
+        for pod in pods:
+            if _applies(pod, quota):
+                for name, amount in usage(pod).items():
+                    change[name] += sign * amount
+    return change
+
+
+def _refusal(pod: Object, charged: Nanos, quota: Object, change: Nanos) -> str:
     """Why this quota refuses the pod, empty if it does not."""
     hard, used = _hard(quota), (quota.get("status") or {}).get("used") or {}
     covered = _covered(quota)
@@ -171,12 +174,14 @@ def _refusal(pod: Object, charged: Nanos, quota: Object) -> str:
         return "it wants " + ", ".join(missing)
     if not used.keys() >= set(covered):
         return "the API server has not yet counted what is used of it"
+    left = {name: max(0, quantity.parse(used[name]) + change.get(name, 0)) for name in covered}
     over = [
         name
         for name in sorted(covered)
-        if charged.get(name) and charged[name] + quantity.parse(used[name]) > quantity.parse(hard[name])
+        if charged.get(name) and charged[name] + left[name] > quantity.parse(hard[name])
     ]
-    return ", ".join(f"{name}: {_shown(name, charged[name])} on top of {used[name]} of {hard[name]}" for name in over)
+    told = {name: _shown(name, left[name]) if change.get(name) else used[name] for name in over}
+    return ", ".join(f"{name}: {_shown(name, charged[name])} on top of {told[name]} of {hard[name]}" for name in over)
 
 
 def _unnamed(spec: Object, wanted: Iterable[str]) -> Iterator[str]:

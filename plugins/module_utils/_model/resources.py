@@ -74,6 +74,21 @@ def pod_requests(
     return total
 
 
+def pod_limits(pod: Mapping[str, Any]) -> Nanos:
+    """The effective limit of a new pod, without overhead: limits add up as requests do."""
+    spec = pod["spec"]
+    swapped = {
+        kind: [{**entry, "resources": _swapped(entry.get("resources"))} for entry in spec.get(kind) or ()]
+        for kind in ("containers", "initContainers")
+    }
+    return pod_requests({"spec": {**swapped, "resources": _swapped(spec.get("resources"))}}, as_running=False)
+
+
+def _swapped(given: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Limits in the place of requests."""
+    return {"requests": (given or {}).get("limits") or {}}
+
+
 def assumed_for_scores(pod: Mapping[str, Any], requests: Mapping[str, int]) -> dict[str, int]:
     """The assumptions for a running pod's containers; a pod level request replaces them for its resource."""
     own = (pod["spec"].get("resources") or {}).get("requests") or {}

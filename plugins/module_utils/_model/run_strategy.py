@@ -9,8 +9,12 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 ALWAYS: Final = "Always"
+ONCE: Final = "Once"
+MANUAL: Final = "Manual"
 RERUN_ON_FAILURE: Final = "RerunOnFailure"
 HALTED: Final = "Halted"
+# By these a VM is started and stopped by request, and its strategy stays what it is.
+BY_REQUEST: Final = frozenset({MANUAL, RERUN_ON_FAILURE})
 
 
 def run_strategy(vm: Mapping[str, Any]) -> str:

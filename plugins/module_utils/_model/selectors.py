@@ -19,6 +19,8 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._model.expected i
 Labels = Mapping[str, str]
 
 _INTEGER = re.compile(r"[+-]?[0-9]+")
+# Of a number of 64 bits. Python refuses to read thousands of them, and anybody may have written that.
+_MOST_DIGITS = 19
 _LABEL_NAME = re.compile(r"([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]")
 _SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 _NAME_LENGTH = 63
@@ -136,7 +138,10 @@ def int64(text: str) -> int | None:
     """The decimal integer that the API's parser reads (leading zeros and a sign allowed), None for any other text."""
     if not _INTEGER.fullmatch(text):
         return None
-    number = int(text)
+    digits = text.lstrip("+-").lstrip("0")
+    if len(digits) > _MOST_DIGITS:
+        return None
+    number = int(f"{'-' if text.startswith('-') else ''}{digits or '0'}")
     return number if -(2**63) <= number < 2**63 else None
 
 

@@ -15,13 +15,31 @@ from difflib import get_close_matches
 from typing import Any
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.expected import ExpectedError
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Object
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.printable import brief, printable
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.shapes import (
+    Misfit,
+    described,
+    each,
+    every,
+    record,
+    text,
+    whole,
+)
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot_kinds import BY_NAME, KINDS, Kind
 
 # Raised whenever a field that readers rely on is added, moved or dropped; a reader takes no other version.
 SCHEMA_VERSION = 1
 HEADER = "snapshot"
 
-Object = Mapping[str, Any]
+
+_HEADER = record(
+    "taken_at sha256 cluster counts missing_kinds",
+    texts="taken_at sha256",
+    cluster=record(texts="uid kubernetes_version kubevirt_version"),
+    counts=every(whole),
+    missing_kinds=each(text),
+)
 
 
 class SnapshotError(ExpectedError, ValueError):
@@ -43,7 +61,7 @@ class Header:
 
     `taken_at`: RFC 3339 in UTC, when reading began. `sha256`: of the content below the header, so two snapshots of an
     unchanged cluster share it. `counts`: items by list. `missing_kinds`: lists that are empty because the cluster does
-    not serve their API.
+    not serve their API, or does not show them.
     """
 
     schema_version: int
@@ -77,7 +95,7 @@ def from_plain(given: object) -> Snapshot:
     """Check and take lists in plain form, or the decoded content of a snapshot file. Raises SnapshotError."""
     if not isinstance(given, Mapping):
         raise SnapshotError(
-            f"A snapshot is expected, got {_described(given)}. Give what cluster_snapshot returned, the path of its "
+            f"A snapshot is expected, got {described(given)}. Give what cluster_snapshot returned, the path of its "
             'file, or lists of objects as in {"nodes": [...], "pods": [...]}.'
         )
     header = parse_header(given[HEADER]) if HEADER in given else None
@@ -87,7 +105,13 @@ def from_plain(given: object) -> Snapshot:
             raise SnapshotError(f"A snapshot has no list {name!r}. {_advice(name, given)}")
     if header is None and not names:
         raise SnapshotError('The snapshot is empty. Give at least one list of objects, as in {"nodes": [...]}.')
-    return Snapshot({kind.name: _items(kind, given.get(kind.name, [])) for kind in KINDS}, header)
+    lists = {kind.name: _items(kind, given.get(kind.name, [])) for kind in KINDS}
+    if header is None:
+        # What a header vouches for comes from an API server, which has seen to the types.
+        for kind in KINDS:
+            for item in lists[kind.name]:
+                require_shape(kind, item)
+    return Snapshot(lists, header)
 
 
 def parse_header(given: object) -> Header:
@@ -100,6 +124,7 @@ def parse_header(given: object) -> Header:
             "Take the snapshot again with the release in use."
         )
     try:
+        _HEADER(fields)
         return Header(
             schema_version=version,
             taken_at=fields["taken_at"],
@@ -108,31 +133,54 @@ def parse_header(given: object) -> Header:
             counts=dict(fields["counts"]),
             missing_kinds=tuple(fields["missing_kinds"]),
         )
-    except (KeyError, TypeError, ValueError) as error:
-        raise SnapshotError(f"The snapshot's header is damaged ({error!r}). Take the snapshot again.") from error
+    except (Misfit, TypeError) as error:
+        problem = f"{error.where} {error.problem}".strip() if isinstance(error, Misfit) else str(error)
+        raise SnapshotError(
+            f"The snapshot's header is damaged ({printable(problem)}). Take the snapshot again."
+        ) from error
+
+
+def require_shape(kind: Kind, item: Object) -> None:
+    """Raise SnapshotError for an object with a field of another type than the API's."""
+    try:
+        kind.shape(item)
+    except Misfit as error:
+        field = f"{printable(error.where)} " if error.where else "it "
+        raise SnapshotError(
+            f"{kind.kind} {_title(item)} cannot be read: {field}{error.problem}. Correct it, or give the object as "
+            "`kubectl get -o json` prints it."
+        ) from None
 
 
 def _items(kind: Kind, given: object) -> Sequence[Object]:
     if not isinstance(given, Sequence) or isinstance(given, (str, bytes)):
         hint = "Give its `items`." if isinstance(given, Mapping) and "items" in given else "Give a list of objects."
-        raise SnapshotError(f"`{kind.name}` of a snapshot is a list, got {_described(given)}. {hint}")
+        raise SnapshotError(f"`{kind.name}` of a snapshot is a list, got {described(given)}. {hint}")
     for index, item in enumerate(given):
         if not isinstance(item, Mapping) or not _name(item):
             raise SnapshotError(
-                f"Item {index} of `{kind.name}` is no object of the API: it is {_described(item)} without "
+                f"Item {index} of `{kind.name}` is no object of the API: it is {described(item)} without "
                 "metadata.name. Give the items as `kubectl get -o json` prints them."
             )
-        if item.get("kind", kind.kind) != kind.kind:
+        named = item.get("kind") or kind.kind
+        if isinstance(named, str) and named != kind.kind:
             raise SnapshotError(
-                f"Item {index} of `{kind.name}`, {_name(item)}, is a {item['kind']}, not a {kind.kind}. "
+                f"Item {index} of `{kind.name}`, {_title(item)}, is a {brief(named)}, not a {kind.kind}. "
                 "Put it into the list of its kind."
             )
     return given
 
 
-def _name(item: Object) -> Any:
+def _name(item: Object) -> str:
     metadata = item.get("metadata")
-    return metadata.get("name") if isinstance(metadata, Mapping) else None
+    name = metadata.get("name") if isinstance(metadata, Mapping) else None
+    return name if isinstance(name, str) else ""
+
+
+def _title(item: Object) -> str:
+    metadata = item.get("metadata")
+    named = metadata if isinstance(metadata, Mapping) else {}
+    return brief("/".join(part for part in (named.get("namespace"), named.get("name")) if isinstance(part, str)))
 
 
 def _advice(name: object, given: Mapping[str, Any]) -> str:
@@ -140,13 +188,3 @@ def _advice(name: object, given: Mapping[str, Any]) -> str:
         return 'It looks like a single list of the API: put its `items` under their name, as in {"nodes": [...]}.'
     near = get_close_matches(str(name), BY_NAME, n=1)
     return f"Do you mean {near[0]!r}?" if near else f"Its lists are {', '.join(BY_NAME)}."
-
-
-def _described(value: object) -> str:
-    if isinstance(value, Mapping):
-        return "a mapping"
-    if isinstance(value, str):
-        return "a string"
-    if isinstance(value, Sequence):
-        return "a list"
-    return "nothing" if value is None else f"a value of type {type(value).__name__}"

@@ -11,7 +11,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot import Header, Object, Snapshot
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Object
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot import Header, Snapshot
 
 # Per snapshot. What is left out is counted in a last line.
 MOST_LINES = 100

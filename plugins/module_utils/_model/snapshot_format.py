@@ -23,12 +23,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Object
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot import (
     HEADER,
     SCHEMA_VERSION,
     Cluster,
     Header,
-    Object,
     Snapshot,
     SnapshotError,
     from_plain,
@@ -89,7 +89,7 @@ def decode(content: bytes) -> Snapshot:
     """The snapshot, or lists in plain form, in a file's content, to be read only. Raises SnapshotError."""
     try:
         given = decode_shared(content)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise SnapshotError(f"It is not JSON ({error}). Take the snapshot again.") from error
     snapshot = from_plain(given)
     body = memoryview(content)[content.find(b"\n") + 1 :]

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-Object = Mapping[str, Any]
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Object, embedded
 
 LABEL = "virtops.kubevirt/stopped"
 ANNOTATION = "virtops.kubevirt/stopped-for"
@@ -21,9 +21,10 @@ ANNOTATION = "virtops.kubevirt/stopped-for"
 
 @dataclass(frozen=True, slots=True)
 class StoppedMark:
-    """`run_strategy`: of a VM when it ran, empty for a replica set. `since`: RFC 3339.
+    """`run_strategy`: of a VM when it ran, until it is asked to run again; empty from then on, and for a replica set.
 
-    Of a replica set, `ready`: how many of its VMIs were ready before any was stopped. vmis: names of those stopped.
+    `since`: RFC 3339. Of a replica set, `ready`: how many of its VMIs were ready before any was stopped. vmis: names of
+    those stopped.
     """
 
     owner: str
@@ -37,7 +38,7 @@ def find_marks(item: Object) -> dict[str, StoppedMark]:
     """By node; none as well for an annotation that was tampered with."""
     text = (item["metadata"].get("annotations") or {}).get(ANNOTATION)
     try:
-        return {str(node): _mark(**fields) for node, fields in json.loads(text or "").items()}
+        return {str(node): _mark(**fields) for node, fields in embedded(text).items()}
     except (ValueError, TypeError, AttributeError):
         return {}
 

@@ -15,8 +15,8 @@ from typing import Any
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model import quantity
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.csi_migration import (
     CsiVolume,
-    Migration,
     Topology,
+    TranslatedVolume,
     migration,
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.owners import controller
@@ -84,7 +84,7 @@ class PersistentVolume:
     attributes_class: str
     topology: Topology
     csi: CsiVolume | None
-    migration: Migration | None
+    migration: TranslatedVolume | None
 
     def is_reserved_for(self, claim: Claim) -> bool:
         if self.claim is None or self.claim[:2] != (claim.namespace, claim.name):

@@ -1,0 +1,34 @@
+# Copyright: Contributors to the virtops.kubevirt project
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What modules share: options in, results out.
+
+run.py                    run a module, and end it in a result or one clear error
+progress.py               how a module tells of a long task while it runs
+texts.py                  what texts mean where an argument spec wants something else
+arguments.py              parts of argument specs
+limits.py                 limits of options that an argument spec cannot express
+libraries.py              Python libraries that only some uses need
+drain_arguments.py        the options of node_drain
+drain_task.py             empty a node by a plan, and see that it is still empty
+drain_planning.py         the plan of a drain, and what became of it
+drain_memory.py           what a drain lets its run remember
+drain_results.py          what node_drain returns
+start_task.py             start what was stopped for a node, when that is back
+eviction_task.py          what pod_eviction takes and gives back
+plan_task.py              what maintenance_plan takes and gives back
+plan_keeping.py           the plan in force of a run, kept in the cluster
+maintenance_task.py       what node_maintenance takes and gives back
+run_task.py               what maintenance_run takes, does and gives back
+rights.py                 sees that all that a task may come to do is allowed
+kubeconfig_task.py        what access_kubeconfig takes, writes and gives back
+guard.py                  sees that the run is the task's own and the cluster the same
+migration_arguments.py    the options of vmi_migration
+migration_task.py         migrate VMIs to where a task wants them
+migration_results.py      what vmi_migration returns
+replica_set_arguments.py  the options of vmi_replicaset
+replica_set_outlook.py    looks ahead before a replica set is written
+replica_set_results.py    what vmi_replicaset returns
+"""
+
+from __future__ import annotations

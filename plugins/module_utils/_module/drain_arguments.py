@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.drain_run import Settings
-from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.maintenance import Request
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.mistake import Mistake
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.maintenance import Request
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.invalid_request import InvalidRequest
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.object_name import name_problems
+from ansible_collections.virtops.kubevirt.plugins.module_utils._module import guard
 
 _REQUIRED: dict[str, Any] = {"type": "str", "required": True}
 
@@ -20,7 +20,11 @@ def spec() -> dict[str, Any]:
     return {
         "name": _REQUIRED,
         "owner": _REQUIRED,
-        "state": {"type": "str", "choices": ["drained", "restored"], "default": "drained"},
+        "state": {"type": "str", "choices": ["drained", "verified", "restored"], "default": "drained"},
+        "plan": {"type": "raw"},
+        "drift": {"type": "str", "choices": ["repair", "fail"], "default": "repair"},
+        "snapshot": {"type": "raw"},
+        **guard.spec(),
         "targets": {
             "type": "list",
             "elements": "dict",
@@ -42,19 +46,21 @@ def spec() -> dict[str, Any]:
         "cordon": {"type": "bool", "default": False},
         "reason": {"type": "str"},
         "foreign_cordon": {"type": "str", "choices": ["fail", "keep"], "default": "fail"},
+        "evacuations": {"type": "str", "choices": ["wait", "take_over"], "default": "wait"},
         "lease_duration": {"type": "int", "default": 3600},
         "lease_namespace": {"type": "str", "default": "medik8s-leases"},
         "wait_timeout": {"type": "int", "default": 1800},
         "unschedulable_timeout": {"type": "int", "default": 60},
         "retries": {"type": "int", "default": 2},
+        "max_failed_vms": {"type": "int"},
     }
 
 
 def check(params: Mapping[str, Any]) -> None:
-    """Raises Mistake for what the argument spec cannot tell."""
+    """Raises InvalidRequest for what the argument spec cannot tell."""
     problems = list(_problems(params))
     if problems:
-        raise Mistake("read the options of the task", problems, "Nothing was changed.")
+        raise InvalidRequest("read the options of the task", problems, "Nothing was changed.")
 
 
 def targets(params: Mapping[str, Any]) -> dict[str, str]:
@@ -67,11 +73,6 @@ def allowed(params: Mapping[str, Any]) -> frozenset[str]:
     return frozenset(name for name in ("force", "delete_emptydir_data") if params[name])
 
 
-def settings(params: Mapping[str, Any]) -> Settings:
-    grace_period, timeout = params["terminate_grace_period"], params["unschedulable_timeout"]
-    return Settings(params["name"], params["owner"], grace_period, timeout)
-
-
 def request(params: Mapping[str, Any], *, dry_run: bool) -> Request:
     """The node, as node_maintenance takes it."""
     return Request(
@@ -82,11 +83,13 @@ def request(params: Mapping[str, Any], *, dry_run: bool) -> Request:
         lease_namespace=params["lease_namespace"],
         lease_seconds=params["lease_duration"],
         dry_run=dry_run,
+        run=params["run"] or "",
     )
 
 
 def _problems(params: Mapping[str, Any]) -> Iterator[str]:
     yield from name_problems(params, "name", "lease_namespace")
+    yield from guard.problems(params)
     if not params["owner"].strip():
         yield "owner is empty"
     for entry in params["targets"] or ():
@@ -95,7 +98,7 @@ def _problems(params: Mapping[str, Any]) -> Iterator[str]:
     for name in ("wait_timeout", "unschedulable_timeout", "lease_duration"):
         if params[name] < 1:
             yield f"{name} is {params[name]}; give a second at least"
-    for name in ("retries", "terminate_grace_period"):
+    for name in ("retries", "max_failed_vms", "terminate_grace_period"):
         if params[name] is not None and params[name] < 0:
             yield f"{name} is {params[name]}; give 0 at least"
     titles = [_title(entry) for entry in params["targets"] or ()]

@@ -1,26 +1,129 @@
 # Copyright: Contributors to the virtops.kubevirt project
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Plan the drain of a node on the whole cluster. It brings numpy and the scheduler with it."""
+"""The plan by which node_drain empties a node: its own, or the one that was given, mended where it is not right.
+
+Planning needs numpy and the whole scheduler, which a drain that goes as planned is not to pay for: this file is
+imported only when something has to be planned.
+"""
 
 from __future__ import annotations
 
-from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.client import Client
-from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.snapshot import take
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.departures import Situation, title
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.looks.snapshot import take
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.client import Client
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.failure import Failure
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.workloads import title
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.invalid_request import InvalidRequest
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot import Snapshot
+from ansible_collections.virtops.kubevirt.plugins.module_utils._module import drain_arguments
+from ansible_collections.virtops.kubevirt.plugins.module_utils._module.plan_task import nodes_done
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module.run import explained
-from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.drain import plan_drain
-from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.drain_plan import DrainPlan
-from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.leaving import Intent
+from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.difference import differences
+from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import ActionKind, Plan
+from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.remainder import leaving, left, of_batch
+from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.plan_options import PlanOptions
+from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.repair import repair
+from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.run_plan import plan_run
 
 _PAGE_SIZE = 500
+_REMEDY = "Remove the cause, or give each VM its target."
+DRIFTED = "PlanDrifted"
 
 
-def plan_of(client: Client, situation: Situation, intent: Intent) -> DrainPlan:
-    """Raises Failure, Mistake."""
+def own_plan(client: Client, params: Mapping[str, Any]) -> Plan:
+    """A plan for this node alone. Raises Failure, InvalidRequest."""
+    snapshot, name = fresh_snapshot(client), params["name"]
+    known = {title(vmi) for vmi in snapshot.lists["vmis"]}  # VMs that have ended are passed over
+    wanted = drain_arguments.targets(params)
+    nodes = {node["metadata"]["name"] for node in snapshot.lists["nodes"]}
+    if unknown := [
+        f"{vmi}: there is no node {node}; check the spelling" for vmi, node in wanted.items() if node not in nodes
+    ]:
+        raise InvalidRequest(f"drain node {name}", unknown, "Nothing was changed.")
+    with explained(f"plan the drain of node {name}", _REMEDY):
+        options = PlanOptions(
+            policies=[{key: value for key, value in rule.items() if value is not None} for rule in params["policies"]],
+            targets={vmi: node for vmi, node in wanted.items() if vmi in known},
+            allowed=drain_arguments.allowed(params),
+        )
+        return _at_targets_that_can_be_had(
+            lambda options: of_batch(plan_run(snapshot, "", [[name]], options), name), options
+        )
+
+
+def held_against(
+    client: Client, given: Plan, name: str, snapshot: Snapshot, *, may_differ: bool
+) -> tuple[Plan, list[str]]:
+    """The batch of a node in a plan as it is right now, and what differs for the node. Raises Failure, InvalidRequest.
+
+    The whole batch is mended, so that tasks of several of its nodes come to the same from the same snapshot. Its nodes
+    that the run is done with are in use again, and nothing more happens to them.
+    """
+    done = nodes_done(snapshot, given.run) - {name} if given.run else frozenset()
+    ended = [action.id for action in given.actions if action.node in done]
+    with explained(f"plan the drain of node {name}", _REMEDY):
+        mended = left(of_batch(repair(of_batch(given, name), snapshot, ended=ended), name), ended)
+    return mended, changes(client, given, mended, name, may_differ=may_differ)
+
+
+def mended_plan(
+    client: Client,
+    plan: Plan,
+    name: str,
+    failures: Mapping[str, Sequence[str]],
+    hopeless: Collection[str],
+    ended: Collection[str],
+) -> Plan:
+    """What is left of a plan, mended by a fresh look at the whole cluster. Raises Failure, InvalidRequest."""
+    snapshot = fresh_snapshot(client)
+    with explained(f"plan the drain of node {name}", _REMEDY):
+
+        def mend(options: PlanOptions) -> Plan:
+            wanted = replace(plan, options=options.to_json())
+            return of_batch(
+                repair(wanted, snapshot, node=name, failures=failures, hopeless=hopeless, ended=ended), name
+            )
+
+        return _at_targets_that_can_be_had(mend, PlanOptions.of(plan.options))
+
+
+def _at_targets_that_can_be_had(make: Callable[[PlanOptions], Plan], options: PlanOptions) -> Plan:
+    """The plan, without the targets of VMs that do not leave because of them, but would go elsewhere."""
+    plan = make(options)
+    kept = {entry.object.title for entry in plan.blocked} & options.targets.keys()
+    if not kept:
+        return plan
+    anywhere = make(_without_targets(options, kept))
+    freed = {action.object.title for action in anywhere.actions if action.kind is ActionKind.MIGRATE} & kept
+    if freed == kept:
+        return anywhere
+    return make(_without_targets(options, freed)) if freed else plan
+
+
+def _without_targets(options: PlanOptions, vmis: Collection[str]) -> PlanOptions:
+    return replace(options, targets={vmi: node for vmi, node in options.targets.items() if vmi not in vmis})
+
+
+def changes(client: Client, before: Plan, after: Plan, name: str, *, may_differ: bool) -> list[str]:
+    """What leaves a node differently, in words. Raises Failure if it must not differ."""
+    found = differences(leaving(before, name), leaving(after, name))
+    if found and not may_differ:
+        raise Failure(
+            f"drain node {name} by the plan",
+            client.server,
+            f"the cluster has changed since it was made: {'; '.join(found)}",
+            "Plan and approve anew, or set drift to repair.",
+            reason=DRIFTED,
+            details={"problems": found},
+        )
+    return found
+
+
+def fresh_snapshot(client: Client) -> Snapshot:
+    """Raises Failure."""
     document = take(client, _PAGE_SIZE)
-    lists = document.decoded(*document.lists).lists
-    known = set(map(title, lists["vmis"]))  # some may have ended since the look
-    targets = intent.targets_of(vmi for vmi in situation.vmis if title(vmi) in known)
-    with explained(f"plan the drain of node {situation.node}", "Remove the cause, or give each VM its target."):
-        return plan_drain(lists, [situation.node], policies=intent.rules, targets=targets)
+    return document.decoded(*document.lists)

@@ -1,30 +1,27 @@
 # Copyright: Contributors to the virtops.kubevirt project
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What node_drain returns: what has left and how, what is left and why, and the failure that says it in a sentence."""
+"""What node_drain returns, and the sentences by which it fails."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.drain_run import DrainRun
-from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.failure import Failure
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.departures import Departures, Leaver, Stuck
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.eviction import WOULD_EVICT, Eviction
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.interruption import WOULD, Interruption
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.mistake import Mistake
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.move import PLANNED
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.drain import NodeDrain
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.failure import Failure
+from ansible_collections.virtops.kubevirt.plugins.module_utils._execution import draining
+from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.evicting import Evicting
+from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.interrupting import Interrupting
+from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.migrating import Migrating
+from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.observation import Observation
+from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.record import Entry
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.invalid_request import InvalidRequest
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module.run import Incomplete, Module
-
-if TYPE_CHECKING:
-    from ansible_collections.virtops.kubevirt.plugins.module_utils._module.drain_task import DrainTask
+from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import Blocked, Plan
 
 Result = dict[str, Any]
 
-_PLANNED = frozenset({PLANNED, WOULD_EVICT, *WOULD.values()})
-_FAILED = "failed"  # of whatever leaves
 # In the sentence for people; the result has all.
 _MOST = 10
 _REMEDIES = {
@@ -36,68 +33,16 @@ _REFUSED_REMEDY = "Remove the cause. Nothing was changed."
 _DEADLINE_REMEDY = "Run the task again to go on, with a longer wait_timeout if it only takes longer."
 
 
-@dataclass
-class History:
-    """Attempts that are over.
-
-    before: titles of all that was to leave at first. pods: uids of the pods among it. The others: results by title.
-    """
-
-    before: list[str]
-    pods: list[str]
-    moves: dict[str, Result] = field(default_factory=dict)
-    evicted: dict[str, Result] = field(default_factory=dict)
-    interrupted: dict[str, Result] = field(default_factory=dict)
-    changed: bool = False
-
-    def keep(self, run: DrainRun) -> None:
-        """What an attempt came to; a later attempt with the same VM or pod takes its place."""
-        self.moves |= {move.title: move.result() for move in run.migrations.moves}
-        self.evicted |= {item.title: item.result() for item in run.evictions.evictions}
-        self.interrupted |= {item.title: item.result() for item in run.interruptions.interruptions}
-        self.changed = self.changed or _has_changed(run)
-
-    def to_json(self) -> Result:
-        return asdict(self)
+def lasting(plan: Plan) -> list[Blocked]:
+    """What stands against a plan, on any node of the batch, and does not go away by itself."""
+    return [entry for entry in plan.blocked if not entry.passing]
 
 
-def result(module: Module, task: DrainTask) -> Result:
-    """Raises Incomplete unless the node is, or would be, empty."""
-    is_empty = not _refused(task.run) if module.check_mode else task.is_over
-    left = [] if is_empty else list(_left(task.run, task.leaving))
-    values = _values(module, task, left)
-    if not is_empty:
-        raise Incomplete(_failure(module, task, left), values)
-    return values
-
-
-def broken_off(module: Module, task: DrainTask, error: Failure | Mistake) -> Incomplete:
-    """The failure when something went wrong in the middle that trying again does not mend."""
-    left = list(_left(task.run, task.leaving))
-    return Incomplete(error, _values(module, task, left))
-
-
-def _values(module: Module, task: DrainTask, left: list[Result]) -> Result:
-    history = task.history
-    history.keep(task.run)
-    values: Result = {
-        "changed": history.changed,
-        "moves": list(history.moves.values()),
-        "evicted": list(history.evicted.values()),
-        "interrupted": list(history.interrupted.values()),
-        "left": left,
-    }
-    if module._diff:
-        after = [entry["kind"] + " " + entry["namespace"] + "/" + entry["name"] for entry in left]
-        values["diff"] = {"before": _lines(history.before), "after": _lines(after)}
-    return values
-
-
-def blocked(server: str, node: str, stuck: Sequence[Stuck]) -> Incomplete:
+def blocked(server: str, node: str, stuck: Sequence[Blocked]) -> Incomplete:
     """The failure before anything is done: VMs that cannot leave, and pods that may not."""
-    left = [_entry(item.kind, item.namespace, item.name, item.why) for item in stuck]
-    problems = list(map(str, stuck))
-    remedies = [remedy for kind, remedy in _REMEDIES.items() if any(item.kind == kind for item in stuck)]
+    left = [_of_blocked(entry) for entry in stuck]
+    problems = _problems(left)
+    remedies = [remedy for kind, remedy in _REMEDIES.items() if any(entry["kind"] == kind for entry in left)]
     failure = Failure(
         f"drain node {node}",
         server,
@@ -109,16 +54,78 @@ def blocked(server: str, node: str, stuck: Sequence[Stuck]) -> Incomplete:
     return Incomplete(failure, {"changed": False, "moves": [], "evicted": [], "interrupted": [], "left": left})
 
 
-def _failure(module: Module, task: DrainTask, left: list[Result]) -> Failure:
-    problems = [f"{entry['kind']} {entry['namespace']}/{entry['name']}: {entry['why']}" for entry in left]
-    late = not (task.has_failed or module.check_mode)
+def result(module: Module, going: NodeDrain, *, changed: bool) -> Result:
+    """changed: whether the node was taken for it. Raises Incomplete unless the node is, or would be, empty."""
+    is_done = not going.record.failed if module.check_mode else going.is_done
+    left = [] if is_done else _left(going)
+    values = _values(module, going, left, changed=changed)
+    if not is_done:
+        raise Incomplete(_failure(module, going, left), values)
+    return values
+
+
+def broken_off(module: Module, going: NodeDrain, error: Failure | InvalidRequest, *, changed: bool) -> Incomplete:
+    """The failure when something went wrong in the middle that trying again does not mend."""
+    return Incomplete(error, _values(module, going, _left(going), changed=changed))
+
+
+def verified(server: str, node: str, look: Observation) -> Result:
+    """Raises Incomplete unless the node is empty by a look."""
+    here = draining.remaining(node, look, None)
+    left = [_entry("vm", item.namespace, item.name, "it is on the node") for item in here.vmis]
+    left += [_entry("pod", item.namespace, item.name, "it is on the node") for item in here.launchers]
+    left += [_entry("pod", item.namespace, item.name, "it is on the node") for item in here.pods if not item.tolerates]
+    if left:
+        problems = _problems(left)
+        failure = Failure(
+            f"maintain node {node}",
+            server,
+            f"it is not empty any more: {_listed(problems)}",
+            "Drain it again; nothing was changed.",
+            reason="NotEmpty",
+            details={"problems": problems},
+        )
+        raise Incomplete(failure, {"changed": False, "left": left})
+    return {"changed": False, "left": []}
+
+
+def _values(module: Module, going: NodeDrain, left: list[Result], *, changed: bool) -> Result:
+    entries = going.record.entries.values()
+    would = module.check_mode and any(not (entry.unfinished or entry.has_failed) for entry in entries)
+    values: Result = {
+        "changed": changed or going.record.has_acted or would,
+        "moves": [entry.result() for entry in entries if isinstance(entry, Migrating)],
+        "evicted": [entry.result() for entry in entries if isinstance(entry, Evicting)],
+        "interrupted": [_interrupted(going, entry) for entry in entries if isinstance(entry, Interrupting)],
+        "left": left,
+    }
+    if module._diff:
+        after = [entry["kind"] + " " + entry["namespace"] + "/" + entry["name"] for entry in left]
+        values["diff"] = {"before": _lines(going.before), "after": _lines(after)}
+    return values
+
+
+def _interrupted(going: NodeDrain, entry: Interrupting) -> Result:
+    """With why its migration failed, where it was tried: the plan only knows that it has."""
+    migrating = (other for other in going.record.entries.values() if isinstance(other, Migrating))
+    tried = [other for other in migrating if other.uid == entry.uid and other.has_failed]
+    words = [f"its migration failed, {other.failure_reason.rstrip('.')}" for other in tried if other.failure_reason]
+    return {**entry.result(), **({"why": words[-1]} if words else {})}
+
+
+def _failure(module: Module, going: NodeDrain, left: list[Result]) -> Failure:
+    problems = _problems(left)
+    late = not (going.is_over or module.check_mode)
     prefix = f"after {module.params['wait_timeout']} s there is left " if late else ""
-    trouble = task.run.trouble
+    if going.failed:
+        many = f"more VMs than max_failed_vms have failed for good ({going.failed}), so nothing more was begun"
+        prefix = f"{many}; {prefix or 'there is left '}"
+    trouble = going.trouble
     if trouble:
         problems.append(trouble.message)
     return Failure(
-        f"drain node {task.settings.node}",
-        task.client.server,
+        f"drain node {going.execution.node}",
+        going.means.verbs.server,
         prefix + (_listed(problems) or "a pod of a VM that is ending"),
         _DEADLINE_REMEDY if late else _REFUSED_REMEDY if module.check_mode else _FAILED_REMEDY,
         status=trouble.status if trouble else None,
@@ -127,38 +134,42 @@ def _failure(module: Module, task: DrainTask, left: list[Result]) -> Failure:
     )
 
 
-def _refused(run: DrainRun) -> bool:
-    return any(item.outcome == _FAILED for item in run.leavers)
+def _left(going: NodeDrain) -> list[Result]:
+    """VMs first, then pods, each by name."""
+    return sorted(_found_left(going), key=lambda entry: (entry["kind"] != "vm", entry["namespace"], entry["name"]))
 
 
-def _left(run: DrainRun, leaving: Departures) -> Iterator[Result]:
-    for item in run.leavers:
-        if item.unfinished or item.outcome == _FAILED:
-            yield _entry(_kind(item), item.namespace, item.name, item.status())
-    for stuck in leaving.stuck:
-        yield _entry(stuck.kind, stuck.namespace, stuck.name, stuck.why)
-    for title, why in leaving.waiting.items():
-        namespace, _slash, name = title.partition("/")
-        yield _entry("vm", namespace, name, why)
+def _found_left(going: NodeDrain) -> Iterator[Result]:
+    """What is told of an action counts for more than what the plan says."""
+    told = set()
+    here = {item.uid for item in going.here.all}
+    leaving = {entry.uid for entry in going.record.unfinished}
+    for entry in going.record.entries.values():
+        if entry.has_failed and entry.uid in leaving:
+            continue  # in another way by now
+        if entry.unfinished or (entry.has_failed and (entry.uid in here or not isinstance(entry, Migrating))):
+            told.add(entry.title)
+            yield _entry(_kind(entry), entry.namespace, entry.name, entry.status())
+    for kind, namespace, name, why in draining.hindrances(going.plan, going.here):
+        if f"{namespace}/{name}" not in told:
+            yield _entry(kind, namespace, name, why)
 
 
-def _kind(item: Leaver) -> str:
-    return "pod" if isinstance(item, Eviction) else "vm"
+def _kind(entry: Entry) -> str:
+    return "pod" if isinstance(entry, Evicting) else "vm"
+
+
+def _of_blocked(entry: Blocked) -> Result:
+    kind = "pod" if entry.object.kind == "Pod" else "vm"
+    return _entry(kind, entry.object.namespace, entry.object.name, "; ".join(entry.reasons))
 
 
 def _entry(kind: str, namespace: str, name: str, why: str) -> Result:
     return {"kind": kind, "namespace": namespace, "name": name, "why": why.rstrip(".")}
 
 
-def _has_changed(run: DrainRun) -> bool:
-    return run.migrations.has_created or any(item.outcome in _PLANNED or _was_asked_for(item) for item in run.leavers)
-
-
-def _was_asked_for(item: Leaver) -> bool:
-    """Whether a pod or VM ends because of this task; a refused eviction changes nothing."""
-    if isinstance(item, Eviction):
-        return bool(item.asked_at) and not item.held_back and item.outcome != _FAILED
-    return isinstance(item, Interruption) and bool(item.begun_at)
+def _problems(left: Iterable[Result]) -> list[str]:
+    return [f"{entry['kind']} {entry['namespace']}/{entry['name']}: {entry['why']}" for entry in left]
 
 
 def _listed(problems: list[str]) -> str:

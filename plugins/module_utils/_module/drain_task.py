@@ -1,153 +1,266 @@
 # Copyright: Contributors to the virtops.kubevirt project
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Empty a node, attempt by attempt, until nothing is left on it that is to leave.
-
-Each attempt is decided on what is on the node at its beginning, so a run that was killed goes on where it ended, and
-what could not go where it was to go is looked at anew.
-"""
+"""Empty a node by a plan, and see that it is still empty right before its maintenance."""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Protocol
+import uuid
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
 
-from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster import following
-from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.client import Client
-from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.drain_run import DrainRun, Settings
-from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.failure import Failure
-from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.situations import look
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.departures import Departures, Situation
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.move import NOT_MIGRATED
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.prospect import Prospect
-from ansible_collections.virtops.kubevirt.plugins.module_utils._module.drain_results import History
-from ansible_collections.virtops.kubevirt.plugins.module_utils._module.rounds import Round
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.drain import NodeDrain
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.looks import snapshot_file
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.looks.observer import Observer
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.looks.plan_file import load_plan
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.plan_run import Means
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.client import Client
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.failure import Failure
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.identity import (
+    require_cluster,
+)
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs import maintenance
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.carrying_out import (
+    Verbs,
+    VerbSettings,
+)
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.evacuations import take_over
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.run_lease import RunHold
+from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.reducer import Execution
+from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.slots import MigrationCaps
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.configuration import configuration
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.cordon import Cordon
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.invalid_request import InvalidRequest
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.migration import label_value
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot_kinds import BY_NAME
+from ansible_collections.virtops.kubevirt.plugins.module_utils._module import (
+    drain_arguments,
+    drain_results,
+    guard,
+    libraries,
+)
+from ansible_collections.virtops.kubevirt.plugins.module_utils._module.drain_memory import DrainMemory
+from ansible_collections.virtops.kubevirt.plugins.module_utils._module.progress import Progress
+from ansible_collections.virtops.kubevirt.plugins.module_utils._module.run import Module
+from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import ActionKind, Plan
+from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.remainder import of_batch
 
-# Between two looks at a node whose VMs are moved by somebody else, or end; seconds.
-_PAUSE = 1.0
-# A pause lasts that many times as long as deciding took, which may have meant to read the whole cluster.
-_SHARE = 4.0
-
-# Why the migrations of VMs have failed so far, by their titles.
-Failures = Mapping[str, Sequence[str]]
+Values = dict[str, Any]
 
 
-class Decide(Protocol):
-    """`failures`: None at the first attempt. How each leaves, and what the cluster says to each migration."""
+def drain(module: Module, client: Client) -> Values:
+    """Raises Failure, InvalidRequest, MissingLibrary, and Incomplete unless the node is, or would be, empty."""
+    libraries.require("numpy", "to plan")
+    params = module.params
+    progress = Progress.of(params, f"node {params['name']}")
+    hold = None if module.check_mode else guard.hold(client, params)
+    memory = DrainMemory(client, params, progress, hold)
+    task = _Task(module, client, progress, memory, hold)
+    task.require()
+    plan, is_mended = task.plan()
+    if stuck := drain_results.lasting(plan):
+        raise drain_results.blocked(client.server, params["name"], stuck)
+    caps = task.caps()
+    changed, epochs = task.take_nodes(plan)
+    going = task.going(plan, memory.begin(epochs, task.run), caps)
+    if module.check_mode:
+        going.rehearse()
+        return drain_results.result(module, going, changed=changed)
+    if is_mended:
+        memory.mended(plan)
+    try:
+        going.run(params["wait_timeout"])
+    except (Failure, InvalidRequest) as error:
+        raise drain_results.broken_off(module, going, error, changed=changed) from error
+    finally:
+        memory.end(going.record, is_done=going.is_done)
+    return drain_results.result(module, going, changed=changed)
 
-    def __call__(self, situation: Situation, failures: Failures | None) -> tuple[Departures, Sequence[Prospect]]: ...
+
+def verify(module: Module, client: Client) -> Values:
+    """See that the node is cordoned for the owner, and empty. Raises Failure, Incomplete."""
+    params = module.params
+    progress = Progress.of(params, f"node {params['name']}")
+    _Task(module, client, progress, DrainMemory(client, params, progress, None), None).require()
+    observer = Observer(client, [params["name"]], _run_label(params), params["unschedulable_timeout"])
+    return drain_results.verified(client.server, params["name"], observer.first())
 
 
-@dataclass
-class DrainTask:
-    """run: the attempt under way. leaving: what it was begun with. failures: of migrations in earlier attempts."""
+@dataclass(frozen=True)
+class _Task:
+    """`hold`: of the run, None if there is none, or nothing is to be changed."""
 
+    module: Module
     client: Client
-    settings: Settings
-    decide: Decide
-    run: DrainRun
-    leaving: Departures
-    history: History
-    failures: dict[str, list[str]] = field(default_factory=dict)
-    is_over: bool = False
-    # Told with the first news.
-    opening: list[str] = field(default_factory=list)
+    progress: Progress
+    memory: DrainMemory
+    hold: RunHold | None
 
-    @classmethod
-    def begin(cls, client: Client, settings: Settings, decide: Decide) -> DrainTask:
-        """Decide on the first attempt; nothing is written. Raises Failure, Mistake."""
-        situation = look(client, settings.node, first=None)
-        leaving, prospects = decide(situation, None)
-        run = DrainRun.begin(client, settings, leaving, prospects)
-        opening = [] if situation.is_empty else [f"{leaving} to do", *_waited_for(leaving.waiting)]
-        history = History(situation.titles(), [pod["metadata"]["uid"] for pod in situation.pods])
-        return cls(client, settings, decide, run, leaving, history, is_over=situation.is_empty, opening=opening)
+    @property
+    def params(self) -> Mapping[str, Any]:
+        params: Mapping[str, Any] = self.module.params
+        return params
 
-    @classmethod
-    def resume(cls, client: Client, settings: Settings, decide: Decide, state: Mapping[str, Any]) -> DrainTask:
-        run = DrainRun.resume(client, settings, state["run"])
-        run.away = state["away"]
-        history, failures = History(**state["history"]), dict(state["failures"])
-        return cls(client, settings, decide, run, Departures(waiting=state["waiting"]), history, failures)
+    @property
+    def name(self) -> str:
+        return str(self.params["name"])
 
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "run": self.run.to_json(),
-            "away": self.run.away,
-            "waiting": dict(self.leaving.waiting),
-            "history": self.history.to_json(),
-            "failures": self.failures,
+    @property
+    def run(self) -> str:
+        """The label on what is created."""
+        return _run_label(self.params)
+
+    def require(self) -> None:
+        """See that the node is ours, if it is not to be taken. Raises Failure."""
+        if self.params["state"] == "verified" or not self.params["cordon"]:
+            self._require_node(self.name)
+
+    def plan(self) -> tuple[Plan, bool]:
+        """The plan that is right now, of the node's batch, and whether one that was given had to be mended for that.
+
+        Raises Failure, InvalidRequest.
+        """
+        given = self._given()
+        if given is not None and self._is_fresh(given):
+            return of_batch(given, self.name), False
+        # With numpy and the scheduler, which a drain that goes as planned does without.
+        from ansible_collections.virtops.kubevirt.plugins.module_utils._module import (  # noqa: PLC0415
+            drain_planning,
+        )
+
+        if given is None:
+            return drain_planning.own_plan(self.client, self.params), False
+        source = self.params["snapshot"]
+        snapshot = snapshot_file.load(source) if source else drain_planning.fresh_snapshot(self.client)
+        plan, changes = drain_planning.held_against(
+            self.client, given, self.name, snapshot, may_differ=self._may_differ
+        )
+        for change in changes:
+            self.progress.tell(f"the plan has changed: {change}")
+        return plan, bool(changes)
+
+    def _given(self) -> Plan | None:
+        """The plan that was given, if it is one for this node in this cluster. Raises Failure, InvalidRequest."""
+        if not self.params["plan"]:
+            return None
+        given = load_plan(self.params["plan"])
+        if given.batch_of(self.name) is None:
+            nodes = ", ".join(name for batch in given.batches for name in batch)
+            raise InvalidRequest(
+                f"drain node {self.name}",
+                [f"the plan does not maintain it, but {nodes}"],
+                "Give a node of the plan, or make a plan with it; nothing was changed.",
+            )
+        if given.cluster.uid:
+            require_cluster(self.client, given.cluster.uid)
+        return given
+
+    def take_nodes(self, plan: Plan) -> tuple[bool, dict[str, str]]:
+        """Whether that changed something, and by node what tells this maintenance of it from others. Raises Failure.
+
+        All nodes of the batch are cordoned before anything leaves one of them, so that nothing comes to the others.
+        """
+        batch = [action.node for action in plan.actions if action.kind is ActionKind.CORDON]
+        if not self.params["cordon"]:
+            return False, {name: _epoch(self._require_node(name)) for name in self._concerned(plan)}
+        wanted = drain_arguments.request(self.params, dry_run=self.module.check_mode)
+        taken = {
+            name: maintenance.begin(self.client, replace(wanted, node=name), wait_seconds=0, pause=0) for name in batch
         }
+        epochs = {name: _epoch(transition.after.cordon) for name, transition in taken.items()}
+        return any(transition.changed for transition in taken.values()), epochs
+
+    def caps(self) -> MigrationCaps:
+        """KubeVirt's own, as they are now. Raises Failure."""
+        found = self.client.get(BY_NAME["kubevirts"].path, "read the configuration of KubeVirt")["items"]
+        migrations = configuration({"kubevirts": found}).migrations
+        return MigrationCaps(migrations.parallel_per_cluster, migrations.parallel_outbound_per_node)
+
+    def going(self, plan: Plan, epochs: Mapping[str, str], caps: MigrationCaps) -> NodeDrain:
+        params = self.params
+        execution = Execution(self.name, self.run, epochs, caps)
+        settings = VerbSettings(
+            run=self.run,
+            owner=params["owner"],
+            grace_period=params["terminate_grace_period"],
+            unschedulable_timeout=params["unschedulable_timeout"],
+            dry_run=self.module.check_mode,
+        )
+        means = Means(
+            looks=Observer(self.client, [self.name], self.run, params["unschedulable_timeout"]),
+            verbs=Verbs(self.client, settings),
+            guard=_Guard(self),
+            teller=self.progress,
+        )
+        return NodeDrain(
+            means,
+            execution,
+            plan,
+            replan=self._replan,
+            memory=self.memory,
+            retries=params["retries"],
+            max_failed=params["max_failed_vms"],
+        )
+
+    def _concerned(self, plan: Plan) -> tuple[str, ...]:
+        """The node, and those from which something has to leave before."""
+        return Execution(self.name, self.run).nodes(plan)
 
     @property
-    def has_failed(self) -> bool:
-        """Whether something will not leave, however often it is tried, and everything else has come to its end."""
-        return bool(self.leaving.stuck) or (self.run.has_failed_for_good and not self.run.unfinished)
+    def _may_differ(self) -> bool:
+        return bool(self.params["drift"] == "repair")
 
-    @property
-    def is_done(self) -> bool:
-        return self.is_over or self.has_failed
+    def _is_fresh(self, given: Plan) -> bool:
+        """Whether the plan was made from the very snapshot that it is to be held against."""
+        source = self.params["snapshot"]
+        path = source.get("snapshot_path") if isinstance(source, Mapping) else source
+        header = snapshot_file.find_header(Path(path)) if path else None
+        return header is not None and header.sha256 == given.snapshot.sha256
 
-    def work(self, this_round: Round) -> list[str]:
-        """Until the node is empty, something has failed for good, or the round is over; lines on it. Raises Failure."""
-        lines: list[str] = []
-        opening, self.opening = self.opening, []
-        end = time.monotonic() + this_round.span
-        while not self.is_done:
-            lines += self.run.follow(_until(end), until_news=this_round.heard)
-            if self.run.unfinished or (this_round.heard and lines):
-                break
-            if not self.has_failed:
-                lines += self._next_attempt(end)
-            if not _until(end):
-                break
-        return [f"node {self.settings.node}: {line}" for line in (*opening, *lines)]
+    def _require_node(self, name: str) -> Cordon:
+        wanted = drain_arguments.request(self.params, dry_run=False)
+        return maintenance.require(self.client, replace(wanted, node=name))
 
-    def _next_attempt(self, end: float) -> list[str]:
-        try:
-            lines = self._go_on(end)
-        except Failure as error:
-            if not error.passing:
-                raise
-            return following.endure(self.run, error, _until(end))
-        self.run.trouble, self.run.away = None, False
-        return lines
+    def _replan(
+        self, plan: Plan, failures: Mapping[str, Collection[str]], hopeless: Collection[str], ended: Collection[str]
+    ) -> Plan:
+        from ansible_collections.virtops.kubevirt.plugins.module_utils._module import (  # noqa: PLC0415
+            drain_planning,
+        )
 
-    def _go_on(self, end: float) -> list[str]:
-        """After an attempt: see what is left, and begin the next one with it; lines on it. Raises Failure."""
-        situation = look(self.client, self.settings.node, first=self.history.pods)
-        self.is_over = situation.is_empty
-        if self.is_over:
-            return []
-        failures, begun = {**self.failures, **self._failures()}, time.monotonic()
-        leaving, prospects = self.decide(situation, failures)
-        before, self.leaving = self.leaving.waiting, leaving
-        lines = _waited_for({title: why for title, why in leaving.waiting.items() if before.get(title) != why})
-        if leaving.stuck:
-            return []
-        if not (leaving.migrations or leaving.interruptions or leaving.evictions):
-            time.sleep(min(_until(end), max(_PAUSE, _SHARE * (time.monotonic() - begun))))
-            return lines
-        run = DrainRun.begin(self.client, self.settings, leaving, prospects)
-        for move in run.migrations.moves:
-            known = failures.get(move.title) or [""]
-            move.attempts, move.failure_reason = max(move.attempts, len(failures.get(move.title) or ())), known[-1]
-        self.history.keep(self.run)
-        self.run, self.failures = run, failures
-        return [f"still {leaving} to do", *lines]
-
-    def _failures(self) -> dict[str, list[str]]:
-        """With those of the attempt that is over."""
-        failed = [move for move in self.run.migrations.moves if move.outcome == NOT_MIGRATED]
-        return {move.title: [*self.failures.get(move.title, ()), move.failure_reason] for move in failed}
+        if self.params["evacuations"] == "take_over":
+            for title in take_over(self.client, self.name):
+                self.progress.tell(f"{title}: its evacuation by KubeVirt is taken over")
+        failed = {name: tuple(nodes) for name, nodes in failures.items()}
+        mended = drain_planning.mended_plan(self.client, plan, self.name, failed, hopeless, ended)
+        if not self._may_differ:
+            drain_planning.changes(self.client, plan, mended, self.name, may_differ=False)
+        if self.params["plan"] and mended.of_node(self.name) != plan.of_node(self.name):
+            self.memory.mended(mended)
+        return mended
 
 
-def _until(end: float) -> float:
-    """Seconds until a moment of the monotonic clock."""
-    return max(0.0, end - time.monotonic())
+@dataclass(frozen=True)
+class _Guard:
+    """Sees that everything that is about to be done may be done: run and nodes are ours. Raises Failure."""
+
+    task: _Task
+
+    def __call__(self, nodes: Iterable[str]) -> None:
+        if self.task.module.check_mode:
+            return
+        if self.task.hold is not None:
+            self.task.hold.require()
+        for name in nodes:
+            self.task._require_node(name)
 
 
-def _waited_for(waiting: Mapping[str, str]) -> list[str]:
-    return [f"{title}: waiting, {why}" for title, why in waiting.items()]
+def _run_label(params: Mapping[str, Any]) -> str:
+    return label_value(params["run"] or params["owner"])
+
+
+def _epoch(cordon: Cordon | None) -> str:
+    """What tells one maintenance of a node from another."""
+    return (cordon.since if cordon else None) or uuid.uuid4().hex

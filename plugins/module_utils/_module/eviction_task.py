@@ -9,9 +9,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.eviction_run import EvictionRun
-from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.failure import Failure
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.eviction import EVICTED, NOT_EVICTED, WOULD_EVICT
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.mistake import Mistake
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.failure import Failure
+from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.evicting import WOULD_EVICT
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.invalid_request import InvalidRequest
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.object_name import name_problems
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module.run import Incomplete, Module
 
@@ -30,45 +30,56 @@ def spec() -> Values:
 
 
 def wanted(params: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Namespaces and names, in the order of the task. Raises Mistake."""
+    """Namespaces and names, in the order of the task. Raises InvalidRequest."""
     pods = [(entry["namespace"].strip(), entry["name"].strip()) for entry in params["pods"]]
     if problems := list(_problems(params, pods)):
-        raise Mistake("evict the pods", problems, "Correct the task; nothing was evicted.")
+        raise InvalidRequest("evict the pods", problems, "Correct the task; nothing was evicted.")
     return pods
 
 
-def result(module: Module, server: str, run: EvictionRun) -> Values:
+def result(module: Module, run: EvictionRun) -> Values:
     """Raises Incomplete unless all are gone and replaced, or would be."""
-    evictions = run.evictions.evictions
+    entries = run.record.entries.values()
+    # In check mode a pod that is ending is not even asked for.
+    evictions = [item.rehearsed() if module.check_mode and item.unfinished else item for item in entries]
     values: Values = {
-        "changed": any(item.outcome in (EVICTED, WOULD_EVICT) for item in evictions),
+        "changed": any(item.has_acted or item.outcome == WOULD_EVICT for item in evictions),
         "evicted": [item.result() for item in evictions],
         "gone": run.gone,
         "replacements": [{"controller": item.title, "kind": item.kind, "pods": item.pods} for item in run.replacements],
     }
     if module._diff:
         values["diff"] = {"before": "".join(f"pod {item.title}\n" for item in evictions), "after": ""}
-    failed = [item for item in evictions if item.outcome == NOT_EVICTED]
-    late = [] if module.check_mode else run.unfinished
-    if failed or late:
-        problems = [f"pod {item.title}: {item.refusal}" for item in failed]
-        problems += [f"pod {item.title}: {item.status()}" for item in run.evictions.unfinished]
-        problems += [item.status() for item in run.replacements if not item.done and not run.evictions.unfinished]
-        raise Incomplete(_failure(module, server, problems, late=bool(late)), values)
+    late = not (run.is_over or module.check_mode)
+    if run.record.failed or late:
+        raise Incomplete(_failure(module, run, late=late), values)
     return values
 
 
-def _failure(module: Module, server: str, problems: Sequence[str], *, late: bool) -> Failure:
+def _failure(module: Module, run: EvictionRun, *, late: bool) -> Failure:
     number = len(module.params["pods"])
     prefix = f"after {module.params['wait_timeout']} s " if late else ""
+    problems = list(_left(run, late=late))
     return Failure(
         f"evict {number} pod{'' if number == 1 else 's'}",
-        server,
+        run.means.verbs.server,
         prefix + "; ".join(problems),
         _REMEDY,
         reason="DeadlineExceeded" if late else "EvictionFailed",
-        details={"problems": list(problems)},
+        details={"problems": problems},
     )
+
+
+def _left(run: EvictionRun, *, late: bool) -> Iterator[str]:
+    """A clause each."""
+    for item in run.record.failed:
+        yield f"pod {item.title}: {item.result()['refusal']}"
+    if late:
+        yield from (f"pod {item.title}: {item.status()}" for item in run.record.unfinished)
+        waiting = () if run.record.unfinished else run.replacements
+        yield from (item.status() for item in waiting if not item.done)
+        if run.trouble:
+            yield run.trouble.message
 
 
 def _problems(params: Mapping[str, Any], pods: Sequence[tuple[str, str]]) -> Iterator[str]:

@@ -5,14 +5,32 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.mistake import Mistake
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.invalid_request import InvalidRequest
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.printable import brief
+from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.batch_rules import AUTO
 
 
 def require_positive(params: Mapping[str, Any], *names: str) -> None:
-    """Raise Mistake unless each of the numbers is at least 1."""
+    """Raise InvalidRequest unless each of the numbers is at least 1."""
     problems = [f"{name} is {params[name]}" for name in names if params[name] < 1]
     if problems:
-        raise Mistake("read the options of the task", problems, "Give a number of at least 1.")
+        raise InvalidRequest("read the options of the task", problems, "Give a number of at least 1.")
+
+
+def size_of_batch(wanted: str, nodes: int) -> int | None:
+    """How many of the nodes are out of service together at most; a share is rounded as Ansible's `serial` does.
+
+    None: the planner is to say. Raises InvalidRequest.
+    """
+    if wanted.strip() == AUTO:
+        return None
+    found = re.fullmatch(r"\s*([0-9]{1,9})(%?)\s*", wanted)
+    if not found or int(found[1]) < 1:
+        remedy = f"Give a number of nodes such as 2, a share of them such as 25%, or {AUTO}."
+        raise InvalidRequest("read the options of the task", [f"batch is {brief(wanted)}"], remedy)
+    number = int(found[1])
+    return max(nodes * number // 100, 1) if found[2] else number

@@ -9,19 +9,24 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from typing import Any
 
-from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.maintenance import Request, State, Transition
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.maintenance import (
+    Request,
+    State,
+    Transition,
+)
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.cordon import Cordon
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.mistake import Mistake
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.invalid_request import InvalidRequest
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.object_name import name_problems
+from ansible_collections.virtops.kubevirt.plugins.module_utils._module import guard
 
 Values = dict[str, Any]
 
 
 def request(params: Mapping[str, Any], *, dry_run: bool) -> Request:
-    """Raises Mistake."""
+    """Raises InvalidRequest."""
     problems = list(_problems(params))
     if problems:
-        raise Mistake("take or give back the node", problems, "Correct the task; nothing was written.")
+        raise InvalidRequest("take or give back the node", problems, "Correct the task; nothing was written.")
     return Request(
         node=params["name"],
         owner=params["owner"],
@@ -30,6 +35,7 @@ def request(params: Mapping[str, Any], *, dry_run: bool) -> Request:
         lease_namespace=params["lease_namespace"],
         lease_seconds=params["lease_duration"],
         dry_run=dry_run,
+        run=params["run"] or "",
     )
 
 
@@ -52,14 +58,14 @@ def result(transition: Transition, owner: str, *, diff: bool) -> Values:
 
 
 def stays_cordoned(node: str, cordon: Cordon) -> str:
-    since = f" since {cordon.since}" if cordon.since else ""
-    return f"Node {node} stays cordoned, by {cordon.by}{since}."
+    return f"Node {node} stays cordoned, by {cordon.told}."
 
 
 def _problems(params: Mapping[str, Any]) -> Iterator[str]:
     yield from name_problems(params, "name", "lease_namespace")
     if not params["owner"].strip():
         yield "owner is empty"
+    yield from guard.problems(params)
     for name in ("lease_duration", "wait_sleep"):
         if params[name] < 1:
             yield f"{name} is {params[name]}, but at least 1 second is needed"

@@ -5,16 +5,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
-from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.cancellation import (
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.plan_run import PlanRun
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.failure import Failure
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.cancellation import (
     MIGRATING,
     Cancellation,
 )
-from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.failure import Failure
-from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.migration_run import MigrationRun
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.move import NOT_MIGRATED, PLANNED, Move
+from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.migrating import WOULD_MIGRATE, Migrating
+from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.record import WAITING
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.prospect import Prospect
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module.run import Incomplete, Module
 
 Result = dict[str, Any]
@@ -27,19 +29,21 @@ _CANCELLING_GOES_ON = "KubeVirt goes on cancelling what it was asked to."
 _NOT_UNDONE_REMEDY = "Look into the log of virt-handler on the nodes of these VMIs; KubeVirt goes on cancelling."
 
 
-def migrated(module: Module, server: str, run: MigrationRun) -> Result:
-    """Raises Incomplete if a migration failed, or has not ended though it was waited for."""
-    planned = any(move.outcome == PLANNED for move in run.moves)
-    result: Result = {"changed": run.has_created or planned, "migrations": [move.result() for move in run.moves]}
+def migrated(module: Module, run: PlanRun, prospects: Sequence[Prospect]) -> Result:
+    """Raises Incomplete if a migration failed, or has not ended, or begun, as far as it was waited for."""
+    found = {entry.title: entry for entry in run.record.entries.values() if isinstance(entry, Migrating)}
+    entries = [found[prospect.request.title] for prospect in prospects]
+    changed = any(entry.has_acted or entry.outcome == WOULD_MIGRATE for entry in entries)
+    result: Result = {"changed": changed, "migrations": [entry.result() for entry in entries]}
     if module._diff:
         result["diff"] = {
-            "before": _lines((move.title, move.source_node) for move in run.moves),
-            "after": _lines((move.title, _expected(move)) for move in run.moves),
+            "before": _lines((entry.title, entry.source_node) for entry in entries),
+            "after": _lines((entry.title, _expected(entry)) for entry in entries),
         }
-    left = run.unfinished if module.params["wait"] or run.trouble else []
-    failed = [move for move in run.moves if move.outcome == NOT_MIGRATED]
+    left = [] if module.check_mode else [entry for entry in entries if _is_left(module, run, entry)]
+    failed = [entry for entry in entries if entry.has_failed]
     if left or failed:
-        raise Incomplete(_failure(module, server, run, failed, left), result)
+        raise Incomplete(_failure(module, run, failed, left), result)
     return result
 
 
@@ -47,8 +51,9 @@ def cancelled(module: Module, server: str, cancellation: Cancellation) -> Result
     """Raises Incomplete if a cancellation could not be asked for, or was waited for in vain."""
     result: Result = {"changed": cancellation.has_begun, "migrations": cancellation.results()}
     if module._diff:
-        titles = list(cancellation.migrations)
-        result["diff"] = {"before": _lines((title, "migrating") for title in titles), "after": ""}
+        states = dict.fromkeys(sorted(cancellation.evacuated), "to be evacuated")
+        states |= dict.fromkeys(cancellation.migrations, "migrating")
+        result["diff"] = {"before": _lines(states.items()), "after": ""}
     if cancellation.left and (module.params["wait"] or cancellation.trouble):
         raise Incomplete(_not_cancelled(module, server, cancellation), result)
     return result
@@ -74,29 +79,41 @@ def _not_cancelled(module: Module, server: str, cancellation: Cancellation) -> F
     )
 
 
-def _failure(module: Module, server: str, run: MigrationRun, failed: list[Move], left: list[Move]) -> Failure:
-    troubles = [f"{move.title}: {move.failure_reason.rstrip('.')}" for move in failed]
+def _is_left(module: Module, run: PlanRun, entry: Migrating) -> bool:
+    """Whether it should have come further: to its end, or at least to its begin."""
+    waited = module.params["wait"] or run.trouble is not None
+    return entry.unfinished if waited else entry.outcome == WAITING
+
+
+def _failure(module: Module, run: PlanRun, failed: list[Migrating], left: list[Migrating]) -> Failure:
+    trouble, total = run.trouble, len(run.record.entries)
+    late = left and module.params["wait"] and (trouble is None or trouble.passing)
+    words = [f"{entry.title}: {entry.failure_reason.rstrip('.')}" for entry in failed]
     if left:
-        waiting = ", ".join(f"{move.title} ({move.status()})" for move in left)
-        troubles.append(f"after {module.params['wait_timeout']} s not finished: {waiting}")
-    if run.trouble:
-        troubles.append(run.trouble.message)
-    number = len(failed) + len(left)
+        after = f"after {module.params['wait_timeout']} s " if late else ""
+        words.append(f"{after}not finished: {', '.join(map(_standing, left))}")
+    if trouble:
+        words.append(trouble.message)
     return Failure(
-        f"migrate {number} of {len(run.moves)} VMIs" if len(run.moves) > 1 else "migrate the VMI",
-        server,
-        "; ".join(troubles),
+        f"migrate {len(failed) + len(left)} of {total} VMIs" if total > 1 else "migrate the VMI",
+        run.means.verbs.server,
+        "; ".join(words),
         _DEADLINE_REMEDY if left else _FAILED_REMEDY,
-        status=run.trouble.status if run.trouble else None,
-        reason="DeadlineExceeded" if left else "MigrationFailed",
+        status=trouble.status if trouble else None,
+        reason="DeadlineExceeded" if late else trouble.reason if trouble else "MigrationFailed",
     )
 
 
-def _expected(move: Move) -> str:
-    """Where a VMI is after the task, as far as is known; a wish where it is not."""
-    if move.outcome == PLANNED or move.unfinished:
-        return move.target_node or f"a node with {move.destination}"
-    return move.node
+def _standing(entry: Migrating) -> str:
+    again = f" after the failure: {entry.failure_reason.rstrip('.')}" if entry.in_flight and entry.failed else ""
+    return f"{entry.title} ({entry.status()}{again})"
+
+
+def _expected(entry: Migrating) -> str:
+    """Where a VMI is after the task, as far as is known; what was asked for where it is not."""
+    if entry.outcome == WOULD_MIGRATE or entry.unfinished:
+        return entry.target_node or f"a node with {entry.destination}"
+    return entry.node
 
 
 def _lines(pairs: Iterable[tuple[str, str]]) -> str:

@@ -1,7 +1,7 @@
 # Copyright: Contributors to the virtops.kubevirt project
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The options of vmi_replicaset, and what they wish for.
+"""The options of vmi_replicaset, and what they ask for.
 
 Those of placement are documented in doc_fragments/_placement.py.
 """
@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.mistake import Mistake
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.invalid_request import InvalidRequest
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.object_name import name_problems
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module.limits import require_positive
-from ansible_collections.virtops.kubevirt.plugins.module_utils._workloads.replica_set import Wish
+from ansible_collections.virtops.kubevirt.plugins.module_utils._workloads.replica_set import ReplicaSetRequest
 
 Spec = dict[str, Any]
 
@@ -58,13 +58,13 @@ def placement() -> Spec:
     return {"type": "dict", "options": options}
 
 
-def read_wish(params: Mapping[str, Any]) -> Wish:
-    """Raises Mistake."""
+def read_request(params: Mapping[str, Any]) -> ReplicaSetRequest:
+    """Raises InvalidRequest."""
     require_positive(params, "wait_timeout")
     if problems := list(name_problems(params, "name", "namespace")):
-        raise Mistake("read the options of the task", problems, "Correct the task; nothing was written.")
+        raise InvalidRequest("read the options of the task", problems, "Correct the task; nothing was written.")
     names = ("namespace", "name", "replicas", "paused", "selector", "template", "placement")
-    return Wish(
+    return ReplicaSetRequest(
         **{name: params[name] for name in names},
         eviction_strategy=params["eviction_strategy"],
         masquerade=params["masquerade"],

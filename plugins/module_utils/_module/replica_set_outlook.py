@@ -5,21 +5,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.client import Client
-from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.failure import Failure
-from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.placement_lists import read_placement_lists
-from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.replica_sets import ReplicaSet
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.looks.placement_lists import (
+    read_placement_lists,
+)
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.client import Client
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.failure import Failure
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.replica_sets import (
+    ReplicaSet,
+)
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.expected import ExpectedError
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.missing_library import MissingLibrary
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Object
+from ansible_collections.virtops.kubevirt.plugins.module_utils._module.libraries import how_to_install
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module.replica_set_results import unplaceable
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module.run import Module
 from ansible_collections.virtops.kubevirt.plugins.module_utils._workloads.outlook import Outlook
 from ansible_collections.virtops.kubevirt.plugins.module_utils._workloads.own_pod import blocked_migrations
-from ansible_collections.virtops.kubevirt.plugins.module_utils._workloads.replica_set import Wish
-
-Object = Mapping[str, Any]
+from ansible_collections.virtops.kubevirt.plugins.module_utils._workloads.replica_set import ReplicaSetRequest
 
 
 def look_ahead(
@@ -27,7 +32,7 @@ def look_ahead(
 ) -> Outlook:
     """The outlook on a spec. What cannot be found out is an error with unplaceable=fail, else a warning.
 
-    Raises Failure.
+    Raises Failure, MissingLibrary.
     """
     strict, wanted = module.params["unplaceable"] == "fail", module.params["unplaceable"] != "ignore"
     view = Outlook(spec, vmis, None)
@@ -36,6 +41,10 @@ def look_ahead(
         view = Outlook(spec, vmis, fresh)
         if wanted and (changed or view.missing):
             view = _foretold(module, client, view, fresh)
+    except MissingLibrary as error:
+        if strict:
+            raise
+        module.warn(f"Where replicas of {replica_set.title} would go is not known: {how_to_install(error)}")
     except ExpectedError as error:
         if strict:
             raise _unforeseeable(replica_set, client, error) from error
@@ -58,18 +67,18 @@ def _foretold(module: Module, client: Client, view: Outlook, fresh: Object) -> O
     return forecast.with_places(view, fresh, module.params["name"], lists)
 
 
-def tell(module: Module, client: Client, wish: Wish, view: Outlook, result: dict[str, Any]) -> None:
+def tell(module: Module, client: Client, request: ReplicaSetRequest, view: Outlook, result: dict[str, Any]) -> None:
     """Warn of what a reader should know. Raises Incomplete instead if the task does not want it so."""
     problems = list(view.problems())
     if problems and module.params["unplaceable"] == "fail":
-        raise unplaceable(client.server, wish.title, problems, result)
+        raise unplaceable(client.server, request.title, problems, result)
     for problem in problems:
-        module.warn(f"Replica set {wish.title}: {problem}.")
+        module.warn(f"Replica set {request.title}: {problem}.")
     # Who chose it in words of placement knows.
-    raw = wish.placement is None or wish.placement["affinity"]
+    raw = request.placement is None or request.placement["affinity"]
     if raw and result["changed"]:
-        for sentence in blocked_migrations(view.spec["template"], wish.namespace):
-            module.warn(f"Replica set {wish.title}: {sentence}")
+        for sentence in blocked_migrations(view.spec["template"], request.namespace):
+            module.warn(f"Replica set {request.title}: {sentence}")
 
 
 def _unforeseeable(replica_set: ReplicaSet, client: Client, error: Exception) -> Failure:

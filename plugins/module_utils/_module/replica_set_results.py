@@ -5,19 +5,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
-from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.failure import Failure
-from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.replica_sets import ReplicaSet
-from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.replicas import Replicas
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.looks.replicas import Replicas
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.failure import Failure
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.replica_sets import (
+    ReplicaSet,
+)
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Object
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module.run import Incomplete, Module
 from ansible_collections.virtops.kubevirt.plugins.module_utils._workloads.canonical import complete, in_words_of
 from ansible_collections.virtops.kubevirt.plugins.module_utils._workloads.outlook import Outlook, Place
 from ansible_collections.virtops.kubevirt.plugins.module_utils._workloads.replica import Replica, replica
 from ansible_collections.virtops.kubevirt.plugins.module_utils._workloads.secrets import secrets, without_secrets
 
-Object = Mapping[str, Any]
 Result = dict[str, Any]
 
 # Shorter ones would be struck out of words that have nothing to do with them.

@@ -9,19 +9,37 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, TypeAlias
 
+from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.kubernetes.core.plugins.module_utils.k8s.core import AnsibleK8SModule
-from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.failure import Failure
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.failure import Failure
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.expected import ExpectedError
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.mistake import Mistake
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.invalid_request import InvalidRequest
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.missing_library import MissingLibrary
+from ansible_collections.virtops.kubevirt.plugins.module_utils._module.libraries import how_to_install
+from ansible_collections.virtops.kubevirt.plugins.module_utils._module.texts import understood
 
 Module: TypeAlias = AnsibleK8SModule
 Work = Callable[[Module], Mapping[str, Any]]
 
 
+class TextReadingModule(AnsibleModule):  # type: ignore[misc]  # Ansible is published without types
+    """Takes options also as the texts that a survey gives."""
+
+    params: dict[str, Any]
+
+    def _load_params(self) -> None:
+        super()._load_params()
+        try:
+            self.params = understood("read the options of the task", self.argument_spec, self.params)
+        except InvalidRequest as error:
+            # Without the arguments: what of them must not be shown is found out later.
+            self.fail_json(msg=str(error), error=error.to_json(), invocation={})
+
+
 class Incomplete(Exception):
     """The work ended short of its aim after it had changed things: `result` says what was done and what is left."""
 
-    def __init__(self, failure: Failure | Mistake, result: Mapping[str, Any]) -> None:
+    def __init__(self, failure: Failure | InvalidRequest, result: Mapping[str, Any]) -> None:
         super().__init__(str(failure))
         self.failure = failure
         self.result = result
@@ -29,11 +47,13 @@ class Incomplete(Exception):
 
 @contextmanager
 def explained(attempted: str, remedy: str = "Remove the cause and run the task again.") -> Iterator[None]:
-    """Say what could not be done where something cannot be worked with. Raises Mistake instead of ExpectedError."""
+    """Say what could not be done. Raises InvalidRequest for ExpectedError, but MissingLibrary as it is."""
     try:
         yield
+    except MissingLibrary:
+        raise
     except ExpectedError as error:
-        raise Mistake(attempted, [str(error).rstrip(".")], remedy) from error
+        raise InvalidRequest(attempted, [str(error).rstrip(".")], remedy) from error
 
 
 def run(work: Work, **settings: Any) -> None:
@@ -41,13 +61,15 @@ def run(work: Work, **settings: Any) -> None:
 
     settings: of AnsibleModule (argument_spec, supports_check_mode, ...).
     """
-    module = Module(**settings)
+    module = Module(module_class=TextReadingModule, **settings)
     try:
         result = work(module)
     except Incomplete as error:
         module.fail_json(msg=str(error), error=error.failure.to_json(), **error.result)
-    except (Failure, Mistake) as error:
+    except (Failure, InvalidRequest) as error:
         module.fail_json(msg=str(error), error=error.to_json())
+    except MissingLibrary as error:
+        module.fail_json(msg=how_to_install(error))
     except ExpectedError as error:
         module.fail_json(msg=str(error))
     else:

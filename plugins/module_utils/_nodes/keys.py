@@ -5,11 +5,11 @@
 
 from __future__ import annotations
 
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import HOSTNAME
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.selectors import is_label_value, is_qualified_name
 
 ZONE = "topology.kubernetes.io/zone"
 REGION = "topology.kubernetes.io/region"
-HOSTNAME = "kubernetes.io/hostname"
 # What rules for VMs and pods count by: a node without one of them is in no domain at all.
 TOPOLOGY = (ZONE, REGION, HOSTNAME)
 
@@ -38,8 +38,13 @@ def key_problem(key: str) -> str | None:
         return f"{key!r} cannot be the key of a label"
     if key in DEPRECATED:
         return f"the key {key} is deprecated, it is {DEPRECATED[key]} now"
-    reason = _KUBEVIRT if key.rpartition("/")[0].endswith(_LABELLER) else _OWNERS.get(key)
+    reason = _KUBEVIRT if is_labellers(key) else _OWNERS.get(key)
     return f"the key {key} cannot be chosen, {reason}" if reason else None
+
+
+def is_labellers(key: str) -> bool:
+    """Whether KubeVirt's node labeller writes it. It writes hundreds on each node."""
+    return key.rpartition("/")[0].endswith(_LABELLER)
 
 
 def value_problem(key: str, value: object) -> str | None:

@@ -9,15 +9,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.missing_library import MissingLibrary
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Object
+
 try:
     import jmespath
     from jmespath.exceptions import JMESPathError
-except ImportError:  # the module says which library is missing before a rule is looked at
+except ImportError:
+    HAS_JMESPATH = False
     _ERRORS: tuple[type[Exception], ...] = ()
 else:
+    HAS_JMESPATH = True
     _ERRORS = (JMESPathError,)
-
-Object = Mapping[str, Any]
 
 
 class RuleError(ValueError):
@@ -25,16 +28,20 @@ class RuleError(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class LabelRule:
     """Expressions by the key of the label they give, and the one that says for which nodes (None: for all)."""
 
     source: str
     condition: Any
     labels: Mapping[str, Any]
 
+    def applies(self, node: Object) -> bool:
+        """Raises RuleError."""
+        return self.condition is None or bool(self._ask(self.condition, node))
+
     def derive(self, node: Object) -> dict[str, Any]:
         """The labels for a node, without those whose expression gives null. Raises RuleError."""
-        if self.condition is not None and not self._ask(self.condition, node):
+        if not self.applies(node):
             return {}
         found = {key: self._ask(expression, node) for key, expression in self.labels.items()}
         return {key: value for key, value in found.items() if value is not None}
@@ -47,9 +54,11 @@ class Rule:
             raise RuleError(f"{self.source} cannot be applied to node {name}, {_line(error)}") from error
 
 
-def compile_rule(source: str, condition: str | None, labels: Mapping[str, str]) -> Rule:
-    """source: where in the task it stands. Raises RuleError."""
-    return Rule(
+def compile_rule(source: str, condition: str | None, labels: Mapping[str, str]) -> LabelRule:
+    """source: where in the task it stands. Raises RuleError, MissingLibrary."""
+    if not HAS_JMESPATH:
+        raise MissingLibrary("jmespath", f"for {source}")
+    return LabelRule(
         source,
         None if condition is None else _compile(source, "condition", condition),
         {key: _compile(source, key, expression) for key, expression in labels.items()},

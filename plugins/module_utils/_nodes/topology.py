@@ -1,24 +1,23 @@
 # Copyright: Contributors to the virtops.kubevirt project
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""From wishes to changes: what must be written on which node, and what stays wanting."""
+"""From wanted labels to changes: what must be written on which node, and what stays wanting."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Object
 from ansible_collections.virtops.kubevirt.plugins.module_utils._nodes.keys import DEPRECATED, TOPOLOGY
-from ansible_collections.virtops.kubevirt.plugins.module_utils._nodes.wishes import Wishes
+from ansible_collections.virtops.kubevirt.plugins.module_utils._nodes.wanted_labels import WantedLabels
 
-Object = Mapping[str, Any]
 Labels = Mapping[str, str]
 _MOST_NAMES = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class LabelChange:
     """What to write on a node. `labels`: the new values, None to remove. `before`: the old ones that there are."""
 
     node: str
@@ -44,27 +43,27 @@ class Deprecation:
 class Topology:
     """`incomplete`: by key, in order, the nodes that lack it after the changes although others carry it."""
 
-    changes: Sequence[Change]
+    changes: Sequence[LabelChange]
     deprecated: Sequence[Deprecation]
     incomplete: Mapping[str, Sequence[str]]
 
 
-def plan(nodes: Sequence[Object], wishes: Wishes, *, purge: bool, replace_deprecated: bool) -> Topology:
-    """purge: remove the wishes' keys where they are not wished for. Nodes in order of their names."""
+def plan(nodes: Sequence[Object], wanted: WantedLabels, *, purge: bool, replace_deprecated: bool) -> Topology:
+    """purge: remove the keys that the task names where it does not want them. Nodes in order of their names."""
     before = {node["metadata"]["name"]: node["metadata"].get("labels") or {} for node in nodes}
     after: dict[str, Labels] = {}
     changes = []
     for node, labels in before.items():
-        wished = {key: wish.value for key, wish in wishes.of(node).items()}
-        unwished = dict.fromkeys(wishes.keys - set(wished)) if purge else {}
-        decided = {**unwished, **wished}
+        given = {key: label.value for key, label in wanted.of(node).items()}
+        unwanted = dict.fromkeys(wanted.keys - set(given)) if purge else {}
+        decided = {**unwanted, **given}
         renamed = _renamed(labels) if replace_deprecated else {}
         # What the task decides on wins over what a deprecated key said.
         change = _change(node, labels, {**renamed, **decided})
         after[node] = _apply(labels, change)
         if change.labels:
             changes.append(change)
-    return Topology(changes, list(_deprecated(before)), _incomplete(after, wishes))
+    return Topology(changes, list(_deprecated(before)), _incomplete(after, wanted))
 
 
 def _renamed(labels: Labels) -> dict[str, str | None]:
@@ -75,12 +74,12 @@ def _renamed(labels: Labels) -> dict[str, str | None]:
     return {**dict.fromkeys(old), **kept}
 
 
-def _change(node: str, labels: Labels, wanted: Mapping[str, str | None]) -> Change:
+def _change(node: str, labels: Labels, wanted: Mapping[str, str | None]) -> LabelChange:
     different = {key: value for key, value in sorted(wanted.items()) if labels.get(key) != value}
-    return Change(node, different, {key: labels[key] for key in different if key in labels})
+    return LabelChange(node, different, {key: labels[key] for key in different if key in labels})
 
 
-def _apply(labels: Labels, change: Change) -> Labels:
+def _apply(labels: Labels, change: LabelChange) -> Labels:
     kept = {key: value for key, value in labels.items() if key not in change.labels}
     return {**kept, **change.after}
 
@@ -92,12 +91,12 @@ def _deprecated(before: Mapping[str, Labels]) -> Iterator[Deprecation]:
                 yield Deprecation(node, key, labels[key], replacement)
 
 
-def _incomplete(after: Mapping[str, Labels], wishes: Wishes) -> dict[str, list[str]]:
+def _incomplete(after: Mapping[str, Labels], wanted: WantedLabels) -> dict[str, list[str]]:
     found = {}
-    for key in sorted({*TOPOLOGY, *wishes.keys}):
+    for key in sorted({*TOPOLOGY, *wanted.keys}):
         lacking = [node for node, labels in after.items() if key not in labels]
         # A node that is to be without the label was not forgotten.
-        forgotten = [node for node in lacking if key not in wishes.of(node)]
+        forgotten = [node for node in lacking if key not in wanted.of(node)]
         if forgotten and len(lacking) < len(after):
             found[key] = forgotten
     return found

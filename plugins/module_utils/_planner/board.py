@@ -11,13 +11,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.arrays import BoolArray, IntArray, np
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import HOSTNAME
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.occupant import Occupant, occupant
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.pod import Pod
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.mover import (
-    HOSTNAME,
     Mover,
     needs_exact_look,
     pin,
@@ -25,12 +26,24 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.mover im
     pinned_anywhere,
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.options import Options
-from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.contract import PluginError
+from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.contract import FilterPlugin, PluginError
+from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.filters.node_affinity import NodeAffinity
+from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.filters.node_name import NodeName
+from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.filters.node_unschedulable import (
+    NodeUnschedulable,
+)
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.filters.registry import FILTERS
-from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.framework import evaluate
-from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.scores.ranking import total_scores
+from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.filters.taint_toleration import (
+    TaintToleration,
+)
+from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.framework import evaluate, total_scores
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.scores.registry import SCORERS, Profile
-from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.state import Change, ClusterState
+from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.state import ClusterState, StateChange
+
+# What they say depends on no other pod.
+_OF_THE_NODE: tuple[FilterPlugin, ...] = (NodeUnschedulable(), NodeName(), TaintToleration(), NodeAffinity())
+# No pod can have this name.
+_NOBODY = occupant({"metadata": {"name": "/"}, "spec": {"containers": []}})
 
 
 class Stage(Enum):
@@ -53,10 +66,11 @@ class Board:
     def __init__(self, state: ClusterState, draining: frozenset[str], avoid: frozenset[str] = frozenset()) -> None:
         self.state = state
         self.draining = draining
-        self._avoid = state.nodes.named(avoid)
-        self._changes: dict[str, list[Change]] = {}
+        self.avoid = state.nodes.named(avoid)
+        self._changes: dict[str, list[StateChange]] = {}
         self._at: dict[str, tuple[Stage, str | None]] = {}
-        self._pinnable = _pinnable(state) & ~state.nodes.named(draining)
+        self._taken: list[StateChange] = []
+        self.pinnable = _pinnable(state) & ~state.nodes.named(draining)
 
     def put(self, mover: Mover, stage: Stage, node: str | None = None) -> None:
         """Take a mover to a stage, from any other. `node`: where it goes; None: nowhere, or not known."""
@@ -70,6 +84,27 @@ class Board:
             changes += [self.state.add(occupant, mover.source) for occupant in mover.parting]
         if node is not None and mover.newcomer is not None:
             changes.append(self.state.add(mover.newcomer.occupant, node))
+
+    def take(self, key: str) -> None:
+        """Take a pod off its node until the board is cleared: it is a mover's newcomer, there already."""
+        self._taken.append(self.state.remove(key))
+
+    def keep(self) -> None:
+        """Leave the state as it is."""
+        self._taken.clear()
+        self._changes.clear()
+        self._at.clear()
+
+    def clear(self) -> None:
+        """Leave the state as it was before there was a board."""
+        for changes in self._changes.values():
+            for change in reversed(changes):
+                self.state.undo(change)
+        for change in reversed(self._taken):
+            self.state.undo(change)
+        self._taken.clear()
+        self._changes.clear()
+        self._at.clear()
 
     def reset(self, movers: Sequence[Mover]) -> None:
         for mover in movers:
@@ -98,6 +133,32 @@ class Board:
                 return bool(fits[number])
         return False
 
+    def admits(self, mover: Mover, node: str | None) -> bool:
+        """As `legal`, but where the scheduler chooses only whether the node fits once those that leave are gone."""
+        if mover.chosen or mover.newcomer is None or node is None:
+            return self.legal(mover, node)
+        with self._parting(mover, gone=True):
+            return bool(self._fitting(mover.newcomer)[self.state.nodes.index[node]])
+
+    def reach(self, mover: Mover) -> BoolArray:
+        """Nodes that the newcomer of a mover may ever come to, whoever else is there."""
+        return self.state.nodes.none() if mover.newcomer is None else self._fitting(mover.newcomer, _OF_THE_NODE)
+
+    @contextmanager
+    def crowded(self, guests: Sequence[Occupant], node: str | None) -> Iterator[None]:
+        """As if the room that guests need were taken on a node, within a `with` statement."""
+        if not guests or node is None:
+            yield
+            return
+        needed: Counter[str] = Counter()
+        for guest in guests:
+            needed.update(guest.requests)
+        change = self.state.add(replace(_NOBODY, requests=dict(needed)), node)
+        try:
+            yield
+        finally:
+            self.state.undo(change)
+
     def refusal(self, mover: Mover) -> Refusal:
         """What the scheduler says of the newcomer, now nowhere, pinned if there is only one node it may go to."""
         newcomer = mover.newcomer
@@ -118,7 +179,7 @@ class Board:
             verdict = evaluate(newcomer, self.state, FILTERS)
             anywhere = pinned_anywhere(newcomer)
             fits = verdict.fits if anywhere is newcomer else evaluate(anywhere, self.state, FILTERS).fits
-            fits = fits & self._pinnable
+            fits = fits & self.pinnable
             if mover.only is not None:
                 fits = fits & nodes.named(mover.only)
             feasible: IntArray = np.flatnonzero(fits)
@@ -129,7 +190,7 @@ class Board:
         except PluginError:
             return Options.none()
         even = verdict.fits if anywhere is newcomer else self._even(mover, newcomer)
-        return Options(nodes.names, feasible, scores, avoided=self._avoid[feasible], uneven=~even[feasible])
+        return Options(nodes.names, feasible, scores, avoided=self.avoid[feasible], uneven=~even[feasible])
 
     def _even(self, mover: Mover, newcomer: Pod) -> BoolArray:
         """Nodes on which the newcomer keeps its spread constraints once those that leave are gone."""
@@ -140,17 +201,16 @@ class Board:
         """The scheduler tries at once, and again when those that leave are gone."""
         for gone in (False, True):
             with self._parting(mover, gone=gone):
-                options = self._ranked(mover, profile)
+                options = Options.none() if mover.newcomer is None else self.ranked(mover.newcomer, profile)
             if options:
                 return options
         return Options.none()
 
-    def _ranked(self, mover: Mover, profile: Profile) -> Options:
-        if mover.newcomer is None:
-            return Options.none()
+    def ranked(self, newcomer: Pod, profile: Profile) -> Options:
+        """Nodes among which the scheduler chooses for a pod, as things are, the best first."""
         try:
-            feasible = evaluate(mover.newcomer, self.state, FILTERS).feasible
-            scores = total_scores(mover.newcomer, self.state, feasible, SCORERS[profile])
+            feasible = evaluate(newcomer, self.state, FILTERS).feasible
+            scores = total_scores(newcomer, self.state, feasible, SCORERS[profile])
         except PluginError:
             return Options.none()
         return Options(self.state.nodes.names, feasible, scores)
@@ -159,10 +219,10 @@ class Board:
         """The value of the label, by which pods are pinned."""
         return self.state.nodes.nodes[self.state.nodes.index[node]].labels.get(HOSTNAME, "")
 
-    def _fitting(self, pod: Pod) -> BoolArray:
+    def _fitting(self, pod: Pod, filters: Sequence[FilterPlugin] = FILTERS) -> BoolArray:
         """Nodes that a pod fits; none if the scheduler stumbles over it."""
         try:
-            return evaluate(pod, self.state, FILTERS).fits
+            return evaluate(pod, self.state, filters).fits
         except PluginError:
             return self.state.nodes.none()
 

@@ -16,14 +16,25 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.scores
 
 
 class Course:
-    """`waves`: what happens, as far as it is known. `stuck`: who still has nowhere to go."""
+    """`waves`: what happens, as far as it is known. `stuck`: who still has nowhere to go.
+
+    `last`: ids of those who leave only when nobody can leave unharmed any more, as nothing tells where they run again.
+    """
 
     def __init__(self, board: Board, caps: Caps, profile: Profile) -> None:
         self.board = board
         self.waves: list[list[Step]] = []
         self.stuck: list[Mover] = []
+        self.last: set[str] = set()
         self._caps = caps
         self._profile = profile
+
+    def begin(self, steps: Sequence[Step]) -> None:
+        """Take what is on its way already."""
+        for step in steps:
+            self.board.put(step.mover, Stage.AFTER, step.node)
+        if steps:
+            self.waves.append(list(steps))
 
     def move(self, movers: Sequence[Mover]) -> None:
         """Find places for all of them, as far as there are."""
@@ -46,6 +57,7 @@ class Course:
                 break
             self.waves.append(wave)
             gone = {step.mover.id for step in wave}
+            self.last |= gone
             waiting = {name: mover for name, mover in waiting.items() if name not in gone}
             self._try_again([mover for mover in self.stuck if mover.id not in gone])
             waiting = {name: mover for name, mover in waiting.items() if name not in self.on_their_way()}
@@ -56,8 +68,12 @@ class Course:
         return {step.mover.id for wave in self.waves for step in wave}
 
     def _leave(self, movers: Mapping[str, Mover], must_land: Collection[str]) -> list[Step]:
-        wave = []
-        for name, mover in sorted(movers.items()):
+        wave: list[Step] = []
+        unharmed = {mover.id: mover for mover in self.stuck if mover.chosen}
+        freed = self._freed(movers, unharmed)
+        for name, mover in sorted(movers.items(), key=lambda entry: (entry[0] in freed, entry[0])):
+            if wave and name in unharmed and self.board.options(unharmed[name], Profile.NO_SCORING):
+                continue  # the room that others have left is enough for it
             options = self.board.options(mover, self._profile)
             lands = bool(options) and options[0].node not in self.board.draining
             if lands or name not in must_land:
@@ -65,6 +81,19 @@ class Course:
                 self.board.put(mover, Stage.AFTER, step.node)
                 wave.append(step)
         return wave
+
+    def _freed(self, movers: Mapping[str, Mover], unharmed: Mapping[str, Mover]) -> set[str]:
+        """Those who could migrate if all the others had left; they come last, as they may not have to leave."""
+        for mover in movers.values():
+            self.board.put(mover, Stage.AFTER)
+        found = set()
+        for name in movers.keys() & unharmed.keys():
+            self.board.put(unharmed[name], Stage.BEFORE)
+            if self.board.options(unharmed[name], Profile.NO_SCORING):
+                found.add(name)
+            self.board.put(movers[name], Stage.AFTER)
+        self.board.reset(list(movers.values()))
+        return found
 
     def _try_again(self, stuck: Sequence[Mover]) -> None:
         attempt = go(self.board, stuck, self._profile)

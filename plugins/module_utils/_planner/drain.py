@@ -1,63 +1,63 @@
 # Copyright: Contributors to the virtops.kubevirt project
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Can these nodes be drained together, and how: lists of a cluster in, a plan out.
-
-residents.py    what is on the nodes
-machines.py     VMs as movers, by live migration
-evictions.py    ordinary pods that are evicted
-departures.py   VMs that follow their policy instead
-mover.py        what leaves, and what comes instead
-board.py        the cluster with each mover at one of its stages
-search.py       an order and nodes for all movers
-waves.py        what may start together
-pace.py         how long migrations take
-fates.py        what becomes of VMs without the plan
-story.py        the plan's words
-drain_plan.py   the plan itself
-"""
+"""Can these nodes be drained together, and how: lists of a cluster in, a plan out."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
-from typing import Any
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blockers.contract import Blocker
-from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blockers.find import Surroundings, surroundings
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blockers.find import Surroundings
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.fate import Event, fate
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.queue import queue
-from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.workloads import Workloads, title
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.disruption_budget import Budgets, Refusal
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.mistake import Mistake
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.workloads import title
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.disruption_budget import Budgets, EvictionRefusal
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.invalid_request import InvalidRequest
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Object
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner import outcome, story
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.board import Board
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.course import Course
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.departures import departure
-from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.drain_plan import DrainPlan, Policy
+from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.drain_plan import (
+    DrainPlan,
+    MachineFates,
+    PodFate,
+    PodOutcome,
+    Policy,
+)
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.evictions import eviction, is_leaving
-from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.fates import machine_fates
+from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.ground import Ground
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.machines import migration, passes
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.mover import Mover
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.pace import seconds
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.policies import Rule, policy_for
-from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.residents import Residents, residents
+from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.prospects import prospect
+from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.residents import (
+    Machine,
+    Residents,
+    helpers,
+    residents,
+)
+from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.search import Step
+from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.under_way import find_under_way
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.waves import Caps
-from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.build import cluster_state
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.scores.registry import Profile
 
-Object = Mapping[str, Any]
 Lists = Mapping[str, Sequence[Object]]
 
 _ATTEMPT = "plan the drain"
-_CORDON = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}
 
 
 @dataclass(frozen=True, slots=True)
 class Scene:
     """What a plan is about. By id of VMs: `ways` out by migration, `policies`; of pods: `refusals` of their eviction.
 
-    Playing it changes its board, so that each plan needs a scene of its own.
+    under_way: steps that have begun. patient: nobody is interrupted who has a prospect.
+
+    Playing it changes its board, which is cleared before there is another scene of the same ground.
     """
 
     lists: Lists
@@ -68,7 +68,10 @@ class Scene:
     residents: Residents
     ways: Mapping[str, Mover | tuple[Blocker, ...]]
     policies: Mapping[str, Policy]
-    refusals: Mapping[str, Refusal]
+    refusals: Mapping[str, EvictionRefusal]
+    budgets: Budgets
+    under_way: tuple[Step, ...] = ()
+    patient: bool = False
 
 
 def plan_drain(
@@ -83,57 +86,142 @@ def plan_drain(
     """The plan to empty the nodes, which are taken as cordoned, whether they are or not.
 
     avoid: nodes that VMs go to only if they fit nowhere else. targets: nodes for VMs, given as namespace/name.
-    profile: how nodes that fit are ranked. Raises `Mistake`, LauncherError, WorkloadError, `SelectorError`,
-    `QuantityError`, `NumpyMissingError`.
+    profile: how nodes that fit are ranked. Raises `InvalidRequest`, WorkloadError, `SelectorError`, `QuantityError`,
+    `MissingLibrary`.
     """
-    return plan(prepare(lists, nodes, policies, avoid, targets or {}), profile)
+    (found,) = plan_drains(lists, [nodes], policies=policies, avoid=avoid, targets=targets, profile=profile)
+    return found
+
+
+def plan_drains(
+    lists: Lists,
+    batches: Sequence[Sequence[str]],
+    *,
+    policies: Sequence[Rule] = (),
+    avoid: Sequence[str] = (),
+    targets: Mapping[str, str] | None = None,
+    profile: Profile = Profile.LOW_NODE_UTILIZATION,
+) -> list[DrainPlan]:
+    """A plan for each batch of nodes, as if it were the only one; the rest is as in `plan_drain`."""
+    ground, plans = Ground(lists), []
+    for nodes in batches:
+        scene = prepare(ground, nodes, policies, avoid, targets or {})
+        plans.append(plan(scene, profile))
+        scene.board.clear()
+    return plans
 
 
 def prepare(
-    lists: Lists, nodes: Sequence[str], policies: Sequence[Rule], avoid: Sequence[str], targets: Mapping[str, str]
+    ground: Ground,
+    nodes: Sequence[str],
+    policies: Sequence[Rule],
+    avoid: Sequence[str],
+    targets: Mapping[str, str],
+    *,
+    patient: bool = False,
+    helping: Mapping[str, str] | None = None,
 ) -> Scene:
-    """What costs in proportion to the cluster; raises as `plan_drain` does."""
-    _check(lists, nodes, avoid, targets)
-    draining = frozenset(nodes)
-    lists = _cordoned(lists, draining)
-    cluster = surroundings(lists, Workloads(lists))
-    board = Board(cluster_state(lists), draining, frozenset(avoid))
-    found = residents(lists, cluster.workloads, draining)
-    budgets = Budgets(lists.get("pdbs") or ())
-    refusals = ((pod.id, budgets.refusal(pod.pod)) for pod in found.pods if not pod.stays)
+    """What costs in proportion to the nodes, and to what is on those that are drained; raises as `plan_drain` does.
+
+    patient: what is under way is taken into the plan, and nobody is interrupted who has a prospect. helping: VMs that
+    make room where they are, by namespace/name, and the drained nodes for whose sake.
+    """
+    _check(ground, nodes, avoid, targets)
+    draining, cluster = frozenset(nodes), ground.cluster
+    ground.state.cordon(draining)
+    board = Board(ground.state, draining, frozenset(avoid))
+    found = residents(ground.pods_on(draining), cluster.workloads)
+    if helping:
+        found = replace(found, machines=(*found.machines, *helpers(helping, ground.pods_on, cluster.workloads)))
+    refusals = ((pod.id, ground.budgets.refusal(pod.pod)) for pod in found.pods if not pod.stays)
     return Scene(
-        lists,
+        ground.lists,
         tuple(dict.fromkeys(nodes)),
         targets,
         cluster,
         board,
         found,
         ways={vm.id: migration(vm, cluster, board.state, targets.get(vm.key)) for vm in found.machines},
-        policies={vm.id: policy_for(vm.vmi, policies) for vm in found.machines},
+        policies={vm.id: Policy.FAIL if vm.helps else policy_for(vm.vmi, policies) for vm in found.machines},
         refusals={name: refusal for name, refusal in refusals if refusal is not None},
+        budgets=ground.budgets,
+        under_way=find_under_way(found, cluster, board) if patient else (),
+        patient=patient,
     )
 
 
-def plan(scene: Scene, profile: Profile = Profile.LOW_NODE_UTILIZATION) -> DrainPlan:
+@dataclass(frozen=True, slots=True)
+class Solution:
+    """How everything leaves that can. The board of the scene is at the end of the waves.
+
+    waves: what may start together. last: ids of those that leave only after all that leave unharmed.
+    By ids of VMs, objections: why their policies cannot be followed; prospects: what those wait for who leave later.
+    """
+
+    scene: Scene
+    waves: Sequence[Sequence[Step]]
+    last: frozenset[str]
+    objections: Mapping[str, str]
+    prospects: Mapping[str, str]
+
+    @property
+    def steps(self) -> list[Step]:
+        """Legal one after the other."""
+        return [step for wave in self.waves for step in wave]
+
+
+def solve(scene: Scene, profile: Profile = Profile.LOW_NODE_UTILIZATION) -> Solution:
     """What costs in proportion to what is on the drained nodes; raises as `plan_drain` does."""
-    board, machines = scene.board, scene.residents.machines
-    course = Course(board, Caps.of(scene.cluster.configuration.migrations), profile)
+    course = course_of(scene, profile)
+    course.move(movers(scene))
+    return finish(scene, course)
+
+
+def course_of(scene: Scene, profile: Profile) -> Course:
+    """With what has begun already."""
+    course = Course(scene.board, Caps.of(scene.cluster.configuration.migrations), profile)
+    course.begin(scene.under_way)
+    return course
+
+
+def movers(scene: Scene) -> list[Mover]:
+    """All that can leave unharmed and has not begun to."""
+    begun = {step.mover.id for step in scene.under_way}
     refused = {name for name, refusal in scene.refusals.items() if not refusal.passing}
     pods = (pod for pod in scene.residents.pods if not (pod.stays or is_leaving(pod.pod) or pod.id in refused))
-    evictions = [eviction(pod, board.state) for pod in pods]
-    course.move([*evictions, *(way for way in scene.ways.values() if isinstance(way, Mover))])
+    evictions = [eviction(pod, scene.board.state) for pod in pods]
+    found = [*evictions, *(way for way in scene.ways.values() if isinstance(way, Mover))]
+    return [mover for mover in found if mover.id not in begun]
 
-    patient = {name for name, way in scene.ways.items() if passes(way) or scene.policies[name] is Policy.FAIL}
-    left = [vm for vm in machines if vm.id not in patient | course.on_their_way()]
+
+def finish(scene: Scene, course: Course) -> Solution:
+    """Let those leave that have no place: by their policies, if they have no prospect either."""
+    board, prospects = scene.board, dict[str, str]()
+    if scene.patient:
+        clauses = ((mover.id, prospect(board, mover, scene.cluster)) for mover in course.stuck if mover.chosen)
+        prospects = {name: clause for name, clause in clauses if clause is not None}
+    waiting = {name for name, way in scene.ways.items() if passes(way) or scene.policies[name] is Policy.FAIL}
+    left = [vm for vm in scene.residents.machines if vm.id not in waiting | prospects.keys() | course.on_their_way()]
     found = {vm.id: departure(vm, scene.policies[vm.id], scene.lists, scene.cluster, board.state) for vm in left}
     departures = {name: mover for name, mover in found.items() if isinstance(mover, Mover)}
     course.depart(departures, {name for name in departures if scene.policies[name] is Policy.RESTART})
-
-    steps = outcome.numbered(course.waves)
-    moves = outcome.moves(machines, steps, board, scene.targets, scene.cluster)
     objections = {name: reason for name, reason in found.items() if isinstance(reason, str)}
-    stuck = outcome.stuck_machines(machines, scene.ways, scene.policies, objections, steps, board)
-    pod_fates = outcome.pod_fates(scene.residents.pods, scene.refusals, steps, board)
+    still = {name: clause for name, clause in prospects.items() if name not in course.on_their_way()}
+    return Solution(scene, course.waves, frozenset(course.last), objections, still)
+
+
+def plan(scene: Scene, profile: Profile = Profile.LOW_NODE_UTILIZATION) -> DrainPlan:
+    """The plan to play a scene; raises as `plan_drain` does."""
+    return described(solve(scene, profile))
+
+
+def described(solution: Solution) -> DrainPlan:
+    """What a solution means for everything on the nodes."""
+    scene, board = solution.scene, solution.scene.board
+    machines, steps = [vm for vm in scene.residents.machines if not vm.helps], outcome.numbered(solution.waves)
+    moves = outcome.moves(scene.residents.machines, steps, board, scene.targets, scene.cluster)
+    stuck = outcome.stuck_machines(machines, scene.ways, scene.policies, solution.objections, steps, board)
+    pod_fates = _pod_fates(solution, steps)
     prevented, delayed = outcome.is_prevented(stuck, pod_fates, board), outcome.is_delayed(stuck)
     feasible = not (prevented or delayed)
     migrations = queue(scene.cluster)
@@ -147,38 +235,62 @@ def plan(scene: Scene, profile: Profile = Profile.LOW_NODE_UTILIZATION) -> Drain
         pods=pod_fates,
         seconds=seconds(moves, migrations, scene.cluster),
         queue=migrations.machines(),
-        fates=machine_fates(machines, scene.cluster),
+        fates=_machine_fates(machines, scene.cluster),
     )
 
 
-def _check(lists: Lists, nodes: Sequence[str], avoid: Sequence[str], targets: Mapping[str, str]) -> None:
-    known = {node["metadata"]["name"] for node in lists.get("nodes") or ()}
-    vmis = {title(vmi) for vmi in lists.get("vmis") or ()}
+def _pod_fates(solution: Solution, steps: outcome.Steps) -> tuple[PodFate, ...]:
+    """As the steps have it, but for what budgets keep because others that left before find no node either."""
+    scene, pods = solution.scene, solution.scene.residents.pods
+    fates = outcome.pod_fates(pods, scene.refusals, steps, scene.board, scene.cluster)
+    waiting = {f"{fate.namespace}/{fate.name}" for fate in fates if fate.outcome is PodOutcome.WAITS}
+    kept = scene.budgets.overdrawn(pod.pod for pod in pods if pod.key in waiting)
+    refusals = {title(pod): refusal for pod, refusal in kept}
+    if not refusals:
+        return fates
+    return outcome.pod_fates(pods, {**scene.refusals, **refusals}, steps, scene.board, scene.cluster)
+
+
+def _check(ground: Ground, nodes: Sequence[str], avoid: Sequence[str], targets: Mapping[str, str]) -> None:
     problems = [
-        *(_unknown("node", name, known) for name in (*nodes, *avoid, *targets.values()) if name not in known),
-        *(_unknown("VirtualMachineInstance", name, vmis) for name in targets if name not in vmis),
+        *unknown_names(ground, (*nodes, *avoid), targets),
         *(f"{name} is to go to {node}, which is drained itself" for name, node in targets.items() if node in nodes),
     ]
     if not nodes:
         problems.append("no node is named")
     if problems:
-        raise Mistake(
+        raise InvalidRequest(
             _ATTEMPT, list(dict.fromkeys(problems)), "Name nodes and VMs that are in the snapshot, or take a new one."
         )
 
 
-def _unknown(kind: str, name: str, known: set[str]) -> str:
+def unknown_names(ground: Ground, nodes: Collection[str], targets: Mapping[str, str]) -> list[str]:
+    """Clauses on nodes, and on VMs and nodes among the targets, that are not there."""
+    missing = [name for name in (*nodes, *targets.values()) if name not in ground.nodes]
+    return [
+        *(_unknown("node", name, ground.nodes) for name in missing),
+        *(_unknown("VirtualMachineInstance", name, ground.vmis) for name in targets if name not in ground.vmis),
+    ]
+
+
+def _unknown(kind: str, name: str, known: Collection[str]) -> str:
     near = get_close_matches(name, sorted(known), n=1)
     return f"there is no {kind} {name}" + (f" (do you mean {near[0]}?)" if near else "")
 
 
-def _cordoned(lists: Lists, names: frozenset[str]) -> Lists:
-    """The lists as they are once the node controller has tainted the cordoned nodes."""
-    nodes = [_cordon(node) if node["metadata"]["name"] in names else node for node in lists.get("nodes") or ()]
-    return {**lists, "nodes": nodes}
+def _machine_fates(machines: Iterable[Machine], cluster: Surroundings) -> tuple[MachineFates, ...]:
+    """What becomes of those that run there if nobody follows the plan, by name. Raises `QuantityError`."""
+    found = [_fates(machine, cluster) for machine in machines if not (machine.unknown or machine.arriving)]
+    return tuple(sorted(found, key=lambda entry: (entry.namespace, entry.name)))
 
 
-def _cordon(node: Object) -> Object:
-    spec = node.get("spec") or {}
-    others = [taint for taint in spec.get("taints") or () if taint["key"] != _CORDON["key"]]
-    return {**node, "spec": {**spec, "unschedulable": True, "taints": [*others, _CORDON]}}
+def _fates(machine: Machine, cluster: Surroundings) -> MachineFates:
+    namespace, _slash, name = machine.key.partition("/")
+    return MachineFates(
+        namespace=namespace,
+        name=name,
+        node=machine.node,
+        drain=fate(machine.vmi, Event.DRAIN, cluster),
+        eviction=fate(machine.vmi, Event.EVICTION, cluster),
+        node_failure=fate(machine.vmi, Event.NODE_FAILURE, cluster),
+    )

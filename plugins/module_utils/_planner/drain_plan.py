@@ -4,6 +4,7 @@
 """What a drain would do, as values: which VM goes where and when, which cannot, and what becomes of the other pods.
 
 Waves number from 1. What is in a wave may start together, in any order, once everything in earlier waves has ended.
+Where the scheduler chooses a node, it is foretold for the order in which they are listed.
 """
 
 from __future__ import annotations
@@ -142,9 +143,9 @@ class DrainPlan:
     """`feasible`: all VMs and pods leave, or follow their policy. `message`: the plan in a sentence or two.
 
     `passing`: it is not feasible now, and all that stands against it goes away by itself. `moves`, `stuck` and `pods`
-    are in the order of their waves. `seconds`: what the moves take with idle guests, beside the migrations in the
-    `queue`; None if KubeVirt's caps let one never start. `queue`: namespace/name of VMIs that are migrated already,
-    `running` and `waiting`. `fates`: what becomes of the VMs without the plan.
+    are in the order of their waves, and the last two as planned within a wave. `seconds`: what the moves take with idle
+    guests, beside the migrations in the `queue`; None if KubeVirt's caps let one never start. `queue`: namespace/name
+    of VMIs that are migrated already, `running` and `waiting`. `fates`: what becomes of the VMs without the plan.
     """
 
     nodes: tuple[str, ...]

@@ -5,17 +5,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.workloads import title
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Object
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.owners import controller
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.pod import pod as parsed
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.mover import Mover
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.residents import Resident
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.state import ClusterState
-
-Object = Mapping[str, Any]
 
 # Their pods keep their names, so the new one comes only when the old one is gone.
 _SAME_NAME = "StatefulSet"
@@ -53,4 +51,5 @@ def eviction(resident: Resident, state: ClusterState) -> Mover:
         source=resident.node,
         leaving=(state.placement(title(resident.pod)).occupant,),
         newcomer=None if raw is None else parsed(raw),
+        raw=raw,
     )

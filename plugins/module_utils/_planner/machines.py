@@ -1,7 +1,7 @@
 # Copyright: Contributors to the virtops.kubevirt project
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The VMs of the drained nodes as movers: by live migration, or why KubeVirt would not even try."""
+"""The VMs that are to leave their nodes as movers: by live migration, or why KubeVirt would not even try."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blocker
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blockers.find import Surroundings, blockers
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blockers.state import state as run_state
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.workloads import VMI, title
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Object
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.occupant import Occupant
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.pod import pod
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.mover import Mover
@@ -27,24 +28,32 @@ def migration(
         return (_unknown(machine),)
     if machine.arriving:
         return (_arriving(machine),)
-    subject = surroundings.subject(machine.vmi)
+    subject = surroundings.candidate(machine.vmi)
     # Until it runs, or is gone, a drain leaves it alone, whatever else there is to say of it.
     if unsettled := tuple(replace(blocker, passing=True) for blocker in run_state(subject)):
         return unsettled
     forbidding = tuple(blocker for blocker in blockers(subject) if blocker.forbids)
     if forbidding or not isinstance(subject.target_pod, Mapping):
         return forbidding
-    # A name that no pod can have, so that it is not another's by accident.
-    name = f"{machine.source_pod['metadata']['name']}/target"
+    raw = _newcomer(machine, subject.target_pod)
+    # Nothing but the plan keeps who makes room from coming back to where it is needed.
+    only = frozenset(state.nodes.names) - {machine.node} if machine.helps else None
     return Mover(
         key=machine.key,
         source=machine.node,
         leaving=leaving(machine, state),
-        newcomer=pod({**subject.target_pod, "metadata": {**subject.target_pod["metadata"], "name": name}}),
+        newcomer=pod(raw),
         chosen=True,
-        only=None if target is None else frozenset({target}),
+        only=only if target is None else frozenset({target}),
         open=surroundings.open_questions(subject),
+        raw=raw,
     )
+
+
+def target_of(machine: Machine, surroundings: Surroundings, node_selector: Mapping[str, str]) -> Object | None:
+    """The pod of a migration that has begun, before there is one; None if KubeVirt would make none."""
+    raw = surroundings.candidate(machine.vmi, node_selector).target_pod
+    return _newcomer(machine, raw) if isinstance(raw, Mapping) else None
 
 
 def passes(way: Mover | tuple[Blocker, ...]) -> bool:
@@ -55,6 +64,12 @@ def passes(way: Mover | tuple[Blocker, ...]) -> bool:
 def leaving(machine: Machine, state: ClusterState) -> tuple[Occupant, ...]:
     """The VM's pods on its node: the launcher, and those that hold hotplugged volumes."""
     return tuple(state.placement(title(raw)).occupant for raw in (machine.source_pod, *machine.attachments))
+
+
+def _newcomer(machine: Machine, raw: Object) -> Object:
+    # A name that no pod can have, so that it is not another's by accident.
+    name = f"{machine.source_pod['metadata']['name']}/target"
+    return {**raw, "metadata": {**raw["metadata"], "name": name}}
 
 
 def _arriving(machine: Machine) -> Blocker:

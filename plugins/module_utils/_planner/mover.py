@@ -6,13 +6,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from typing import Any
 
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model import taints
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import HOSTNAME
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.occupant import Occupant
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.pod import Pod
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.selectors import Requirement
 
-HOSTNAME = "kubernetes.io/hostname"
 _UNBOUNDED = 2**31
 
 
@@ -24,7 +26,7 @@ class Mover:
     of its own or of one that leaves; None if none does. chosen: the planner chooses the node and pins the newcomer to
     it, and those that leave stay until the newcomer is there, as in a live migration; otherwise the scheduler chooses,
     and they are on their way out when it does. only: the nodes that may be chosen, None for any. open: phrases for
-    what of the newcomer could not be foreseen.
+    what of the newcomer could not be foreseen. raw: the newcomer as the API would have it, with the same name.
     """
 
     key: str
@@ -34,11 +36,23 @@ class Mover:
     chosen: bool = False
     only: frozenset[str] | None = None
     open: tuple[str, ...] = ()
+    raw: Mapping[str, Any] | None = field(default=None, compare=False, repr=False)
 
     @property
     def id(self) -> str:
         """namespace/name of the first pod that goes: a VM and a pod may have the same key."""
         return self.leaving[0].key
+
+    @property
+    def may_return(self) -> bool:
+        """Whether the scheduler may choose the very node that it leaves, and the more so the emptier that is."""
+        newcomer = self.newcomer
+        return newcomer is not None and not self.chosen and taints.tolerated(taints.CORDON, newcomer.tolerations)
+
+    @property
+    def roams(self) -> bool:
+        """Whether nobody can say for sure which node it goes to, but that it leaves its own for good."""
+        return self.newcomer is not None and not (self.chosen or self.may_return)
 
     @property
     def replaces_by_name(self) -> bool:

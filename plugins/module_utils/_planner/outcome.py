@@ -5,12 +5,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blockers.contract import Blocker
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blockers.find import Surroundings
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.workloads import VMI_REPLICA_SET
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model import disruption_budget
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.drained_pod import needs
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.owners import controller
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.board import Board, Refusal, pin_to
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.drain_plan import (
     Outcome,
@@ -65,7 +67,7 @@ def moves(
                 node_selector=pin_to(board.state, target),
                 wave=wave,
                 score=step.option.score,
-                why=why_there(step, given=machine.key in given),
+                why=why_there(step, given=machine.key in given, helps=machine.helps),
                 unevaluated=(*step.mover.open, *unevaluated(step.mover.newcomer)),
                 migration_policy=expected.policy,
                 seconds=expected.seconds,
@@ -85,12 +87,12 @@ def stuck_machines(
 ) -> tuple[StuckMachine, ...]:
     """VMs that do not migrate. By id, ways: their migrations, or what forbids these; objections: to their policies."""
     found = []
-    for machine in machines:
+    for machine in sorted(machines, key=_turn(steps)):
         wave, step = steps.get(machine.id, (None, None))
         if step is None or not step.mover.chosen:
             way, policy, objection = ways[machine.id], policies[machine.id], objections.get(machine.id, "")
             found.append(_stuck(machine, way, policy, objection, wave, step, board))
-    return tuple(sorted(found, key=lambda machine: (machine.wave or 0, machine.namespace, machine.name)))
+    return tuple(found)
 
 
 def _stuck(
@@ -112,7 +114,7 @@ def _stuck(
     else:
         result = Outcome.RESTARTS if step.node is not None else Outcome.STOPS
         refusal = board.refusal(step.mover) if step.node is None else _NOTHING
-        why = why_departing(step)
+        why = why_departing(step, by_set=(controller(machine.vmi) or {}).get("kind") == VMI_REPLICA_SET)
     namespace, _slash, name = machine.key.partition("/")
     return StuckMachine(
         namespace=namespace,
@@ -131,11 +133,22 @@ def _stuck(
 
 
 def pod_fates(
-    residents: Sequence[Resident], refusals: Mapping[str, disruption_budget.Refusal], steps: Steps, board: Board
+    residents: Sequence[Resident],
+    refusals: Mapping[str, disruption_budget.EvictionRefusal],
+    steps: Steps,
+    board: Board,
+    cluster: Surroundings,
 ) -> tuple[PodFate, ...]:
     """refusals: of evictions, by the pod's id."""
-    found = [_pod_fate(resident, refusals.get(resident.id), steps, board) for resident in residents]
-    return tuple(sorted(found, key=lambda fate: (fate.wave or 0, fate.namespace, fate.name)))
+    kubevirt = cluster.configuration.namespace
+    ordered = sorted(residents, key=_turn(steps))
+    return tuple(_pod_fate(resident, refusals.get(resident.id), steps, board, kubevirt) for resident in ordered)
+
+
+def _turn(steps: Steps) -> Callable[[Machine | Resident], tuple[int, str]]:
+    """Who has no step comes first, by name; the others as planned, as the scheduler's choices depend on who came."""
+    turns = {name: number for number, name in enumerate(steps, start=1)}
+    return lambda one: (turns.get(one.id, 0), one.key)
 
 
 def is_prevented(stuck: Sequence[StuckMachine], pods: Sequence[PodFate], board: Board) -> bool:
@@ -149,9 +162,12 @@ def is_delayed(stuck: Sequence[StuckMachine]) -> bool:
     return any(machine.outcome is Outcome.WAITS for machine in stuck)
 
 
-def _pod_fate(resident: Resident, refusal: disruption_budget.Refusal | None, steps: Steps, board: Board) -> PodFate:
+def _pod_fate(
+    resident: Resident, refusal: disruption_budget.EvictionRefusal | None, steps: Steps, board: Board, kubevirt: str
+) -> PodFate:
     namespace, _slash, name = resident.key.partition("/")
-    wave, step = steps.get(resident.id, (None, None))
+    refused = refusal is not None and not refusal.passing
+    wave, step = (None, None) if refused else steps.get(resident.id, (None, None))
     outcome = _pod_outcome(resident, refusal, step, board)
     return PodFate(
         namespace=namespace,
@@ -162,14 +178,14 @@ def _pod_fate(resident: Resident, refusal: disruption_budget.Refusal | None, ste
         target_node=None if step is None else step.node,
         choices=() if step is None else step.choices,
         message=board.refusal(step.mover).message if step is not None and outcome is PodOutcome.WAITS else "",
-        needs=() if resident.stays else tuple(needs(resident.pod)),
+        needs=() if resident.stays else tuple(needs(resident.pod, kubevirt=kubevirt)),
         budgets=() if refusal is None else refusal.budgets,
         why=resident.stays or why_evicted(outcome, refusal, is_leaving(resident.pod)),
     )
 
 
 def _pod_outcome(
-    resident: Resident, refusal: disruption_budget.Refusal | None, step: Step | None, board: Board
+    resident: Resident, refusal: disruption_budget.EvictionRefusal | None, step: Step | None, board: Board
 ) -> PodOutcome:
     if resident.stays:
         return PodOutcome.STAYS

@@ -9,18 +9,16 @@ Only migrations count: how long guests take to shut down and pods to end, nothin
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from itertools import groupby
-from typing import Any
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blockers.find import Surroundings
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.migration_course import Ending, Link, course
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.queue import Job, Queue, timetable
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.migration import Migration
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Object
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.drain_plan import PlannedMove
-
-Object = Mapping[str, Any]
 
 _LINK = Link()
 

@@ -5,7 +5,6 @@
 
     soft_rules.py       how well nodes meet a pod's soft rules
     improvement.py      who moves, with those who have to follow
-    rebalance_plan.py   the plan itself
 
 The rest is the drain's: mover.py, board.py, machines.py, evictions.py, waves.py.
 """
@@ -13,32 +12,70 @@ The rest is the drain's: mover.py, board.py, machines.py, evictions.py, waves.py
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blockers.find import Surroundings, surroundings
-from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.workloads import Workloads, title
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.workloads import VMI, Workloads, title
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.disruption_budget import Budgets
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.drained_pod import needs
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Object
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.pod import pod as parsed
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot import Snapshot
+from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import (
+    Action,
+    ActionKind,
+    Plan,
+    Totals,
+    Verdict,
+    action_id,
+)
+from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.actions import reference_of
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.board import Board
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.evictions import eviction, is_leaving
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.improvement import Change, Improvement
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.machines import migration
-from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.mover import Mover
-from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.rebalance_plan import (
-    MACHINE,
-    POD,
-    RebalancingMove,
-    RebalancingPlan,
-)
+from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.mover import Mover, pin
+from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.pace import pace
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.residents import residents
+from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.run_plan import cluster_of, source_of
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.waves import Caps, pack
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.build import cluster_state
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.scores.registry import Profile
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.state import ClusterState
 
-Object = Mapping[str, Any]
 Lists = Mapping[str, Sequence[Object]]
+
+POD, MACHINE = "Pod", "VirtualMachineInstance"
+
+
+@dataclass(frozen=True, slots=True)
+class RebalancingMove:
+    """An ordinary pod that is evicted, or a VMI that is live-migrated.
+
+    `target_node`: for a pod, where its replacement will land. `gain`: points by which its soft rules are met better;
+    of those who only follow others, it may be negative. `why`: a sentence.
+    """
+
+    kind: str
+    namespace: str
+    name: str
+    source_node: str
+    target_node: str
+    wave: int
+    gain: int
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class RebalancingPlan:
+    """`moves` in the order of their waves. `message`: the plan in a sentence."""
+
+    moves: tuple[RebalancingMove, ...]
+    message: str
+
+    def to_json(self) -> dict[str, Any]:
+        return {"moves": [asdict(move) for move in self.moves], "message": self.message}
 
 
 def plan_rebalance(lists: Lists, *, max_moves: int, profile: Profile = Profile.LOW_NODE_UTILIZATION) -> RebalancingPlan:
@@ -46,9 +83,45 @@ def plan_rebalance(lists: Lists, *, max_moves: int, profile: Profile = Profile.L
 
     Only what can be moved without downtime moves: VMs that can be live-migrated, and pods that their controller makes
     anew, that keep no data of their own and whose disruption budgets allow it. Greedy and bounded: it need not be the
-    best plan. Raises `SelectorError`, `QuantityError`, `NumpyMissingError`.
+    best plan. Raises `SelectorError`, `QuantityError`, `MissingLibrary`.
     """
-    cluster = surroundings(lists, Workloads(lists))
+    waves = _waves(lists, surroundings(lists, Workloads(lists)), max_moves, profile)
+    moves = tuple(_move(change, number) for number, wave in enumerate(waves, start=1) for change in wave)
+    return RebalancingPlan(moves, _message(moves, max_moves))
+
+
+def rebalancing(
+    snapshot: Snapshot, run: str = "", *, max_moves: int, profile: Profile = Profile.LOW_NODE_UTILIZATION
+) -> Plan:
+    """The same as a plan of one batch, whose nodes are not maintained: something leaves them. Raises as above."""
+    cluster = surroundings(snapshot.lists, Workloads(snapshot.lists))
+    pods = {title(pod): pod for pod in snapshot.lists.get("pods") or ()}
+    actions: list[Action] = []
+    span, wave = 0, list[Action]()
+    for changes in _waves(snapshot.lists, cluster, max_moves, profile):
+        # Who waits for the wave before waits by that for all before it.
+        after = tuple(action.id for action in wave)
+        wave = [_action(change, cluster, pods, after) for change in changes]
+        actions += wave
+        span += max(action.seconds or 0 for action in wave)
+    nodes = tuple(sorted({action.node for action in actions}))
+    return Plan(
+        run=run,
+        cluster=cluster_of(snapshot),
+        snapshot=source_of(snapshot),
+        options={"max_moves": max_moves, "profile": profile.value},
+        verdict=Verdict.FEASIBLE,
+        batches=(nodes,) if nodes else (),
+        actions=tuple(actions),
+        totals=Totals(
+            migrations=sum(action.kind is ActionKind.MIGRATE for action in actions),
+            evictions=sum(action.kind is ActionKind.EVICT for action in actions),
+            seconds=span,
+        ),
+    )
+
+
+def _waves(lists: Lists, cluster: Surroundings, max_moves: int, profile: Profile) -> list[list[Change]]:
     state = cluster_state(lists)
     movers = sorted(_movers(lists, cluster, state), key=lambda mover: (mover.chosen, mover.key))
     board = Board(state, frozenset())
@@ -56,15 +129,37 @@ def plan_rebalance(lists: Lists, *, max_moves: int, profile: Profile = Profile.L
     board.reset(movers)
     waves = pack(board, [change.step for change in changes], Caps.of(cluster.configuration.migrations), profile)
     by_id = {change.step.mover.id: change for change in changes}
-    moves = tuple(_move(by_id[step.mover.id], number) for number, wave in enumerate(waves, start=1) for step in wave)
-    return RebalancingPlan(moves, _message(moves, max_moves))
+    return [[by_id[step.mover.id] for step in wave] for wave in waves]
+
+
+def _action(change: Change, cluster: Surroundings, pods: Mapping[str, Object], after: tuple[str, ...]) -> Action:
+    mover, node = change.step.mover, change.step.node
+    vmi = cluster.workloads.vmi(mover.key) if mover.chosen else None
+    reference = reference_of("Pod", pods[mover.id]) if vmi is None else reference_of(VMI, vmi)
+    kind = ActionKind.EVICT if vmi is None else ActionKind.MIGRATE
+    known = None if node is None else cluster.workloads.node(node)
+    return Action(
+        id=action_id(1, kind, reference),
+        kind=kind,
+        batch=1,
+        node=mover.source,
+        object=reference,
+        source=mover.source,
+        target=node,
+        selector=pin(known["metadata"]["labels"]) if vmi is not None and known is not None else {},
+        after=after,
+        seconds=None if vmi is None else pace(vmi, cluster).seconds,
+        why=change.why,
+    )
 
 
 def _movers(lists: Lists, cluster: Surroundings, state: ClusterState) -> Iterator[Mover]:
     """All that has rules which could ask for a move; who cannot be moved without downtime may go nowhere."""
     nodes = lists.get("nodes") or ()
     shunned = {node["metadata"]["name"] for node in nodes if _is_shunned(node)}
-    found = residents(lists, cluster.workloads, frozenset(node["metadata"]["name"] for node in nodes))
+    known = {node["metadata"]["name"] for node in nodes}
+    bound = [pod for pod in lists.get("pods") or () if pod["spec"].get("nodeName") in known]
+    found = residents(bound, cluster.workloads)
     budgets = Budgets(lists.get("pdbs") or ())
     for machine in found.machines:
         if machine.unknown or _has_rules(machine.vmi) or machine.node in shunned:

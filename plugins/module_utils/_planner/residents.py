@@ -8,15 +8,14 @@ The same pods stay as with `kubectl drain`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.workloads import VMI, Workloads, title
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.drained_pod import has_ended, stays
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Object
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.owners import controller
 
-Object = Mapping[str, Any]
 Lists = Mapping[str, Sequence[Object]]
 
 _HOTPLUG = "hotplug-disk"
@@ -24,11 +23,11 @@ _HOTPLUG = "hotplug-disk"
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """A VMI with a pod on a drained node.
+    """A VMI with a pod on a drained node, or one that makes room elsewhere.
 
     `source_pod`: that pod. `attachments`: the pods that hold its hotplugged volumes there. `arriving`: it runs
     elsewhere, or nowhere yet, and the pod is the one it is to get. `unknown`: the lists do not have the VMI, of which
-    only the name is there.
+    only the name is there. `helps`: the drained node for whose sake it leaves another one; empty if it is on one.
     """
 
     vmi: Object
@@ -37,6 +36,12 @@ class Machine:
     attachments: tuple[Object, ...]
     arriving: bool
     unknown: bool
+    helps: str = ""
+
+    @property
+    def emptied(self) -> str:
+        """The drained node that it leaves, or helps."""
+        return self.helps or self.node
 
     @property
     def key(self) -> str:
@@ -76,11 +81,11 @@ class Residents:
     pods: tuple[Resident, ...]
 
 
-def residents(lists: Lists, workloads: Workloads, nodes: frozenset[str]) -> Residents:
-    here = [pod for pod in lists.get("pods") or () if pod["spec"].get("nodeName") in nodes]
-    attachments = _attachments(here)
+def residents(bound: Sequence[Object], workloads: Workloads) -> Residents:
+    """Of the nodes that all of these pods are on."""
+    attachments = _attachments(bound)
     machines, pods = [], []
-    for pod in sorted(here, key=title):
+    for pod in sorted(bound, key=title):
         owner, node = controller(pod) or {}, pod["spec"]["nodeName"]
         vmi = _vmi_of(pod, owner, workloads)
         if has_ended(pod) or owner.get("kind") != VMI or (vmi is None and pod["metadata"].get("deletionTimestamp")):
@@ -93,6 +98,22 @@ def residents(lists: Lists, workloads: Workloads, nodes: frozenset[str]) -> Resi
         held = tuple(attachments.get(pod["metadata"].get("uid"), ()))
         machines.append(Machine(vmi or unknown, node, pod, held, arriving, vmi is None))
     return Residents(tuple(machines), tuple(pods))
+
+
+def helpers(
+    wanted: Mapping[str, str], on: Callable[[Collection[str]], Sequence[Object]], workloads: Workloads
+) -> list[Machine]:
+    """VMs that are to make room where they are, as far as they run.
+
+    wanted: the nodes that they help, by namespace/name. on: the pods of nodes.
+    """
+    found = []
+    for key, node in wanted.items():
+        vmi = workloads.vmi(key)
+        place = ((vmi or {}).get("status") or {}).get("nodeName")
+        there = residents(on([place]), workloads).machines if place else ()
+        found += [replace(machine, helps=node) for machine in there if machine.key == key and not machine.arriving]
+    return found
 
 
 def _vmi_of(pod: Object, owner: Object, workloads: Workloads) -> Object | None:

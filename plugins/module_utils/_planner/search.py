@@ -123,17 +123,17 @@ def step_to_best(mover: Mover, options: Options) -> Step:
 
 
 def by_difficulty(movers: Sequence[Mover], choices: Mapping[str, int]) -> tuple[Mover, ...]:
-    """Pods first, as nobody chooses for them and VMs may follow them; of VMs first those with the fewest nodes.
+    """VMs before pods, as nobody can say for sure which places those take; of VMs first those with the fewest nodes.
 
-    Of equals the one that takes more memory comes first, as it is harder to place later. choices: how many nodes a VM
-    could go to at once, by id.
+    Of equals the one that takes more memory comes first, as it is harder to place later. Before all of them go pods
+    that would rather come back once their node is emptier. choices: how many nodes a VM could go to at once, by id.
     """
 
-    def rank(mover: Mover) -> tuple[bool, bool, int, int, str]:
+    def rank(mover: Mover) -> tuple[int, bool, int, int, str]:
         memory = mover.newcomer.occupant.requests.get(MEMORY, 0) if mover.newcomer is not None else 0
         # Without a node now it may have one later, when others have moved, so it comes last.
         nodes = choices.get(mover.id, 0)
-        return (True, nodes == 0, nodes, -memory, mover.key) if mover.chosen else (False, False, 0, 0, mover.key)
+        return (1, nodes == 0, nodes, -memory, mover.key) if mover.chosen else (2 * mover.roams, False, 0, 0, mover.key)
 
     return tuple(sorted(movers, key=rank))
 
@@ -170,6 +170,7 @@ def _repairs(board: Board, start: _Start, attempt: Attempt) -> Iterator[_Start]:
     """What to try after an attempt. The board is at the start whenever another one is asked for."""
     stuck = [mover for mover in attempt.stuck if mover.chosen]
     if not stuck:
+        yield replace(start, order=tuple(sorted(start.order, key=lambda mover: mover.chosen)))
         return
     ids = {mover.id for mover in stuck}
     yield replace(start, order=(*stuck, *(mover for mover in start.order if mover.id not in ids)))

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blockers.contract import Blocker
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.migration_course import Ending
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.disruption_budget import Refusal
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.disruption_budget import EvictionRefusal
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.drain_plan import (
     Outcome,
     PlannedMove,
@@ -24,8 +24,8 @@ _MOST_NAMED = 3
 _NO_TARGET = "the nodes that fit are drained too, or have no label kubernetes.io/hostname of their own to pin it by"
 
 
-def why_there(step: Step, *, given: bool) -> str:
-    """A clause on the choice of a VM's target."""
+def why_there(step: Step, *, given: bool, helps: str = "") -> str:
+    """A clause on the choice of a VM's target. helps: the node for whose sake it makes room where it is, if so."""
     option = step.option
     if given:
         text = "the task asks for this node"
@@ -37,6 +37,8 @@ def why_there(step: Step, *, given: bool) -> str:
         text += ", all of them nodes to avoid"
     if option is not None and option.uneven:
         text += ", and only a pinned migration gets past the VM's own topology spread constraint"
+    if helps:
+        text = f"it makes room on {step.mover.source} for what leaves {helps}; {text}"
     return f"{text}, once others have left" if step.follows else text
 
 
@@ -56,8 +58,10 @@ def why_waiting(blockers: Sequence[Blocker]) -> str:
     return f"It cannot be migrated yet: {_as_clause(blockers)}."
 
 
-def why_departing(step: Step) -> str:
-    """What happens to a VM that follows its policy, a sentence."""
+def why_departing(step: Step, *, by_set: bool) -> str:
+    """What happens to a VM that follows its policy, a sentence. by_set: its replica set makes another one at once."""
+    if step.node is not None and by_set:
+        return f"It is shut down, and its replica set makes another one at once, which starts on {step.node}."
     if step.node is not None:
         return f"It cannot be migrated; it is shut down and starts again on {step.node}."
     if step.mover.newcomer is not None:
@@ -65,7 +69,7 @@ def why_departing(step: Step) -> str:
     return "It is shut down until it is started again."
 
 
-def why_evicted(outcome: PodOutcome, refusal: Refusal | None, leaving: bool) -> str:
+def why_evicted(outcome: PodOutcome, refusal: EvictionRefusal | None, leaving: bool) -> str:
     """What happens to a pod that has to leave, a sentence or two. refusal: of its eviction, now."""
     if leaving:
         return "It is being deleted already."
@@ -119,7 +123,7 @@ def _count(stuck: Sequence[StuckMachine], outcome: Outcome) -> int:
 def _obstacles(nodes: Sequence[str], stuck: Sequence[StuckMachine], pods: Sequence[PodFate]) -> list[str]:
     """What keeps a node from being emptied and lasts."""
     texts = [
-        f"VM {machine.namespace}/{machine.name} cannot leave ({_cause(machine)})"
+        f"VM {machine.namespace}/{machine.name} cannot leave ({cause_of(machine)})"
         for machine in stuck
         if machine.outcome is Outcome.STAYS
     ]
@@ -138,7 +142,7 @@ def _obstacles(nodes: Sequence[str], stuck: Sequence[StuckMachine], pods: Sequen
 
 def _waits(stuck: Sequence[StuckMachine]) -> list[str]:
     return [
-        f"VM {machine.namespace}/{machine.name} cannot leave yet ({_cause(machine)})"
+        f"VM {machine.namespace}/{machine.name} cannot leave yet ({cause_of(machine)})"
         for machine in stuck
         if machine.outcome is Outcome.WAITS
     ]
@@ -149,7 +153,8 @@ def _first(texts: list[str]) -> list[str]:
     return texts[:_MOST_NAMED] + ([f"and {hidden} more"] if hidden > 0 else [])
 
 
-def _cause(machine: StuckMachine) -> str:
+def cause_of(machine: StuckMachine) -> str:
+    """Why a VM cannot be migrated, a clause."""
     return _as_clause(machine.blockers) or machine.message.rstrip(".") or _NO_TARGET
 
 

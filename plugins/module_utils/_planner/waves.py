@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 from itertools import product
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.configuration import Migrations
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.occupant import Occupant
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.board import Board, Stage
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.search import Step
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.scores.registry import Profile
@@ -96,14 +97,18 @@ def _compatible(board: Board, wave: Sequence[Step], step: Step) -> bool:
     """Whether a step and the others of a wave are legal beside each other; all are at their source then."""
     if not board.legal(step.mover, step.node):
         return False
+    # The others are legal beside each other already.
     return _legal_beside(board, step, wave) and all(
         _legal_beside(board, other, [*(third for third in wave if third is not other), step])
         for other in wave
-        if other.mover.chosen
+        if other.mover.chosen and _touches(board, step, other)
     )
 
 
 def _legal_beside(board: Board, step: Step, others: Sequence[Step]) -> bool:
+    """Whether a step that is legal while the others are at their source is so wherever they are."""
+    if step.mover.chosen:
+        others = [other for other in others if _touches(board, other, step)]
     if not others:
         return True
     counted = [other for other in others if step.mover.chosen and _counts(step, other)]
@@ -133,17 +138,45 @@ def _moments(counted: Sequence[Step], rest: Sequence[Step]) -> Iterator[list[tup
             yield [*((other, stage) for other in rest), *zip(counted, stages, strict=True)]
 
 
+def _touches(board: Board, moving: Step, placed: Step) -> bool:
+    """Whether a newcomer whose node the planner chooses may fit it or not, depending on how far one that moves is.
+
+    That is so if they share a node or a claim, or if one of them has a rule that is about the other.
+    """
+    newcomer = placed.mover.newcomer
+    if newcomer is None:
+        return False
+    if placed.node in (moving.mover.source, moving.node) or _counts(placed, moving):
+        return True
+    own, spaces = newcomer.occupant, board.state.namespaces
+    terms = (*own.affinity.required, *own.anti_affinity.required)
+    claims = {reference.name for reference in own.volumes.claims}
+    return any(
+        any(term.matches(pod.namespace, spaces.get(pod.namespace, {}), pod.labels) for term in terms)
+        or any(
+            term.matches(own.namespace, spaces.get(own.namespace, {}), own.labels)
+            for term in pod.anti_affinity.required
+        )
+        or (pod.namespace == own.namespace and any(reference.name in claims for reference in pod.volumes.claims))
+        for pod in _pods(moving)
+    )
+
+
 def _counts(step: Step, other: Step) -> bool:
     """Whether a required spread constraint of a step's newcomer counts the pods of another one."""
     newcomer = step.mover.newcomer
     if newcomer is None:
         return False
-    pods = (*other.mover.leaving, *([other.mover.newcomer.occupant] if other.mover.newcomer else []))
     return any(
         constraint.hard and pod.namespace == newcomer.occupant.namespace and constraint.selector.matches(pod.labels)
         for constraint in newcomer.spread
-        for pod in pods
+        for pod in _pods(other)
     )
+
+
+def _pods(step: Step) -> list[Occupant]:
+    """Those that go, and the one that comes."""
+    return [*step.mover.leaving, *([step.mover.newcomer.occupant] if step.mover.newcomer else [])]
 
 
 def _put(board: Board, steps: Sequence[Step], stage: Stage) -> None:

@@ -11,20 +11,19 @@ from typing import Any
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.arrays import require_numpy
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.node import node
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import FINISHED, Lists
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.occupant import occupant
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.pod import FINISHED, Pod, pod
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.pod import Pod, pod
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.state import ClusterState, Placement
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.tables.owner_selectors import owner_selectors
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.tables.storage_table import storage_table
-
-Lists = Mapping[str, Sequence[Mapping[str, Any]]]
 
 
 def cluster_state(lists: Lists) -> ClusterState:
     """The state of the cluster that the lists describe; a missing list is an empty one.
 
     Finished pods, and pods on nodes that are not in the list, do not count. Raises `SelectorError`, `QuantityError`,
-    `NumpyMissingError`.
+    `MissingLibrary`.
     """
     require_numpy()
     nodes = [node(raw) for raw in lists.get("nodes") or ()]

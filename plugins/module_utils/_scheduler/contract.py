@@ -3,15 +3,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What a plugin of the scheduler is.
 
-    verdict.py      plain lists and a pod in, plain data out
-    framework.py    runs the filters in their order; the first that a node fails decides it
-    fit_error.py    words for a pod that fits nowhere
-    filters/        one file for each of kube-scheduler's filter plugins, and registry.py with their order
-    scores/         the same for what ranks the nodes that fit
-    build.py        makes the state from lists
-    state.py        the cluster: nodes, storage, and pods that come and go (apply and undo)
-    tables/         the arrays and counts that the state keeps
-
 A filter is asked once for a pod (`prepare`) and answers for all nodes at once: it may have nothing to say, reject the
 pod as a whole, or name the nodes that fail, with the reason in kube-scheduler's words.
 Follows k8s.io/kube-scheduler/framework/interface.go, where PreFilter and Filter, PreScore, Score and NormalizeScore
@@ -32,7 +23,7 @@ MAX_SCORE = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Failure:
+class FilterFailure:
     """Nodes that fail for one reason. A node in several failures of one plugin has several reasons.
 
     `fatal`: the plugin stumbles over such a node, and kube-scheduler gives up on the pod when it comes to one.
@@ -54,7 +45,7 @@ class Rejection:
 class Prepared:
     """`failures`: computes the answer for all nodes. `only`: names of the only nodes that are looked at at all."""
 
-    failures: Callable[[], Sequence[Failure]]
+    failures: Callable[[], Sequence[FilterFailure]]
     only: frozenset[str] | None = None
 
 
@@ -78,3 +69,12 @@ class ScorePlugin(Protocol):
 
 class PluginError(Exception):
     """A plugin stumbles over the pod, so kube-scheduler does not place it, whichever nodes would fit."""
+
+
+def normalize(scores: IntArray) -> IntArray:
+    """Integers from 0 to `MAX_SCORE` in proportion to scores that are not negative; all 0 if all are.
+
+    Follows pkg/scheduler/framework/plugins/helper.
+    """
+    most = int(scores.max(initial=0))
+    return scores if most == 0 else MAX_SCORE * scores // most

@@ -10,7 +10,7 @@ unless a rule asks for a kind of pods for the first time.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -21,8 +21,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._model.selectors 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.tables.attached_volumes import AttachedVolumes
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.tables.node_table import NodeTable
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.tables.owner_selectors import OwnerSelectors
-from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.tables.pod_counts import PodCounts
-from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.tables.pod_table import PodTable
+from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.tables.pod_table import PodCounts, PodTable
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.tables.storage_table import StorageTable
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.tables.term_owners import TermOwners
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.tables.usage import (
@@ -41,7 +40,7 @@ class Placement:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class StateChange:
     """What happened to one pod: where it was and where it is; None: on no node."""
 
     before: Placement | None
@@ -68,7 +67,7 @@ class ClusterState:
         owner_selectors: OwnerSelectors,
         nominated: Mapping[str, tuple[Pod, ...]] | None = None,
     ) -> None:
-        self.nodes = NodeTable(nodes)
+        self.nodes = self._nodes_as_given = NodeTable(nodes)
         self.namespaces = namespaces or {}
         self.storage = storage
         self.owner_selectors = owner_selectors
@@ -99,7 +98,25 @@ class ClusterState:
     def placements(self) -> list[Placement]:
         return [placement for placement, _slot in self._placed.values()]
 
-    def add(self, occupant: Occupant, node: str) -> Change:
+    def cordon(self, names: Collection[str]) -> None:
+        """From now on these nodes are cordoned, and no others but those that were so at first."""
+        self.nodes = self._nodes_as_given.cordoned(names)
+
+    def uncordon(self, names: Collection[str]) -> None:
+        """From now on these nodes are not cordoned, though they were at first; others are as they were at first."""
+        self.nodes = self._nodes_as_given = self._nodes_as_given.uncordoned(names)
+
+    @contextmanager
+    def uncordoned(self, names: Collection[str]) -> Iterator[None]:
+        """As if the cordons of these nodes were lifted, within a `with` statement."""
+        before = self.nodes
+        self.nodes = before.uncordoned(names)
+        try:
+            yield
+        finally:
+            self.nodes = before
+
+    def add(self, occupant: Occupant, node: str) -> StateChange:
         """Put a pod on a node; whether it fits is not asked. Raises `StateError`."""
         if occupant.key in self._placed:
             raise StateError(f"The pod {occupant.key} is on {self._placed[occupant.key][0].node} already.")
@@ -107,15 +124,15 @@ class ClusterState:
             raise StateError(f"The pod {occupant.key} cannot be put on {node}: there is no such node.")
         after = Placement(occupant, node)
         self._enter(after)
-        return Change(None, after)
+        return StateChange(None, after)
 
-    def remove(self, key: str) -> Change:
+    def remove(self, key: str) -> StateChange:
         """Take a pod off its node. Raises `StateError`."""
         before = self.placement(key)
         self._leave(before)
-        return Change(before, None)
+        return StateChange(before, None)
 
-    def move(self, key: str, node: str) -> Change:
+    def move(self, key: str, node: str) -> StateChange:
         """Take a pod off its node and put it on another. Raises `StateError`."""
         before = self.placement(key)
         if node not in self.nodes.index:
@@ -123,9 +140,9 @@ class ClusterState:
         after = Placement(before.occupant, node)
         self._leave(before)
         self._enter(after)
-        return Change(before, after)
+        return StateChange(before, after)
 
-    def undo(self, change: Change) -> None:
+    def undo(self, change: StateChange) -> None:
         """Make a change unhappen; several are undone in the reverse order of making them."""
         if change.after is not None:
             self._leave(change.after)

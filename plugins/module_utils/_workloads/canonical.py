@@ -14,12 +14,21 @@ from collections.abc import Mapping
 from typing import Any
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model import quantity
-from ansible_collections.virtops.kubevirt.plugins.module_utils._workloads.stated import stated
 
 _AMOUNTS = frozenset({"guest", "maxGuest", "capacity"})
 _MAPS_OF_AMOUNTS = frozenset({"requests", "limits"})
 # Parts that are always there, by the part that holds them.
 _ALWAYS: Mapping[str, tuple[str, ...]] = {"domain": ("devices", "resources"), "features": ("acpi",)}
+_MAPS = frozenset({"annotations", "labels", "limits", "matchLabels", "nodeSelector", "requests"})
+_FALSE_OR_ZERO = frozenset(
+    """
+    acpiIndex capacity cores dedicatedCpuPlacement default disableHotplug endOfInterrupt failureThreshold hidden
+    hotpluggable initialDelaySeconds isolateEmulatorThread maxSockets overcommitGuestOverhead paused periodSeconds
+    readOnly reservation sockets successThreshold threads timeoutSeconds
+    """.split()
+)
+# A CD-ROM that is not read-only says something by it.
+_READONLY_PARENTS = ("disk", "lun")
 
 
 def canonical(spec: Mapping[str, Any]) -> Any:
@@ -72,3 +81,26 @@ def _amount(value: Any) -> str:
         return f"{quantity.parse(value)}n"
     except quantity.QuantityError:
         return str(value)
+
+
+def stated(value: Any, parent: str = "") -> Any:
+    """What a spec states, without the parts that say nothing. `parent`: the key under which the value stands.
+
+    Nulls say nothing, which YAML makes of keys without a value; nor do empty lists, empty maps and, where KubeVirt's
+    types do not tell them from their absence, false and zero. An empty object does: that there is something, and
+    nothing more about it. Follows the structs of VirtualMachineInstanceSpec and their `omitempty`.
+    """
+    if isinstance(value, Mapping):
+        return {key: stated(part, key) for key, part in value.items() if not _says_nothing(parent, key, part)}
+    return [stated(part, parent) for part in value] if isinstance(value, list) else value
+
+
+def _says_nothing(parent: str, key: str, value: Any) -> bool:
+    if value is None or value == []:
+        return True
+    if value == {}:
+        return key in _MAPS
+    # Which keys a map has, and what they mean, is not known.
+    if parent in _MAPS or value not in (False, "0"):
+        return False
+    return key in _FALSE_OR_ZERO or (key == "readonly" and parent in _READONLY_PARENTS)

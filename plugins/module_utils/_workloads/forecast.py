@@ -13,7 +13,6 @@ from __future__ import annotations
 import difflib
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.configuration import configuration
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.labels import CREATED_BY
@@ -21,6 +20,10 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.launche
     LauncherError,
     launcher_pod,
 )
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.namespaces import Namespaces
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.start_refusals import start_refusals
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.workloads import title
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Lists, Object
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.pod import Pod, pod
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.build import cluster_state
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.state import ClusterState
@@ -28,16 +31,13 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.verdic
 from ansible_collections.virtops.kubevirt.plugins.module_utils._workloads.outlook import Outlook, Place
 from ansible_collections.virtops.kubevirt.plugins.module_utils._workloads.own_pod import REQUIRED
 
-Object = Mapping[str, Any]
-Lists = Mapping[str, Sequence[Object]]
-
 _CLUSTER_VOLUMES = ("persistentVolumeClaim", "dataVolume", "ephemeral")
 
 
 def with_places(view: Outlook, fresh: Object, name: str, lists: Lists) -> Outlook:
     """The outlook with the scheduler's word on what is to come. name: of the replica set.
 
-    Raises `SelectorError`, `QuantityError`, `NumpyMissingError`.
+    Raises `SelectorError`, `QuantityError`, `MissingLibrary`.
     """
     leaving = {vmi["metadata"]["uid"] for vmi in view.outdated or ()}
     missing, replaced = view.missing, min(len(leaving), view.spec["replicas"])
@@ -52,19 +52,31 @@ def places(lists: Lists, vmis: Sequence[Object], *, without: Collection[str] = (
 
     `without`: uids of VMIs whose pods are taken away first.
 
-    Raises `SelectorError`, `QuantityError`, `NumpyMissingError`.
+    Raises `SelectorError`, `QuantityError`, `MissingLibrary`.
     """
     staying = [raw for raw in lists["pods"] if _owner(raw) not in without]
-    state, settings = cluster_state({**lists, "pods": staying}), configuration(lists)
-    placed = {_owner(raw): raw["spec"]["nodeName"] for raw in staying if raw["spec"].get("nodeName")}
+    state = cluster_state({**lists, "pods": staying})
+    settings, namespaces = configuration(lists), Namespaces(lists)
+    placed = {_owner(raw): raw["spec"].get("nodeName") or "" for raw in staying}
+    gone, come = [raw for raw in lists["pods"] if _owner(raw) in without], list[Object]()
     found = []
     for vmi in vmis:
         uid = vmi["metadata"]["uid"]
+        if placed.get(uid):
+            found.append(Place(placed[uid], ""))
+            continue
+        own = namespaces.of(vmi)
         try:
-            place = Place(placed[uid], "") if uid in placed else _place(pod(launcher_pod(vmi, settings, lists)), state)
+            new = launcher_pod(vmi, settings, own)
         except LauncherError as error:
-            place = Place("", str(error))
-        found.append(place)
+            found.append(Place("", str(error)))
+            continue
+        if uid not in placed:
+            if refusals := start_refusals(new, title(vmi), own, gone=gone, come=come):
+                found.append(Place("", refusals[0]))
+                continue
+            come.append(new)
+        found.append(_place(pod(new), state))
     return found
 
 

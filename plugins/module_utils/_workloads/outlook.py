@@ -6,20 +6,20 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ansible_collections.virtops.kubevirt.plugins.module_utils._workloads.outdated import is_outdated
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Object
 from ansible_collections.virtops.kubevirt.plugins.module_utils._workloads.replica import (
     Replica,
     is_living,
     replica,
 )
 
-Object = Mapping[str, Any]
-
 _TO_COME = Replica("", "", False, "")
+# Of the firmware: each VMI gets its own, unless the template gives one to all.
+_UNIQUE = ("uuid", "serial")
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,3 +85,28 @@ def _clauses(found: Sequence[Place], trouble: str) -> Iterator[str]:
     reasons = Counter(place.message for place in found if not place.node)
     for reason, count in reasons.items():
         yield f"{count} {trouble}: {reason.rstrip('.')}"
+
+
+def is_outdated(vmi: Object, fresh: Object, template: Object) -> bool:
+    """Whether a VMI differs from `fresh`, an admitted new one of the template, in anything the template decides on.
+
+    A replica set never changes or replaces a VMI because of its template. KubeVirt's webhook fills a new VMI up with
+    defaults, so a running VMI is compared with a new one after admission, not with the template.
+    """
+    have, wanted = vmi["metadata"], fresh["metadata"]
+    marks = any(
+        (have.get(kind) or {}).get(key) != value
+        for kind in ("labels", "annotations")
+        for key, value in (wanted.get(kind) or {}).items()
+    )
+    given = _firmware(template.get("spec") or {})
+    return marks or _comparable(vmi["spec"], given) != _comparable(fresh["spec"], given)
+
+
+def _comparable(spec: Object, given: Object) -> dict[str, Any]:
+    own = {key: value for key, value in _firmware(spec).items() if key not in _UNIQUE or key in given}
+    return {**spec, "domain": {**(spec.get("domain") or {}), "firmware": own}}
+
+
+def _firmware(spec: Object) -> Object:
+    return (spec.get("domain") or {}).get("firmware") or {}

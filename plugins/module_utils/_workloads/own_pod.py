@@ -5,13 +5,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.affinity import MISMATCH, blocks_migration
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.labels import CREATED_BY
-from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.own_pod import MISMATCH, blocks_migration
-
-Object = Mapping[str, Any]
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Object
 
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 

@@ -16,14 +16,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.own_pod import blocks_migration
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.affinity import blocks_migration
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import HOSTNAME, JsonObject
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.selectors import Labels
-from ansible_collections.virtops.kubevirt.plugins.module_utils._nodes.keys import HOSTNAME, REGION, ZONE
+from ansible_collections.virtops.kubevirt.plugins.module_utils._nodes.keys import REGION, ZONE
 from ansible_collections.virtops.kubevirt.plugins.module_utils._workloads.own_pod import REQUIRED, ignoring_own_pod
 from ansible_collections.virtops.kubevirt.plugins.module_utils._workloads.requirements import requirement
 
 Words = Mapping[str, Any]
-Object = dict[str, Any]
 
 PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 # Fields of a VMI's spec that are placement's business, by the option that stands for them.
@@ -46,7 +46,7 @@ class Own:
     labels: Labels
 
 
-def placement_fields(words: Words, own: Own) -> Object:
+def placement_fields(words: Words, own: Own) -> JsonObject:
     """The fields by their names in a VMI's spec, without those that say nothing. The words are checked before."""
     fields = {
         "affinity": words["affinity"] or _affinity(words, own),
@@ -61,7 +61,7 @@ def topology_key(per: str) -> str:
     return TOPOLOGY.get(per, per)
 
 
-def _affinity(words: Words, own: Own) -> Object:
+def _affinity(words: Words, own: Own) -> JsonObject:
     sides = {
         "nodeAffinity": _node_affinity(words["node_labels"]),
         "podAffinity": _pod_affinity(words["keep_together"], lambda entry: _term(entry, own)),
@@ -70,7 +70,7 @@ def _affinity(words: Words, own: Own) -> Object:
     return {name: side for name, side in sides.items() if side}
 
 
-def _node_affinity(entries: Sequence[Words]) -> Object:
+def _node_affinity(entries: Sequence[Words]) -> JsonObject:
     """All required labels stand in one term, as terms are alternatives; each preferred one has a weight of its own."""
     required = [requirement(entry) for entry in entries if entry["weight"] is None]
     preferred = [
@@ -78,11 +78,11 @@ def _node_affinity(entries: Sequence[Words]) -> Object:
         for entry in entries
         if entry["weight"] is not None
     ]
-    side: Object = {REQUIRED: {"nodeSelectorTerms": [{"matchExpressions": required}]}} if required else {}
+    side: JsonObject = {REQUIRED: {"nodeSelectorTerms": [{"matchExpressions": required}]}} if required else {}
     return {**side, PREFERRED: preferred} if preferred else side
 
 
-def _pod_affinity(entries: Sequence[Words], term: Callable[[Words], Object]) -> Object:
+def _pod_affinity(entries: Sequence[Words], term: Callable[[Words], JsonObject]) -> JsonObject:
     required = [term(entry) for entry in entries if entry["weight"] is None]
     preferred = [
         {"weight": entry["weight"], "podAffinityTerm": term(entry)} for entry in entries if entry["weight"] is not None
@@ -90,7 +90,7 @@ def _pod_affinity(entries: Sequence[Words], term: Callable[[Words], Object]) -> 
     return {name: terms for name, terms in ((REQUIRED, required), (PREFERRED, preferred)) if terms}
 
 
-def _apart(entry: Words, own: Own) -> Object:
+def _apart(entry: Words, own: Own) -> JsonObject:
     """Only a required rule can block the migration; a preference is left as it is said."""
     term = _term(entry, own)
     required = entry["weight"] is None
@@ -99,12 +99,15 @@ def _apart(entry: Words, own: Own) -> Object:
     return term
 
 
-def _term(entry: Words, own: Own) -> Object:
-    term: Object = {"topologyKey": topology_key(entry["per"]), "labelSelector": selector(entry) or dict(own.selector)}
+def _term(entry: Words, own: Own) -> JsonObject:
+    term: JsonObject = {
+        "topologyKey": topology_key(entry["per"]),
+        "labelSelector": selector(entry) or dict(own.selector),
+    }
     return {**term, "namespaces": entry["namespaces"]} if entry["namespaces"] else term
 
 
-def selector(entry: Words) -> Object:
+def selector(entry: Words) -> JsonObject:
     """A LabelSelector of pods, empty if the entry names none. A launcher pod carries its VM's labels and its name."""
     expressions = [requirement(words) for words in entry["expressions"]]
     if entry.get("vms"):
@@ -114,15 +117,15 @@ def selector(entry: Words) -> Object:
     return {name: part for name, part in parts.items() if part}
 
 
-def _toleration(entry: Words) -> Object:
+def _toleration(entry: Words) -> JsonObject:
     names = {"key": "key", "operator": "operator", "value": "value", "effect": "effect"}
     stated = {field: entry[name] for name, field in names.items() if entry[name] is not None}
     seconds = entry["toleration_seconds"]
     return stated if seconds is None else {**stated, "tolerationSeconds": seconds}
 
 
-def _spread(entry: Words, own: Own) -> Object:
-    constraint: Object = {
+def _spread(entry: Words, own: Own) -> JsonObject:
+    constraint: JsonObject = {
         "topologyKey": topology_key(entry["per"]),
         "maxSkew": entry["max_skew"],
         "whenUnsatisfiable": entry["when_unsatisfiable"],

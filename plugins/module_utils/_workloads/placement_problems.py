@@ -9,8 +9,8 @@ import difflib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import HOSTNAME
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.selectors import is_label_value
-from ansible_collections.virtops.kubevirt.plugins.module_utils._nodes.keys import HOSTNAME
 from ansible_collections.virtops.kubevirt.plugins.module_utils._workloads.placement import TOPOLOGY, selector
 from ansible_collections.virtops.kubevirt.plugins.module_utils._workloads.requirements import (
     key_problems,

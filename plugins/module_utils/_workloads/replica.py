@@ -7,11 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
-Object = Mapping[str, Any]
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import FINISHED, Object
 
-_ENDED = frozenset({"Succeeded", "Failed"})
 # What kube-scheduler adds about preemption and devices helps nobody to place a VM.
 _AFTERTHOUGHTS = (" no new claims to deallocate", " preemption:")
 
@@ -36,7 +34,7 @@ def replica(vmi: Object) -> Replica:
 
 def is_living(vmi: Object) -> bool:
     """Whether it counts as a replica: it has not ended and is not being deleted."""
-    ended = (vmi.get("status") or {}).get("phase") in _ENDED
+    ended = (vmi.get("status") or {}).get("phase") in FINISHED
     return not ended and not vmi["metadata"].get("deletionTimestamp")
 
 

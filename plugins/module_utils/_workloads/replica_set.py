@@ -9,9 +9,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.mistake import Mistake
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.invalid_request import InvalidRequest
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import JsonObject
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.selectors import SelectorError, label_selector
-from ansible_collections.virtops.kubevirt.plugins.module_utils._workloads.migratable import migratable
+from ansible_collections.virtops.kubevirt.plugins.module_utils._workloads.canonical import stated
 from ansible_collections.virtops.kubevirt.plugins.module_utils._workloads.placement import (
     FIELDS,
     Own,
@@ -19,15 +20,14 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._workloads.placem
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._workloads.placement_problems import placement_problems
 from ansible_collections.virtops.kubevirt.plugins.module_utils._workloads.requirements import label_problems
-from ansible_collections.virtops.kubevirt.plugins.module_utils._workloads.stated import stated
-
-Object = dict[str, Any]
 
 _REMEDY = "Correct the task; nothing was written."
+# Of a VMI that names none.
+_NETWORK = "default"
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class ReplicaSetRequest:
     """What a task says of a replica set; None leaves what is there.
 
     template: of its VMIs. selector: a LabelSelector. placement: words, see placement.py. eviction_strategy, masquerade:
@@ -49,30 +49,30 @@ class Wish:
         return f"{self.namespace}/{self.name}"
 
 
-def wanted_spec(wish: Wish, stored: Mapping[str, Any]) -> Object:
-    """The spec of the replica set. `stored`: the one that is there, empty if there is none. Raises Mistake."""
-    problems = list(_problems(wish, stored))
+def wanted_spec(request: ReplicaSetRequest, stored: Mapping[str, Any]) -> JsonObject:
+    """The spec of the replica set. `stored`: the one that is there, empty if there is none. Raises InvalidRequest."""
+    problems = list(_problems(request, stored))
     if problems:
-        raise Mistake(f"write replica set {wish.title}", problems, _REMEDY)
-    template = _template(wish, stored)
-    selector = stated(wish.selector) or stored.get("selector") or {"matchLabels": _labels(template)}
+        raise InvalidRequest(f"write replica set {request.title}", problems, _REMEDY)
+    template = _template(request, stored)
+    selector = stated(request.selector) or stored.get("selector") or {"matchLabels": _labels(template)}
     if not _labels(template):
         template["metadata"] = {**(template.get("metadata") or {}), "labels": dict(selector.get("matchLabels") or {})}
-    if wish.placement is not None:
-        own = Own(wish.namespace, selector, _labels(template))
+    if request.placement is not None:
+        own = Own(request.namespace, selector, _labels(template))
         kept = {name: part for name, part in template["spec"].items() if name not in FIELDS.values()}
-        template["spec"] = {**kept, **placement_fields(wish.placement, own)}
-    paused = stored.get("paused") if wish.paused is None else wish.paused
-    replicas = stored.get("replicas", 1) if wish.replicas is None else wish.replicas
-    wanted: Object = stated({**stored, "replicas": replicas, "selector": selector, "template": template})
+        template["spec"] = {**kept, **placement_fields(request.placement, own)}
+    paused = stored.get("paused") if request.paused is None else request.paused
+    replicas = stored.get("replicas", 1) if request.replicas is None else request.replicas
+    wanted: JsonObject = stated({**stored, "replicas": replicas, "selector": selector, "template": template})
     return {**wanted, "paused": True} if paused else {key: part for key, part in wanted.items() if key != "paused"}
 
 
-def _template(wish: Wish, stored: Mapping[str, Any]) -> Object:
-    if wish.template is None:
+def _template(request: ReplicaSetRequest, stored: Mapping[str, Any]) -> JsonObject:
+    if request.template is None:
         return dict(stored["template"])
-    template: Object = stated(wish.template)
-    spec = migratable(template["spec"], eviction_strategy=wish.eviction_strategy, masquerade=wish.masquerade)
+    template: JsonObject = stated(request.template)
+    spec = _migratable(template["spec"], eviction_strategy=request.eviction_strategy, masquerade=request.masquerade)
     return {**template, "spec": spec}
 
 
@@ -80,16 +80,16 @@ def _labels(template: Mapping[str, Any]) -> Mapping[str, str]:
     return (template.get("metadata") or {}).get("labels") or {}
 
 
-def _problems(wish: Wish, stored: Mapping[str, Any]) -> Iterator[str]:
-    if wish.replicas is not None and wish.replicas < 0:
-        yield f"replicas is {wish.replicas}; give 0 or more"
-    if wish.template is None and not stored:
+def _problems(request: ReplicaSetRequest, stored: Mapping[str, Any]) -> Iterator[str]:
+    if request.replicas is not None and request.replicas < 0:
+        yield f"replicas is {request.replicas}; give 0 or more"
+    if request.template is None and not stored:
         yield "there is no such replica set yet, so template is needed"
-    if wish.template is not None:
-        yield from _template_problems(wish, wish.template, stored)
-    yield from _selector_problems(wish.selector or {})
-    if wish.placement is not None:
-        yield from placement_problems(wish.placement)
+    if request.template is not None:
+        yield from _template_problems(request, request.template, stored)
+    yield from _selector_problems(request.selector or {})
+    if request.placement is not None:
+        yield from placement_problems(request.placement)
 
 
 def _selector_problems(selector: Mapping[str, Any]) -> Iterator[str]:
@@ -104,7 +104,9 @@ def _selector_problems(selector: Mapping[str, Any]) -> Iterator[str]:
         yield f"selector.matchExpressions is no list of key, operator and values, {error}"
 
 
-def _template_problems(wish: Wish, template: Mapping[str, Any], stored: Mapping[str, Any]) -> Iterator[str]:
+def _template_problems(
+    request: ReplicaSetRequest, template: Mapping[str, Any], stored: Mapping[str, Any]
+) -> Iterator[str]:
     spec = template.get("spec")
     for name in ("metadata", "spec"):
         if not isinstance(template.get(name) or {}, Mapping):
@@ -113,7 +115,33 @@ def _template_problems(wish: Wish, template: Mapping[str, Any], stored: Mapping[
     if not spec:
         yield "template has no spec; give that of a VirtualMachineInstance"
         return
-    if not _labels(template) and not (wish.selector or {}).get("matchLabels") and not stored:
+    if not _labels(template) and not (request.selector or {}).get("matchLabels") and not stored:
         yield "neither template.metadata.labels nor selector say by which labels the set knows its VMIs"
-    twice = [field for field in FIELDS.values() if wish.placement is not None and spec.get(field)]
+    twice = [field for field in FIELDS.values() if request.placement is not None and spec.get(field)]
     yield from (f"template.spec.{field} and placement both say where VMIs run; give one of them" for field in twice)
+
+
+def _migratable(spec: Mapping[str, Any], *, eviction_strategy: str, masquerade: bool) -> dict[str, Any]:
+    """The spec of a VMI with an eviction strategy, and with a network if it names none. What it says itself stays.
+
+    By default KubeVirt connects a VM by a bridge to the pod network, which cannot be live-migrated, and lets a VM die
+    with its evicted pod.
+    """
+    made = {"evictionStrategy": eviction_strategy, **spec}
+    return _with_network(made) if masquerade and _names_no_network(spec) else made
+
+
+def _names_no_network(spec: Mapping[str, Any]) -> bool:
+    devices = _devices(spec)
+    wanted = devices.get("autoattachPodInterface") is not False
+    return wanted and not spec.get("networks") and not devices.get("interfaces")
+
+
+def _with_network(spec: Mapping[str, Any]) -> dict[str, Any]:
+    devices = {**_devices(spec), "interfaces": [{"name": _NETWORK, "masquerade": {}}]}
+    domain = {**(spec.get("domain") or {}), "devices": devices}
+    return {**spec, "domain": domain, "networks": [{"name": _NETWORK, "pod": {}}]}
+
+
+def _devices(spec: Mapping[str, Any]) -> Mapping[str, Any]:
+    return (spec.get("domain") or {}).get("devices") or {}

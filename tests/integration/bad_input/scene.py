@@ -14,7 +14,8 @@ from typing import Any
 
 import yaml
 
-from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.snapshot_file import write
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.looks.snapshot_file import write
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.run_lease import holder_identity, run_lease_name
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot import Cluster
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot_format import document, encode_all
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot_kinds import BY_NAME
@@ -40,6 +41,11 @@ ANOTHER_RUN: Object = {
     "kind": "Lease",
     "metadata": {"name": "node-kni-worker5", "namespace": "medik8s-leases"},
     "spec": {"holderIdentity": "them", "leaseDurationSeconds": 3600},
+}
+ANOTHER_INVOCATION: Object = {
+    **ANOTHER_RUN,
+    "metadata": {"name": run_lease_name("taken"), "namespace": "medik8s-leases"},
+    "spec": {"holderIdentity": holder_identity("taken", "elsewhere"), "leaseDurationSeconds": 3600},
 }
 # Lists with a node whose memory is no amount, as only somebody who edits a snapshot can write it.
 ODD = {
@@ -91,7 +97,8 @@ def set_up(testbed: RunningTestbed, scratch: Path) -> Iterator[Scene]:
 @contextmanager
 def _obstacles(api: Api) -> Iterator[None]:
     picky = new_vmi(NAMESPACE, PICKY, "64Mi", nodeSelector={"performance": "low"})
-    stuck = new_vmi(NAMESPACE, STUCK, "64Mi")
+    # Not on kni-worker, which a case asks for: who is there already need not be able to migrate.
+    stuck = new_vmi(NAMESPACE, STUCK, "64Mi", nodeSelector={"kubernetes.io/hostname": "kni-worker2"})
     stuck["spec"]["domain"]["devices"]["interfaces"] = [{"name": "default", "bridge": {}}]
     binding = {
         "apiVersion": READER["apiVersion"],
@@ -104,7 +111,8 @@ def _obstacles(api: Api) -> Iterator[None]:
     path = resource_path("v1", "nodes", name="kni-worker")
     label = "performance"
     now = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%S.%fZ}"
-    objects = [READER, binding, {**ANOTHER_RUN, "spec": {**ANOTHER_RUN["spec"], "renewTime": now}}, picky, stuck]
+    leases = [{**lease, "spec": {**lease["spec"], "renewTime": now}} for lease in (ANOTHER_RUN, ANOTHER_INVOCATION)]
+    objects = [READER, binding, *leases, picky, stuck]
     api.patch(path, {"metadata": {"labels": {label: "low"}}})
     for obj in (namespace, *objects):
         api.apply(obj)

@@ -8,6 +8,7 @@ annotations: {}       # of that, too
 namespace: {}         # labels of the namespace
 quota: {}             # hard limits of a ResourceQuota in it
 defaults: []          # limits of a LimitRange in it
+networks: {}          # NetworkAttachmentDefinitions in it by name: the resource that each asks for, may be empty
 claims: []            # names of PersistentVolumeClaims in it
 cases:
   - intent: what is special about it, in one line
@@ -71,6 +72,7 @@ class Surroundings:
     quota: Object = field(default_factory=dict)
     defaults: tuple[Object, ...] = ()
     claims: tuple[str, ...] = ()
+    networks: dict[str, str] = field(default_factory=dict)
 
 
 def titles() -> list[str]:

@@ -109,6 +109,7 @@ def namespace(testbed: RunningTestbed, surroundings: Surroundings) -> Iterator[s
         _object("v1", "PersistentVolumeClaim", {"name": claim, "namespace": name}, spec=_CLAIM)
         for claim in surroundings.claims
     ]
+    made += [network(name, title, device) for title, device in surroundings.networks.items()]
     if surroundings.namespace:
         made.append(_object("v1", "Namespace", {"name": name, "labels": surroundings.namespace}))
     if surroundings.quota:
@@ -130,6 +131,13 @@ _CLAIM: Object = {
     "storageClassName": STORAGE_CLASS,
     "resources": {"requests": {"storage": "1Gi"}},
 }
+
+
+def network(namespace: str, name: str, device: str) -> Object:
+    """A NetworkAttachmentDefinition. device: the resource that it asks for, may be empty."""
+    annotations = {"k8s.v1.cni.cncf.io/resourceName": device} if device else {}
+    metadata = {"name": name, "namespace": namespace, "annotations": annotations}
+    return _object("k8s.cni.cncf.io/v1", "NetworkAttachmentDefinition", metadata, spec={"config": "{}"})
 
 
 def _object(api_version: str, kind: str, metadata: Mapping[str, object], **more: object) -> Object:

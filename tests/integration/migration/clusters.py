@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import FINISHED
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.occupant import occupant
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.pod import FINISHED
 
 from integration.clusters import loaded
 from integration.configured import ALL_AT_ONCE, configured

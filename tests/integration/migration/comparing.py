@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Iterator, Mapping, Set
 from dataclasses import asdict
 from typing import Any
@@ -25,6 +27,7 @@ _LISTS = {
     "vmis": ("kubevirt.io/v1", "virtualmachineinstances"),
     "kubevirts": ("kubevirt.io/v1", "kubevirts"),
     "namespaces": ("v1", "namespaces"),
+    "networkattachmentdefinitions": ("k8s.cni.cncf.io/v1", "network-attachment-definitions"),
     "limitranges": ("v1", "limitranges"),
     "resourcequotas": ("v1", "resourcequotas"),
     "runtimeclasses": ("node.k8s.io/v1", "runtimeclasses"),
@@ -32,6 +35,8 @@ _LISTS = {
 # Not the scheduler's concern; the command holds a timeout that KubeVirt draws by lot.
 _LEFT_OUT = frozenset({"command", "securityContext"})
 _NEW_CLAIM = "vm-state"
+# The volume of a service account's token, to which the API server gives a name by lot.
+_TOKEN = re.compile(r"\bkube-api-access-\w+")
 
 
 def read(api: Api) -> dict[str, list[Object]]:
@@ -50,9 +55,7 @@ class Foresight:
         source = self._workloads.source_pod(vmi)
         assert source is not None
         node = self._workloads.node(vmi["status"]["nodeName"])
-        return target_pod(
-            vmi, source, node, self._configuration, self._namespaces.lists(vmi["metadata"]["namespace"]), added
-        )
+        return target_pod(vmi, source, node, self._configuration, self._namespaces.of(vmi), added)
 
 
 def differences(foretold: Object, real: Object) -> list[str]:
@@ -67,6 +70,7 @@ def differences(foretold: Object, real: Object) -> list[str]:
 
 
 def _comparable(raw: Object) -> Object:
+    raw = json.loads(_TOKEN.sub("kube-api-access", json.dumps(raw)))
     spec = _without(raw["spec"], _LEFT_OUT)
     spec["containers"] = [_without(container, _LEFT_OUT) for container in spec["containers"]]
     labels = _without(raw["metadata"]["labels"], {MIGRATION_JOB})

@@ -268,6 +268,23 @@ SIZES = (
 )
 
 
+def networks(**devices: Object) -> Object:
+    """`spec` and `domain` of a guest with these interfaces, each of the network of its name."""
+    return {
+        "spec": {"networks": [{"name": name, "multus": {"networkName": name}} for name in devices]},
+        "domain": {"devices": {"interfaces": [{"name": name, **device} for name, device in devices.items()]}},
+    }
+
+
+# Resources that networks ask for, by the network's name.
+NETWORKS = {"blue": "", "red": "vendor.com/vf", "green": "vendor.com/vf"}
+NETWORKED = (
+    Guest("no-device", **networks(blue={"bridge": {}})),
+    Guest("passed-through", **networks(red={"sriov": {}}), second={"kubernetes.io/os": "linux"}),
+    Guest("two-devices", **networks(red={"bridge": {}}, green={"bridge": {}}, blue={"bridge": {}})),
+)
+
+
 def disks(**volumes: Object) -> Object:
     """`spec` and `domain` of a guest with these volumes."""
     return {
@@ -290,6 +307,21 @@ DISKS = (
             system={"containerDisk": {"image": "registry.example/system@sha256:" + "0" * 64}},
             tools={"containerDisk": {"image": "registry.example:5000/tools"}},
         ),
+    ),
+    Guest(
+        "token",
+        spec={
+            "volumes": [
+                {"name": "token", "containerPath": {"path": "/var/run/secrets/kubernetes.io/serviceaccount"}},
+                {"name": "account", "serviceAccount": {"serviceAccountName": "default"}},
+            ]
+        },
+        domain={
+            "devices": {
+                "filesystems": [{"name": "token", "virtiofs": {}}],
+                "disks": [{"name": "account", "disk": {}}],
+            }
+        },
     ),
     Guest("scratch", **disks(scratch={"emptyDisk": {"capacity": "2Gi"}}, seed={"cloudInitNoCloud": {"userData": "x"}})),
 )
@@ -314,7 +346,7 @@ OWNERS = (
     Guest("replica", owner=REPLICA_SET, spec=spread("replica", HOST)),
 )
 
-GUESTS = (*PLACES, *PROCESSORS, *SIZES, *DISKS, *OWNERS)
+GUESTS = (*PLACES, *PROCESSORS, *SIZES, *NETWORKED, *DISKS, *OWNERS)
 
 
 def objects(guest: Guest, namespace: str) -> list[Object]:

@@ -41,7 +41,7 @@ def hosts() -> list[Object]:
             memory="256Gi",
             labels={ZONE: zone, "vendor": cpu.vendor, "pool": "vms", **_ABILITIES},
             cpu_model=cpu.model,
-            devices={"hugepages-2Mi": 64 * 2**30, "devices.kubevirt.io/vhost-vsock": 1000},
+            devices={"hugepages-2Mi": 64 * 2**30, "devices.kubevirt.io/vhost-vsock": 1000, "vendor.com/vf": 64},
         )
         for name, (zone, cpu) in _LAYOUT.items()
     ]

@@ -66,8 +66,7 @@ class Seer:
         source = self._workloads.source_pod(vmi)
         assert source is not None, title(vmi)
         node = self._workloads.node(vmi["status"]["nodeName"])
-        lists = self._namespaces.lists(vmi["metadata"]["namespace"])
-        target = target_pod(vmi, source, node, self._configuration, lists, added)
+        target = target_pod(vmi, source, node, self._configuration, self._namespaces.of(vmi), added)
         assert not isinstance(target, NoTargetPod), target
         said = explain(pod(target), self._state)
         assert "error" not in said, said
@@ -195,11 +194,11 @@ def _begin(api: Api, asked: Iterable[Verdict]) -> dict[str, Verdict]:
         migration = {
             "apiVersion": KUBEVIRT,
             "kind": "VirtualMachineInstanceMigration",
-            # Given up as soon as the scheduler has found no node.
+            # Given up soon after the scheduler has found no node, and not for what it has not heard of for a moment.
             "metadata": {
                 "name": f"{name}-{uuid.uuid4().hex[:8]}",
                 "namespace": namespace,
-                "annotations": {UNSCHEDULABLE_TIMEOUT: "0"},
+                "annotations": {UNSCHEDULABLE_TIMEOUT: "5"},
             },
             "spec": {"vmiName": name, "addedNodeSelector": dict(verdict.added)},
         }

@@ -15,8 +15,9 @@ from testbed.api import Api, ApiError, Object, resource_path
 from testbed.handle import RunningTestbed
 from testbed.waiting import wait_for
 
+POLICIES = "/apis/migrations.kubevirt.io/v1alpha1/migrationpolicies"
 TIMEOUT = 60.0
-# A migration so slow that it is still in flight when the test wants something of it.
+# A migration that takes as long as KubeVirt lets it.
 ENDLESS = ("slow-migration", "--factor", "1000000")
 
 
@@ -107,12 +108,33 @@ class Lab:
     def inject(self, *words: str) -> None:
         self.testbed.inject(*words)
 
+    def policy(self, **spec: Any) -> None:
+        """A MigrationPolicy for the VMs of the test."""
+        selectors = {"namespaceSelector": {"kubernetes.io/metadata.name": self.namespace}}
+        body = {
+            "apiVersion": "migrations.kubevirt.io/v1alpha1",
+            "kind": "MigrationPolicy",
+            "metadata": {"name": self.namespace},
+            "spec": {"selectors": selectors, **spec},
+        }
+        self.api.create(POLICIES, body)
+
+    def never_end(self, name: str = "vm") -> None:
+        """Let migrations of a VM go on until something else ends them.
+
+        KubeVirt would give a slow one up after 150 simulated seconds, which are less than three real ones.
+        """
+        self.inject(*ENDLESS, "--vmi", f"{self.namespace}/{name}")
+        self.policy(completionTimeoutPerGiB=0)
+
     def node(self, name: str) -> Object:
         return self.api.get(resource_path("v1", "nodes", name=name))
 
     def settle(self) -> None:
-        """No fault, every node well."""
+        """No fault, no policy, every node well."""
         self.inject("clear")
+        for policy in self.api.items(POLICIES, fieldSelector=f"metadata.name={self.namespace}"):
+            self.api.delete(f"{POLICIES}/{policy['metadata']['name']}")
         self.wait("all nodes to be well", lambda: all(map(self.well, self.nodes)))
 
     def well(self, name: str) -> bool:

@@ -5,34 +5,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
-
 import pytest
 
 from integration.clusters import evict
-from integration.simulator.lab import ENDLESS, Lab, ended
+from integration.simulator.lab import Lab, ended
 from testbed.api import ApiError, Object
-
-POLICIES = "/apis/migrations.kubevirt.io/v1alpha1/migrationpolicies"
-
-
-@pytest.fixture
-def policy(lab: Lab) -> Iterator[Any]:
-    """Makes a MigrationPolicy for the test's VMs, given its settings."""
-
-    def make(**spec: Any) -> None:
-        selectors = {"namespaceSelector": {"kubernetes.io/metadata.name": lab.namespace}}
-        body = {
-            "apiVersion": "migrations.kubevirt.io/v1alpha1",
-            "kind": "MigrationPolicy",
-            "metadata": {"name": lab.namespace},
-            "spec": {"selectors": selectors, **spec},
-        }
-        lab.api.create(POLICIES, body)
-
-    yield make
-    lab.api.delete(f"{POLICIES}/{lab.namespace}")
 
 
 def phases(migration: Object) -> list[str]:
@@ -105,7 +82,7 @@ def test_abort_before_the_hand_over(lab: Lab) -> None:
 
 def test_abort_in_flight(lab: Lab) -> None:
     source = lab.start()["status"]["nodeName"]
-    lab.inject(*ENDLESS, "--vmi", f"{lab.namespace}/vm")
+    lab.never_end()
     migration = lab.migrate()
     lab.until(migration, "Running")
     lab.cancel(migration)
@@ -138,8 +115,8 @@ def test_a_guest_that_never_converges_is_given_up(lab: Lab) -> None:
     assert (lab.phase(), lab.node_of()) == ("Running", source)
 
 
-def test_a_stalled_migration_is_given_up(lab: Lab, policy: Any) -> None:
-    policy(completionTimeoutPerGiB=0)
+def test_a_stalled_migration_is_given_up(lab: Lab) -> None:
+    lab.policy(completionTimeoutPerGiB=0)
     lab.start()
     lab.inject("migration-stall", "--vmi", f"{lab.namespace}/vm")
     migration = lab.migrate()
@@ -155,8 +132,8 @@ def test_a_stalled_migration_is_given_up(lab: Lab, policy: Any) -> None:
         pytest.param({"allowAutoConverge": True}, "PreCopy", id="auto-converge"),
     ],
 )
-def test_a_policy_helps_a_guest_that_does_not_converge(lab: Lab, policy: Any, settings: Object, mode: str) -> None:
-    policy(completionTimeoutPerGiB=10, **settings)
+def test_a_policy_helps_a_guest_that_does_not_converge(lab: Lab, settings: Object, mode: str) -> None:
+    lab.policy(completionTimeoutPerGiB=10, **settings)
     source = lab.start()["status"]["nodeName"]
     lab.inject("never-converges", "--vmi", f"{lab.namespace}/vm")
     migration = lab.migrate()
@@ -179,7 +156,7 @@ def test_an_eviction_becomes_an_evacuation(lab: Lab) -> None:
 
 def test_a_guest_that_shuts_down_in_flight_ends_both(lab: Lab) -> None:
     lab.start()
-    lab.inject(*ENDLESS, "--vmi", f"{lab.namespace}/vm")
+    lab.never_end()
     migration = lab.migrate()
     lab.until(migration, "Running")
     lab.inject("guest-shutdown", "--vmi", f"{lab.namespace}/vm")

@@ -11,8 +11,13 @@ from collections.abc import Iterator
 from unit.architecture.tree import Tree, parse
 
 # Who talks to the API. The pure packages know the kinds that a snapshot holds, and no names.
-TALKERS = ("plugins/module_utils/_cluster/*.py", "plugins/module_utils/_module/*.py", "plugins/modules/*.py")
-BUILDER = "plugins/module_utils/_cluster/paths.py"
+TALKERS = (
+    "plugins/module_utils/_cluster/*.py",
+    "plugins/module_utils/_cluster/*/*.py",
+    "plugins/module_utils/_module/*.py",
+    "plugins/modules/*.py",
+)
+BUILDER = "plugins/module_utils/_cluster/transport/paths.py"
 
 
 def check(tree: Tree) -> Iterator[str]:

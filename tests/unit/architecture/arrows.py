@@ -3,17 +3,20 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Which package may import which: knowledge flows upwards only.
 
-_model <- _scheduler, _kubevirt <- _planner <- _explain, _lint
-_model <- _plan <- _report                      (values that are read)
+_scheduler, _kubevirt, _plan <- _planner <- _explain, _lint
+_model <- _scheduler, _kubevirt, _plan; _plan <- _execution, _report     (what is planned, carried out and told)
 _model <- _nodes                                (what is written on nodes)
+_model <- _rights                               (what has to be allowed, and why)
 _scheduler, _kubevirt, _nodes <- _workloads     (what is written about VMs)
-_model <- _cluster; _kubevirt, _planner, _workloads, _cluster <- _module     (the API, and what modules share)
+_kubevirt, _nodes <- _inventory                 (what an inventory tells of nodes)
+_model, _plan, _execution, _rights <- _cluster <- _module  (the API; what modules share, which imports all pure ones)
+_cluster/transport <- _cluster/looks <- _cluster/verbs <- the rest of _cluster
 module_utils <- modules;  module_utils, plugin_utils <- filter, test, action, inventory, lookup
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from unit.architecture.imports import PLUGINS, imported, within
 from unit.architecture.tree import Tree
@@ -26,15 +29,23 @@ MODULE_UTILS: dict[str, frozenset[str]] = {
     "_scheduler": frozenset({"_model"}),
     "_kubevirt": frozenset({"_model"}),
     "_nodes": frozenset({"_model"}),
-    "_planner": ENGINE,
-    "_explain": ENGINE | {"_planner"},
-    "_lint": ENGINE | {"_planner"},
+    "_rights": frozenset({"_model"}),
     "_plan": frozenset({"_model"}),
+    "_planner": ENGINE | {"_plan"},
+    "_explain": ENGINE | {"_plan", "_planner"},
+    "_lint": ENGINE | {"_planner"},
+    "_execution": frozenset({"_model", "_plan"}),
     "_report": frozenset({"_model", "_plan"}),
     "_workloads": ENGINE | {"_nodes"},
-    "_cluster": frozenset({"_model"}),
-    "_module": frozenset({"_model", "_cluster", "_workloads", "_kubevirt", "_planner"}),
+    "_inventory": frozenset({"_model", "_kubevirt", "_nodes"}),
+    "_cluster": frozenset({"_model", "_execution", "_plan", "_rights"}),
+    "_module": frozenset(
+        {"_model", "_cluster", "_workloads", "_kubevirt", "_plan", "_planner", "_execution", "_report", "_rights"}
+    ),
 }
+
+# Folders of _cluster, each of which may import those before it.
+CLUSTER_LAYERS = ("transport", "looks", "verbs")
 
 # Folders of plugins, and the folders each may import. With a module Ansible sends module_utils alone.
 PLUGIN_FOLDERS: dict[str, frozenset[str]] = {
@@ -70,6 +81,7 @@ def check(tree: Tree) -> Iterator[str]:
         for line, name in imported(path, text):
             yield from _own(f"{path}:{line}", folder, package, name)
             yield from _clients(path, line, name)
+            yield from _layers(path, line, name)
 
 
 def _own(place: str, folder: str, package: str | None, name: str) -> Iterator[str]:
@@ -83,6 +95,19 @@ def _own(place: str, folder: str, package: str | None, name: str) -> Iterator[st
         allowed = MODULE_UTILS[package] | {package}
         if parts[1] not in allowed:
             yield f"{place}: {package} may not import {parts[1]} (allowed: {', '.join(sorted(allowed))})."
+
+
+def _layers(path: str, line: int, name: str) -> Iterator[str]:
+    here, there = _layer(path.split("/")), _layer(["plugins", *name.removeprefix(f"{PLUGINS}.").split(".")])
+    if here is not None and there is not None and here < there:
+        below, above = CLUSTER_LAYERS[here], CLUSTER_LAYERS[there]
+        yield f"{path}:{line}: _cluster/{below} may not import _cluster/{above}, which stands above it."
+
+
+def _layer(parts: Sequence[str]) -> int | None:
+    """Of what stands in a folder of _cluster; None for everything else."""
+    found = parts[3] if len(parts) > 4 and list(parts[:3]) == ["plugins", "module_utils", "_cluster"] else ""
+    return CLUSTER_LAYERS.index(found) if found in CLUSTER_LAYERS else None
 
 
 def _clients(path: str, line: int, name: str) -> Iterator[str]:

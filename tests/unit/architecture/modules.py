@@ -1,12 +1,15 @@
 # Copyright: Contributors to the virtops.kubevirt project
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Each module is short, in the action group, finds kubeconfig files as kubernetes.core does, and is documented."""
+"""Each module is short, in the action group, finds kubeconfig files as kubernetes.core does, and is documented.
+
+What only documents an action that does everything itself, on the controller, has nothing but documentation.
+"""
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import yaml
@@ -21,15 +24,23 @@ ATTRIBUTES = ("check_mode", "diff_mode", "idempotent")
 def check(tree: Tree) -> Iterator[str]:
     modules = tree.names("plugins/modules")
     runtime: dict[str, Any] = yaml.safe_load(tree.files["meta/runtime.yml"])
-    group = [entry for entry in runtime["action_groups"]["all"] if isinstance(entry, str)]
+    group: list[str] = runtime["action_groups"]["own"]
+    if "own" not in runtime["action_groups"]["all"][0]["metadata"]["extend_group"]:
+        yield "meta/runtime.yml: action group `all` does not extend `own`."
     actions = tree.names("plugins/action")
+    stubs = [name for name in modules if _is_stub(tree.files[f"plugins/modules/{name}.py"])]
     for name in modules:
         path = f"plugins/modules/{name}.py"
+        if name in stubs:
+            if name in group:
+                yield f"{path}: its action talks to no cluster, so it has no place in action group `own`."
+            yield from _documentation(path, tree.files[path], FRAGMENTS[:1])
+            continue
         if name not in group:
-            yield f"{path}: meta/runtime.yml lacks it in action group `all`, so module_defaults do not reach it."
+            yield f"{path}: meta/runtime.yml lacks it in action group `own`, so module_defaults do not reach it."
         if name not in actions:
             yield f"{path}: it has no action plugin plugins/action/{name}.py, so a kubeconfig in a role is not found."
-        yield from _documentation(path, tree.files[path])
+        yield from _documentation(path, tree.files[path], FRAGMENTS)
         yield from _main(path, tree.files[path])
     for name in sorted(set(group) - set(modules)):
         yield f"meta/runtime.yml: it names {name}, but there is no plugins/modules/{name}.py."
@@ -37,7 +48,12 @@ def check(tree: Tree) -> Iterator[str]:
         yield f"meta/runtime.yml: the redirect of {name} would win over plugins/action/{name}.py; remove it."
 
 
-def _documentation(path: str, text: str) -> Iterator[str]:
+def _is_stub(text: str) -> bool:
+    """It only documents an action that needs no module."""
+    return not any(isinstance(node, ast.FunctionDef | ast.ClassDef | ast.If) for node in parse(text).body)
+
+
+def _documentation(path: str, text: str, fragments: Iterable[str]) -> Iterator[str]:
     for node in parse(text).body:
         match node:
             case ast.Assign(targets=[ast.Name(id="DOCUMENTATION")], value=ast.Constant(value=str() as source)):
@@ -46,7 +62,7 @@ def _documentation(path: str, text: str) -> Iterator[str]:
     else:
         yield f"{path}: it has no DOCUMENTATION."
         return
-    for fragment in FRAGMENTS:
+    for fragment in fragments:
         if fragment not in documentation.get("extends_documentation_fragment", []):
             yield f"{path}: its documentation does not extend {fragment}."
     for attribute in ATTRIBUTES:

@@ -5,11 +5,27 @@
 
 from __future__ import annotations
 
-from unit.architecture import api_paths, arrows, files, modules, purity, registries, roles, scenarios
+from unit.architecture import (
+    api_paths,
+    arrows,
+    circles,
+    files,
+    libraries,
+    maps,
+    modules,
+    names,
+    purity,
+    registries,
+    roles,
+    scenarios,
+)
 from unit.architecture.tree import Rule
 
 RULES: dict[str, Rule] = {
     "arrows": arrows.check,
+    "circles": circles.check,
+    "maps": maps.check,
+    "names": names.check,
     "purity": purity.check,
     "size": files.size,
     "header": files.header,
@@ -18,5 +34,6 @@ RULES: dict[str, Rule] = {
     "modules": modules.check,
     "roles": roles.check,
     "scenarios": scenarios.check,
+    "libraries": libraries.check,
     "api_paths": api_paths.check,
 }

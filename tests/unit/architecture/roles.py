@@ -1,7 +1,7 @@
 # Copyright: Contributors to the virtops.kubevirt project
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Each role declares its variables, and all of them carry its name."""
+"""Each role declares its variables, begins by taking them, and all of them carry its name."""
 
 from __future__ import annotations
 
@@ -23,9 +23,21 @@ def check(tree: Tree) -> Iterator[str]:
         if "main" not in specs:
             yield f"{specs_path}: it has no entry point `main`."
         options = {name for entry in specs.values() for name in entry.get("options", {})}
+        yield from _taking(tree, role, specs)
         for name in sorted(options):
             yield from _prefix(specs_path, role, name)
         yield from _defaults(tree, role, options)
+
+
+def _taking(tree: Tree, role: str, specs: dict[str, Any]) -> Iterator[str]:
+    """Ansible itself checks an entry point that tasks have, and refuses texts that `take_variables` understands."""
+    for entry, spec in specs.items():
+        if spec.get("options") and entry != "variables":
+            yield f"roles/{role}/meta/argument_specs.yml: options of entry point `{entry}` belong into `variables`."
+    if not any(
+        "virtops.kubevirt.take_variables:" in text for _path, text in tree.matching(f"roles/{role}/tasks/*.yml")
+    ):
+        yield f"roles/{role}: no task takes its variables, so misspelt ones are not refused; begin with take_variables."
 
 
 def _defaults(tree: Tree, role: str, options: set[str]) -> Iterator[str]:

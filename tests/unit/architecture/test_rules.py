@@ -17,7 +17,7 @@ from unit.architecture.tree import Tree, read
 OWN = "ansible_collections.virtops.kubevirt.plugins.module_utils"
 UTILS = "plugins/module_utils"
 RUNTIME = """
-action_groups: {all: [{metadata: {extend_group: [kubernetes.core.k8s]}}, drain]}
+action_groups: {own: [drain], all: [{metadata: {extend_group: [own, kubernetes.core.k8s]}}]}
 """
 MODULE = '''
 DOCUMENTATION = r"""
@@ -29,7 +29,11 @@ def main():
 '''
 WIRED = {"plugins/modules/drain.py": MODULE, "plugins/action/drain.py": "", "meta/runtime.yml": RUNTIME}
 PYTHON = "\n".join((*PYTHON_HEADER, "from __future__ import annotations", ""))
-SPECS = "argument_specs: {main: {options: {drain_node: {type: str}}}}"
+SPECS = "argument_specs: {main: {}, variables: {options: {drain_node: {type: str}}}}"
+TAKING = {
+    "roles/drain/meta/argument_specs.yml": SPECS,
+    "roles/drain/tasks/main.yml": "- virtops.kubevirt.take_variables:",
+}
 REGISTRY = "from unit.rules import first\nRULES = (first.check,)\n"
 
 
@@ -37,8 +41,28 @@ REGISTRY = "from unit.rules import first\nRULES = (first.check,)\n"
     ("rule", "files"),
     [
         ("arrows", {f"{UTILS}/_planner/batches.py": f"from {OWN}._scheduler.registry import PLUGINS"}),
-        ("arrows", {f"{UTILS}/_cluster/client.py": "from ansible_collections.kubernetes.core.plugins import x"}),
+        (
+            "arrows",
+            {f"{UTILS}/_cluster/client.py": "from ansible_collections.kubernetes.core.plugins import x"},
+        ),
+        (
+            "arrows",
+            {
+                f"{UTILS}/_cluster/verbs/a.py": f"from {OWN}._cluster.looks.b import c",
+                f"{UTILS}/_cluster/d.py": f"from {OWN}._cluster.verbs import a",
+            },
+        ),
         ("arrows", {"plugins/filter/fits.py": f"from {OWN}._model.snapshot import load"}),
+        ("circles", {f"{UTILS}/_model/a.py": f"import {OWN}._model.b", f"{UTILS}/_model/b.py": ""}),
+        (
+            "maps",
+            {
+                f"{UTILS}/_a/__init__.py": '"""Two things.\n\none.py     the first\nothers/    more\n"""',
+                f"{UTILS}/_a/one.py": "",
+                f"{UTILS}/_a/others/two.py": "",
+            },
+        ),
+        ("names", {f"{UTILS}/_model/a.py": "class _A: ...\nclass B: ...", f"{UTILS}/_model/b.py": "class _A: ..."}),
         ("purity", {f"{UTILS}/_model/quantity.py": "import re\nfrom datetime import datetime\nimport numpy as np"}),
         ("purity", {f"{UTILS}/_planner/exact.py": "def solve():\n    from ortools.sat.python import cp_model"}),
         ("purity", {f"{UTILS}/_cluster/client.py": "import os, time, kubernetes"}),
@@ -47,7 +71,14 @@ REGISTRY = "from unit.rules import first\nRULES = (first.check,)\n"
         ("machine_paths", {"a.md": "~/.cache, $HOME/work/x, https://example.org/root/x, {root}/work/, tests/work/x"}),
         ("api_paths", {f"{UTILS}/_cluster/a.py": "a = '/api/v1/pods'\nb = f'{namespace}/{name}'"}),
         ("modules", WIRED),
-        ("roles", {"roles/drain/meta/argument_specs.yml": SPECS, "roles/drain/defaults/main.yml": "drain_node: a"}),
+        (
+            "libraries",
+            {
+                "plugins/filter/fits.py": f'DOCUMENTATION = "requirements: [numpy >= 1]"\nfrom {OWN}._model.a import b',
+                f"{UTILS}/_model/a.py": "import numpy as np",
+            },
+        ),
+        ("roles", {**TAKING, "roles/drain/defaults/main.yml": "drain_node: a"}),
         (
             "registries",
             {
@@ -75,6 +106,10 @@ def test_good_trees_pass(rule: str, files: dict[str, str]) -> None:
         (
             {f"{UTILS}/_plan/a.py": f"def f():\n    from {OWN} import _cluster"},
             f"{UTILS}/_plan/a.py:2: _plan may not import",
+        ),
+        (
+            {f"{UTILS}/_cluster/looks/a.py": f"from {OWN}._cluster.verbs.migrations import create"},
+            "_cluster/looks may not import _cluster/verbs",
         ),
         ({f"{UTILS}/_cluster/a.py": "from ...modules.drain import main"}, "plugins/module_utils may not import"),
         ({"plugins/modules/a.py": "from ..plugin_utils._x import y"}, "plugins/modules may not import"),
@@ -137,23 +172,37 @@ def test_purity(source: str, sentence: str) -> None:
         ),
         ("api_paths", {f"{UTILS}/_cluster/a.py": "f'/api/v1/nodes/{node}'"}, "a.py:1: it builds a path of the API"),
         ("api_paths", {f"{UTILS}/_cluster/a.py": "f'{api}/namespaces/{name}'"}, "take collection_path, object_path"),
+        (
+            "libraries",
+            {
+                "plugins/filter/fits.py": f"from {OWN}._model import a",
+                f"{UTILS}/_model/a.py": "import jmespath",
+            },
+            "fits.py: it may use jmespath, which the requirements of its documentation do not name.",
+        ),
         ("scenarios", {"extensions/molecule/drain/converge.yml": ""}, "molecule/drain: it has no verify.yml"),
         ("roles", {"roles/drain/tasks/main.yml": ""}, "roles/drain: it has no meta/argument_specs.yml"),
         (
             "roles",
-            {"roles/drain/meta/argument_specs.yml": "argument_specs: {more: {}}"},
+            {**TAKING, "roles/drain/meta/argument_specs.yml": "argument_specs: {more: {}}"},
             "it has no entry point `main`",
         ),
-        ("roles", {"roles/lead/meta/argument_specs.yml": SPECS}, "call it lead_drain_node."),
         (
             "roles",
-            {"roles/drain/meta/argument_specs.yml": SPECS, "roles/drain/defaults/main.yml": "drain_pods: a"},
-            "drain_pods is no option in meta/argument_specs.yml",
+            {path.replace("drain", "lead"): text for path, text in TAKING.items()},
+            "call it lead_drain_node.",
         ),
         (
             "roles",
-            {"roles/drain/meta/argument_specs.yml": SPECS, "roles/drain/vars/main.yml": "_pods: a"},
-            "call it _drain_pods.",
+            {**TAKING, "roles/drain/defaults/main.yml": "drain_pods: a"},
+            "drain_pods is no option in meta/argument_specs.yml",
+        ),
+        ("roles", {**TAKING, "roles/drain/vars/main.yml": "_pods: a"}, "call it _drain_pods."),
+        ("roles", {**TAKING, "roles/drain/tasks/main.yml": ""}, "roles/drain: no task takes its variables"),
+        (
+            "roles",
+            {**TAKING, "roles/drain/meta/argument_specs.yml": SPECS.replace("main: {}, variables", "main")},
+            "options of entry point `main` belong into `variables`.",
         ),
     ],
 )
@@ -162,11 +211,43 @@ def test_files_registries_and_roles(rule: str, files: dict[str, str], sentence: 
 
 
 @pytest.mark.parametrize(
+    ("rule", "files", "sentence"),
+    [
+        ("maps", {f"{UTILS}/_a/__init__.py": "", f"{UTILS}/_a/b.py": ""}, "its docstring does not list b.py"),
+        ("maps", {f"{UTILS}/_a/__init__.py": "", f"{UTILS}/_a/b/c.py": ""}, "its docstring does not list b/"),
+        ("maps", {f"{UTILS}/_a/__init__.py": '"""A map.\n\nb.py  old\n"""'}, "lists b.py, which is not there"),
+        (
+            "maps",
+            {f"{UTILS}/_a/__init__.py": '"""A map.\n\nb.py  one\nb.py  more\n"""', f"{UTILS}/_a/b.py": ""},
+            "lists b.py twice",
+        ),
+        (
+            "circles",
+            {
+                f"{UTILS}/_a/a.py": f"if TYPE_CHECKING:\n    from {OWN}._a.b import B",
+                f"{UTILS}/_a/b.py": f"from {OWN}._a import c",
+                f"{UTILS}/_a/c.py": f"def f():\n    import {OWN}._a.a",
+            },
+            f"{UTILS}/_a/a.py: it stands in a circle of imports with {UTILS}/_a/b.py, {UTILS}/_a/c.py;",
+        ),
+        (
+            "names",
+            {f"{UTILS}/_a/a.py": "class Rule: ...", f"{UTILS}/_b/a.py": "class Rule: ..."},
+            f"{UTILS}/_b/a.py: Rule is also a class in {UTILS}/_a/a.py",
+        ),
+    ],
+)
+def test_maps_circles_and_names(rule: str, files: dict[str, str], sentence: str) -> None:
+    assert_only(rule, files, sentence)
+
+
+@pytest.mark.parametrize(
     ("changes", "sentence"),
     [
-        ({"meta/runtime.yml": RUNTIME.replace(", drain]", "]")}, "lacks it in action group `all`"),
+        ({"meta/runtime.yml": RUNTIME.replace("[drain]", "[]")}, "lacks it in action group `own`"),
         ({"plugins/action/drain.py": None}, "it has no action plugin plugins/action/drain.py"),
-        ({"meta/runtime.yml": RUNTIME.replace(", drain]", ", drain, cordon]")}, "it names cordon, but there is no"),
+        ({"meta/runtime.yml": RUNTIME.replace("[own, ", "[")}, "action group `all` does not extend `own`"),
+        ({"meta/runtime.yml": RUNTIME.replace("[drain]", "[drain, cordon]")}, "it names cordon, but there is no"),
         (
             {"meta/runtime.yml": RUNTIME + "plugin_routing: {action: {drain: {redirect: kubernetes.core.k8s_info}}}"},
             "the redirect of drain would win",

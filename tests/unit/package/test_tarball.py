@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import tarfile
@@ -33,8 +34,8 @@ NEEDED = {"COPYING", "README.md", "MANIFEST.json", "meta/runtime.yml", "meta/exe
 
 
 @pytest.fixture(scope="module")
-def names(tmp_path_factory: pytest.TempPathFactory) -> set[str]:
-    """Paths of the files in the built collection."""
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The tarball of the collection."""
     target = tmp_path_factory.mktemp("build")
     build = [
         sys.executable,
@@ -49,7 +50,13 @@ def names(tmp_path_factory: pytest.TempPathFactory) -> set[str]:
     ]
     subprocess.run(build, check=True, capture_output=True)
     (tarball,) = target.glob("virtops-kubevirt-*.tar.gz")
-    with tarfile.open(tarball) as archive:
+    return tarball
+
+
+@pytest.fixture(scope="module")
+def names(built: Path) -> set[str]:
+    """Paths of the files in the built collection."""
+    with tarfile.open(built) as archive:
         return {member.name for member in archive if member.isfile()}
 
 
@@ -65,3 +72,34 @@ def test_all_that_runs_is_there(names: set[str]) -> None:
     listing = ["git", "ls-files", "--", "plugins", "roles", "playbooks", "meta"]
     committed = subprocess.run(listing, cwd=REPOSITORY, check=True, capture_output=True, text=True).stdout.split()
     assert (NEEDED | set(committed)) - names == set()
+
+
+def test_it_installs_and_tells_of_itself(built: Path, tmp_path: Path) -> None:
+    """Without what it depends on, which comes from elsewhere."""
+    ansible, home = [sys.executable, "-m", "ansible"], {"ANSIBLE_HOME": str(tmp_path / "home")}
+    place = tmp_path / "collections"
+    environment = {key: value for key, value in os.environ.items() if not key.startswith("ANSIBLE_")} | home
+    install = [
+        *ansible,
+        "galaxy",
+        "collection",
+        "install",
+        "--force",
+        "--no-deps",
+        "--offline",
+        "-p",
+        str(place),
+        str(built),
+    ]
+    subprocess.run(install, check=True, capture_output=True, env=environment)
+    installed = place / "ansible_collections/virtops/kubevirt"
+    assert (installed / "meta/ee-requirements.txt").is_file()
+    about = [*ansible, "doc", "-t", "role", "virtops.kubevirt.plan_maintenance"]
+    told = subprocess.run(
+        about,
+        check=True,
+        capture_output=True,
+        text=True,
+        env={**environment, "ANSIBLE_COLLECTIONS_PATH": str(place)},
+    )
+    assert "plan_maintenance_nodes" in told.stdout

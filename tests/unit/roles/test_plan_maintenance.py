@@ -1,99 +1,159 @@
 # Copyright: Contributors to the virtops.kubevirt project
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the role says of its plan, for plans as the filter makes them."""
+"""What the role makes of hosts and of a plan: names of nodes, batches of hosts, and what stands against it."""
 
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
 import yaml
 
-from ansible_collections.virtops.kubevirt.plugins.filter.drain_feasibility import drain_feasibility
-
-from unit.plugins.module_utils._kubevirt.machines import kubevirt
-from unit.plugins.module_utils._planner.scene import Scene, node
 from unit.plugins.support.templates import evaluate
 
 ROLE = Path(__file__).parents[3] / "roles/plan_maintenance"
-TEMPLATE = ROLE / "templates/plan.txt.j2"
-
-
-def told(folder: Path, *nodes: str, **migrations: Any) -> list[str]:
-    """The lines on a run that maintains these nodes one by one; VMs are on `a`."""
-    scene = Scene(*map(node, "abc"), kubevirts=[kubevirt(migrations=migrations)])
-    for name in ("web-1", "web-2", "web-3"):
-        scene.vm(name, "a")
-    plan = {
-        "run": "kernel",
-        "done": [],
-        "batches": [[name] for name in nodes],
-        "steps": [drain_feasibility(scene.lists, [name]) for name in nodes],
+INVENTORY: dict[str, Any] = {
+    "workers": {
+        "hosts": {
+            "web-1": {"drain_node": "{{ inventory_hostname }}.example.org"},
+            "web-2": {"drain_node": "n2"},
+            "n3": {},
+        }
     }
-    variables = {"plan_maintenance_plan": plan, "_plan_maintenance_hosts": nodes, "plan_maintenance_batch": 1}
-    (text,) = evaluate([f"lookup('ansible.builtin.template', '{TEMPLATE}')"], variables, folder)
-    return [line.strip() for line in text.splitlines()]
+}
 
 
-def test_it_says_how_long_migrations_take(tmp_path: Path) -> None:
-    lines = told(tmp_path, "a", "b")
-    assert lines[1:3] == ["1. a", "migrations take about 24 s if the guests are idle"]
-    assert lines[-1] == "2. b", "nothing migrates"
-
-
-def test_it_says_that_the_caps_let_none_start(tmp_path: Path) -> None:
-    lines = told(tmp_path, "a", parallelOutboundMigrationsPerNode=0)
-    assert lines[2] == "migrations never start, as KubeVirt's caps allow none"
-
-
-def test_it_says_which_migrations_take_too_long(tmp_path: Path) -> None:
-    lines = told(tmp_path, "a", bandwidthPerMigration="1Mi", completionTimeoutPerGiB=10)
-    assert lines[3] == "VM  shop/web-1 -> b, which KubeVirt would abort as it takes too long"
-
-
-def test_each_batch_has_a_step_of_its_own(tmp_path: Path) -> None:
-    scene = Scene(*map(node, "abc"))
-    scene.vm("web-1", "a")
-    snapshot = tmp_path / "cluster.json"
-    snapshot.write_text(json.dumps(scene.lists))
-    variables = {
-        **yaml.safe_load((ROLE / "vars/main.yml").read_text()),
-        **yaml.safe_load((ROLE / "defaults/main.yml").read_text()),
-        "plan_maintenance_nodes": ["host-a", "b", "c"],
-        "plan_maintenance_node_names": {"host-a": "a"},
-        "plan_maintenance_batch": 2,
-        "_plan_maintenance_maintained": {"resources": []},
-        "_plan_maintenance_cluster": str(snapshot),
-    }
-    batches, steps = evaluate(["_plan_maintenance_batches", "_plan_maintenance_steps"], variables, tmp_path)
-    assert batches == [["host-a", "b"], ["c"]]
-    assert steps == [drain_feasibility(scene.lists, names) for names in (["a", "b"], ["c"])]
-
-
-def test_what_passes_is_said_and_no_obstacle(tmp_path: Path) -> None:
-    scene = Scene(*map(node, "abc"))
-    scene.vm("busy", "a", status={"changedBlockTracking": {"backupStatus": {"backupName": "nightly"}}})
-    scene.vm(
-        "fixed", "b", status={"conditions": [{"type": "LiveMigratable", "status": "False", "reason": "HostModel"}]}
+def checked(folder: Path, **variables: Any) -> tuple[dict[str, str], str]:
+    """What the cluster calls each host, by the role's checks; and the error that they end with, if they do."""
+    inventory, playbook, answer = folder / "hosts.yml", folder / "play.yml", folder / "names.json"
+    inventory.write_text(yaml.safe_dump(INVENTORY, sort_keys=False))
+    tasks = [
+        {"ansible.builtin.include_role": {"name": str(ROLE), "tasks_from": "check"}},
+        {
+            "ansible.builtin.copy": {
+                "dest": str(answer),
+                "mode": "0600",
+                "content": "{{ _plan_maintenance_names | to_json }}",
+            }
+        },
+    ]
+    given = {"plan_maintenance_run": "patch", **variables}
+    playbook.write_text(yaml.safe_dump([{"hosts": "localhost", "gather_facts": False, "vars": given, "tasks": tasks}]))
+    environment = {key: value for key, value in os.environ.items() if not key.startswith("ANSIBLE_")}
+    done = subprocess.run(
+        [
+            Path(sys.executable).with_name("ansible-playbook"),
+            *("-i", inventory, "-e", f"ansible_python_interpreter={sys.executable}", playbook),
+        ],
+        env={
+            **environment,
+            "ANSIBLE_HOME": str(folder / "home"),
+            "ANSIBLE_COLLECTIONS_PATH": os.environ["PYTHONPATH"],
+            "ANSIBLE_LOCALHOST_WARNING": "false",
+        },
+        capture_output=True,
+        text=True,
+        check=False,
     )
-    plan = {
-        "run": "kernel",
-        "done": [],
-        "batches": [["a"], ["b"]],
-        "steps": [drain_feasibility(scene.lists, [name]) for name in "ab"],
-    }
-    variables = {
-        **yaml.safe_load((ROLE / "vars/main.yml").read_text()),
-        "plan_maintenance_plan": plan,
-        "_plan_maintenance_hosts": ["a", "b"],
-        "plan_maintenance_batch": 1,
-    }
-    wanted = [f"lookup('ansible.builtin.template', '{TEMPLATE}')", "_plan_maintenance_obstacles"]
-    text, obstacles = evaluate(wanted, variables, tmp_path)
-    lines = [line.strip() for line in text.splitlines()]
-    assert lines[1:3] == ["1. a: has to wait a while", "VM  shop/busy has to be waited for"]
-    assert lines[3:] == ["2. b: cannot be emptied now", "VM  shop/fixed cannot leave"]
-    assert len(obstacles) == 1
-    assert obstacles[0].startswith("b cannot be drained: VM shop/fixed")
+    told = done.stdout + done.stderr
+    assert "WARN" not in told, told
+    assert "DEPRECATION" not in told, told
+    assert (done.returncode == 0) is answer.exists(), told
+    return (json.loads(answer.read_text()), "") if answer.exists() else ({}, " ".join(told.split()))
+
+
+def test_names_of_nodes_are_the_hosts_own(tmp_path: Path) -> None:
+    names, _error = checked(tmp_path, plan_maintenance_nodes="new,workers", plan_maintenance_node_names={"new": "n0"})
+    assert list(names.items()) == [("new", "n0"), ("web-1", "web-1.example.org"), ("web-2", "n2"), ("n3", "n3")]
+
+
+def test_with_a_plan_all_hosts_that_have_a_name_are_known(tmp_path: Path) -> None:
+    names, _error = checked(tmp_path, plan_maintenance_file="plan.json", plan_maintenance_node_names={"new": "n0"})
+    assert names == {"new": "n0", "web-1": "web-1.example.org", "web-2": "n2"}
+
+
+def test_names_may_be_said_twice_if_they_agree(tmp_path: Path) -> None:
+    said = {"plan_maintenance_nodes": ["web-2"], "plan_maintenance_node_names": {"web-2": "n2", "web-1": "unasked"}}
+    assert checked(tmp_path, **said)[0] == {"web-2": "n2"}
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        (
+            {"plan_maintenance_nodes": ["web-2"], "plan_maintenance_node_names": {"web-2": "n9"}},
+            "drain_node and plan_maintenance_node_names do not agree on what the cluster calls web-2: keep drain_node",
+        ),
+        (
+            {"plan_maintenance_nodes": ["web-2", "n2"]},
+            "These hosts have the same name in Kubernetes as another one: web-2.",
+        ),
+        ({}, "plan_maintenance_nodes is []"),
+        ({"plan_maintenance_nodes": ["n3"], "plan_maintenance_sha256": "a"}, "give its file as plan_maintenance_file"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused(tmp_path: Path, given: dict[str, Any], words: str) -> None:
+    assert words in checked(tmp_path, **given)[1]
+
+
+def role_variables(**given: Any) -> dict[str, Any]:
+    """As they are when the role has taken what it was given, and its defaults for the rest."""
+    own = {f"plan_maintenance_{name}": value for name, value in given.items() if not name.startswith("_")}
+    defaults: dict[str, Any] = yaml.safe_load((ROLE / "defaults/main.yml").read_text())
+    merged = {**defaults, "plan_maintenance_run": "patch", **own}
+    taken = {name.removeprefix("plan_maintenance_"): "{{ " + name + " }}" for name in merged}
+    inner = yaml.safe_load((ROLE / "vars/main.yml").read_text())
+    private = {name: value for name, value in given.items() if name.startswith("_")}
+    return {**merged, **inner, "_plan_maintenance_variables": {"given": taken}, **private}
+
+
+def test_a_plan_of_nodes_becomes_batches_of_hosts(tmp_path: Path) -> None:
+    made = {"batches": [["n1", "n2"], ["n3"]], "done": ["n4"], "differences": ["VM a goes to b"], "blocked": []}
+    variables = role_variables(
+        _plan_maintenance_made=made,
+        _plan_maintenance_names={"web-1": "n1", "n3": "n3", "web-4": "n4"},
+        snapshot="/tmp/shot.json",
+    )
+    wanted = ["_plan_maintenance_batches", "_plan_maintenance_host_of['n4']", "_plan_maintenance_changes"]
+    paths = ["_plan_maintenance_path", "plan_maintenance_path"]
+    batches, done, changes, path, own = evaluate([*wanted, *paths], variables, tmp_path)
+    assert (batches, done) == ([["web-1", "n2"], ["n3"]], "web-4")
+    assert changes == [], "outside check mode nobody asks"
+    assert path == own == "/tmp/shot-plan.json"
+
+
+def test_only_what_lasts_stands_against_a_plan(tmp_path: Path) -> None:
+    obstacles = [{"passing": number == 0, "message": f"{number}."} for number in range(13)]
+    (told,) = evaluate(
+        ["_plan_maintenance_obstacles"], role_variables(_plan_maintenance_made={"obstacles": obstacles}), tmp_path
+    )
+    assert told == [*(f"{number}." for number in range(1, 11)), "More stands against it, see above."]
+
+
+@pytest.mark.campaign
+@pytest.mark.parametrize(
+    ("check", "approved", "path"),
+    [
+        (False, "", "/plans/run.json"),
+        (True, "", "/tmp/shot-check.json"),
+        (False, "/plans/run.json", "/tmp/shot-rest.json"),
+        (True, "/plans/run.json", "/tmp/shot-check.json"),
+    ],
+)
+def test_neither_a_forecast_nor_what_is_left_replaces_a_plan(
+    tmp_path: Path, check: bool, approved: str, path: str
+) -> None:
+    variables = role_variables(
+        file=approved,
+        path="/plans/run.json",
+        snapshot="/tmp/shot.json",
+    )
+    mode = ("ansible_check_mode", str(check))
+    given = {name: value.replace(*mode) if isinstance(value, str) else value for name, value in variables.items()}
+    assert evaluate(["_plan_maintenance_path"], given, tmp_path) == [path]

@@ -12,23 +12,23 @@ from collections.abc import Iterator
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blockers.contract import (
     Blocker,
+    Candidate,
     Effect,
-    Subject,
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.configuration import Configuration
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.node_selector import node_selector
 
 
-def added_selector(subject: Subject) -> Iterator[Blocker]:
-    if not subject.node_selector:
+def added_selector(candidate: Candidate) -> Iterator[Blocker]:
+    if not candidate.node_selector:
         return
-    own = node_selector(subject.vmi, subject.configuration or Configuration())
-    for key, value in sorted(subject.node_selector.items()):
+    own = node_selector(candidate.vmi, candidate.configuration or Configuration())
+    for key, value in sorted(candidate.node_selector.items()):
         if key in own:
             yield Blocker(
                 "added-selector-ignored",
                 Effect.IGNORED,
-                subject.title,
+                candidate.title,
                 f"the VMI itself asks for nodes with {key}={own[key]}, so KubeVirt would silently ignore the added "
                 f"{key}={value}",
                 "choose by another label, or change the VMI",

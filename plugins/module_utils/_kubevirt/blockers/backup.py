@@ -13,19 +13,19 @@ from collections.abc import Iterator
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blockers.contract import (
     Blocker,
+    Candidate,
     Effect,
-    Subject,
 )
 
 
-def backup(subject: Subject) -> Iterator[Blocker]:
-    progress = (subject.status.get("changedBlockTracking") or {}).get("backupStatus") or {}
+def backup(candidate: Candidate) -> Iterator[Blocker]:
+    progress = (candidate.status.get("changedBlockTracking") or {}).get("backupStatus") or {}
     name = progress.get("backupName")
     if name and not progress.get("completed"):
         yield Blocker(
             "backup-in-progress",
             Effect.HELD,
-            subject.in_namespace("VirtualMachineBackup", name),
+            candidate.in_namespace("VirtualMachineBackup", name),
             f"backup {name} of the VMI is in progress, and KubeVirt waits for it",
             "wait until it is complete, or abort it",
             passing=True,

@@ -9,27 +9,26 @@ pkg/virt-handler/vm.go.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blockers.contract import (
     Blocker,
+    Candidate,
     Effect,
-    Subject,
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blockers.live_migratable import condition_of
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Object
 
-Object = Mapping[str, Any]
 _SHARED = "ReadWriteMany"
 
 
-def claims(subject: Subject) -> Iterator[Blocker]:
-    if condition_of(subject.vmi) is not None or subject.claims is None:
+def claims(candidate: Candidate) -> Iterator[Blocker]:
+    if condition_of(candidate.vmi) is not None or candidate.claims is None:
         return
-    moving = {volume["volumeName"] for volume in subject.status.get("migratedVolumes") or ()}
-    for volume in subject.vmi["spec"].get("volumes") or ():
+    moving = {volume["volumeName"] for volume in candidate.status.get("migratedVolumes") or ()}
+    for volume in candidate.vmi["spec"].get("volumes") or ():
         name = claim_name(volume)
-        claim = subject.claims.get(name or "")
+        claim = candidate.claims.get(name or "")
         if claim is None or volume["name"] in moving:
             continue
         modes = (claim.get("spec") or {}).get("accessModes") or ()
@@ -37,7 +36,7 @@ def claims(subject: Subject) -> Iterator[Blocker]:
             yield Blocker(
                 "claim-not-shared",
                 Effect.REFUSED,
-                subject.in_namespace("PersistentVolumeClaim", str(name)),
+                candidate.in_namespace("PersistentVolumeClaim", str(name)),
                 f"disk {volume['name']} is on PersistentVolumeClaim {name}, whose access is {', '.join(modes)} and not "
                 f"{_SHARED}",
                 f"move the disk to a claim with access mode {_SHARED}, or restart or stop the VM instead",

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What stands against a live migration before the scheduler is asked: what a rule gets, and what it tells.
 
-A rule is a function from a `Subject` to any number of `Blocker`s; registry.py lists them in the order in which
+A rule is a function from a `Candidate` to any number of `Blocker`s; registry.py lists them in the order in which
 KubeVirt would stumble over them: first what virt-api refuses, then what keeps virt-controller from making a target pod,
 then what it overlooks. Rules decide by what is known: a fact that was not given blocks nothing.
 """
@@ -18,8 +18,7 @@ from typing import Any
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.configuration import Configuration
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.no_target_pod import NoTargetPod
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.migration import Migration
-
-Object = Mapping[str, Any]
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Object
 
 
 class Effect(Enum):
@@ -39,7 +38,7 @@ class Effect(Enum):
 class Blocker:
     """One reason. `problem` and `advice` are clauses without a full stop, `object` is what they are about.
 
-    id: stable, of lower-case words with hyphens. passing: it goes away by itself.
+    id: stable, of lower-case words with hyphens. passing: it goes away by itself. words: KubeVirt's own on the problem.
     """
 
     id: str
@@ -48,6 +47,7 @@ class Blocker:
     problem: str
     advice: str
     passing: bool = False
+    words: str = ""
 
     @property
     def forbids(self) -> bool:
@@ -55,12 +55,17 @@ class Blocker:
         return self.effect in (Effect.REFUSED, Effect.HELD)
 
     @property
+    def told(self) -> str:
+        """The problem with KubeVirt's own words on it, a clause."""
+        return f"{self.problem} ({self.words})" if self.words else self.problem
+
+    @property
     def clause(self) -> str:
-        return f"{self.problem}; {self.advice}"
+        return f"{self.told}; {self.advice}"
 
     @property
     def sentence(self) -> str:
-        return _sentence(self.problem)
+        return _sentence(self.told)
 
     @property
     def remedy(self) -> str:
@@ -78,12 +83,12 @@ class Blocker:
 
 
 @dataclass(frozen=True, slots=True)
-class Subject:
+class Candidate:
     """A VMI that is to be migrated, and what is known around it.
 
     configuration: None if it is not known. in_flight: the VMI's unfinished migration. active_pods: its launcher pods
     that have not ended. source_pod: the one it runs in. target_pod: what KubeVirt would create, or why it can create
-    nothing. claims: the namespace's PersistentVolumeClaims by name. quotas: the namespace's ResourceQuotas.
+    nothing. claims: the namespace's PersistentVolumeClaims by name. limit_ranges, quotas: the namespace's.
     node_selector: labels that were added to the migration.
     """
 
@@ -94,6 +99,7 @@ class Subject:
     source_pod: Object | None = None
     target_pod: Object | NoTargetPod | None = None
     claims: Mapping[str, Object] | None = None
+    limit_ranges: Sequence[Object] = ()
     quotas: Sequence[Object] = ()
     node_selector: Mapping[str, str] | None = None
 
@@ -115,7 +121,7 @@ class Subject:
         return f"{kind} {self.vmi['metadata'].get('namespace') or 'default'}/{name}"
 
 
-Rule = Callable[[Subject], Iterator[Blocker]]
+BlockerRule = Callable[[Candidate], Iterator[Blocker]]
 
 
 def _sentence(clause: str) -> str:

@@ -9,20 +9,20 @@ from collections.abc import Iterator
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blockers.contract import (
     Blocker,
+    Candidate,
     Effect,
-    Subject,
 )
 
 PREFER_NO_EVICTION = "descheduler.alpha.kubernetes.io/prefer-no-eviction"
 
 
-def prefer_no_eviction(subject: Subject) -> Iterator[Blocker]:
+def prefer_no_eviction(candidate: Candidate) -> Iterator[Blocker]:
     # Its presence counts, whatever the value says.
-    if PREFER_NO_EVICTION in (subject.vmi["metadata"].get("annotations") or {}):
+    if PREFER_NO_EVICTION in (candidate.vmi["metadata"].get("annotations") or {}):
         yield Blocker(
             "prefer-no-eviction",
             Effect.UNWANTED,
-            subject.title,
+            candidate.title,
             f"annotation {PREFER_NO_EVICTION} asks to leave the VMI where it is",
             "move it only for maintenance, or remove the annotation",
         )

@@ -13,22 +13,22 @@ from collections.abc import Iterator
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blockers.contract import (
     Blocker,
+    Candidate,
     Effect,
-    Subject,
 )
-from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.eviction_strategy import MIGRATING, strategy
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.eviction import MIGRATING, strategy
 
 
-def evacuation(subject: Subject) -> Iterator[Blocker]:
-    node = subject.status.get("evacuationNodeName")
-    if not node or node != subject.status.get("nodeName") or not subject.running:
+def evacuation(candidate: Candidate) -> Iterator[Blocker]:
+    node = candidate.status.get("evacuationNodeName")
+    if not node or node != candidate.status.get("nodeName") or not candidate.running:
         return
-    if strategy(subject.vmi, subject.configuration) not in MIGRATING:
+    if strategy(candidate.vmi, candidate.configuration) not in MIGRATING:
         return
     yield Blocker(
         "evacuation-in-progress",
         Effect.REFUSED,
-        subject.title,
+        candidate.title,
         f"KubeVirt is evacuating the VMI from node {node}, as its pod was evicted, and migrates it itself",
         "wait until it has left, or cancel the evacuation with virtctl evacuate-cancel",
         passing=True,

@@ -5,21 +5,16 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blockers.contract import (
-    Blocker,
-    Object,
-    Subject,
-)
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blockers.contract import Blocker, Candidate
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blockers.registry import RULES
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.configuration import (
     Configuration,
-    Lists,
     configuration,
 )
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.instance_types.catalog import InstanceTypes
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.launcher.open_questions import (
     open_questions_of_migration,
 )
@@ -30,11 +25,12 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.no_targ
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.workloads import Workloads
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.disruption_budget import Budgets
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.migration import Migration, read_migration
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Lists, Object
 
 
-def blockers(subject: Subject) -> list[Blocker]:
+def blockers(candidate: Candidate) -> list[Blocker]:
     """All of them, the first that KubeVirt would meet first. Raises `QuantityError`."""
-    return [blocker for rule in RULES for blocker in rule(subject)]
+    return [blocker for rule in RULES for blocker in rule(candidate)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +38,8 @@ class Surroundings:
     """A cluster's lists, indexed once for the questions about many VMIs.
 
     namespaces: what shapes the pods of each. nodes_known: whether there are nodes, without which no target pod can be
-    foretold. migrations: the unfinished ones by namespace and VMI. claims and quotas: by namespace; claims None if none
-    are known. budgets: of disruptions. policies: MigrationPolicies.
+    foretold. budgets: of disruptions. types: instance types and preferences that VMs start with. migrations: the
+    unfinished ones by namespace and VMI. policies: of migrations.
     """
 
     namespaces: Namespaces
@@ -51,52 +47,48 @@ class Surroundings:
     workloads: Workloads
     budgets: Budgets
     nodes_known: bool
+    types: InstanceTypes
     migrations: Mapping[tuple[str, str], Migration] = field(default_factory=dict)
-    claims: Mapping[str, Mapping[str, Object]] | None = None
-    quotas: Mapping[str, Sequence[Object]] = field(default_factory=dict)
     policies: Sequence[Object] = ()
 
     def terms(self, vmi: Object) -> Terms:
         """On which the VMI is migrated: KubeVirt's configuration under the MigrationPolicy that applies."""
-        named = self.namespaces.lists(_namespace(vmi)).get("namespaces") or ({"metadata": {}},)
-        labels = named[0]["metadata"].get("labels") or {}
-        return terms(vmi, labels, self.policies, self.configuration.migrations)
+        return terms(vmi, self.namespaces.of(vmi).labels or {}, self.policies, self.configuration.migrations)
 
-    def subject(
+    def candidate(
         self,
         vmi: Object,
         node_selector: Mapping[str, str] | None = None,
         pod: Object | NoTargetPod | None = None,
-    ) -> Subject:
+    ) -> Candidate:
         """The question about one VMI. `node_selector`: of its migration. `pod`: its target pod, if it is known.
 
         Raises `QuantityError`, `SelectorError`.
         """
-        namespace, name = _namespace(vmi), vmi["metadata"]["name"]
-        source = self.workloads.source_pod(vmi)
+        namespace, source = self.namespaces.of(vmi), self.workloads.source_pod(vmi)
         if pod is None and source is not None and self.nodes_known:
             node = self.workloads.node((vmi.get("status") or {}).get("nodeName") or "")
-            lists = self.namespaces.lists(namespace)
-            pod = target_pod(vmi, source, node, self.configuration, lists, node_selector)
-        return Subject(
+            pod = target_pod(vmi, source, node, self.configuration, namespace, node_selector)
+        return Candidate(
             vmi=vmi,
             configuration=self.configuration,
-            in_flight=self.migrations.get((namespace, name)),
+            in_flight=self.migrations.get((_namespace(vmi), vmi["metadata"]["name"])),
             active_pods=self.workloads.active_pods(vmi),
             source_pod=source,
             target_pod=pod,
-            claims=None if self.claims is None else self.claims.get(namespace, {}),
-            quotas=self.quotas.get(namespace, ()),
+            claims=namespace.claims if self.namespaces.claims_known else None,
+            limit_ranges=namespace.limit_ranges,
+            quotas=namespace.quotas,
             node_selector=node_selector,
         )
 
-    def open_questions(self, subject: Subject) -> tuple[str, ...]:
+    def open_questions(self, candidate: Candidate) -> tuple[str, ...]:
         """What of its target pod cannot be foreseen, in phrases."""
-        source, pod = subject.source_pod, subject.target_pod
+        source, pod = candidate.source_pod, candidate.target_pod
         if source is None or pod is None or isinstance(pod, NoTargetPod):
             return ()
-        own = self.namespaces.lists(_namespace(subject.vmi))
-        return tuple(open_questions_of_migration(subject.vmi, source, pod, self.configuration, own))
+        own = self.namespaces.of(candidate.vmi)
+        return tuple(open_questions_of_migration(candidate.vmi, source, pod, self.configuration, own))
 
 
 def surroundings(lists: Lists, workloads: Workloads | None = None) -> Surroundings:
@@ -108,21 +100,14 @@ def surroundings(lists: Lists, workloads: Workloads | None = None) -> Surroundin
     for migration in map(read_migration, lists.get("migrations") or ()):
         if migration.unfinished:
             migrations[migration.namespace, migration.vmi] = migration
-    claims: defaultdict[str, dict[str, Object]] = defaultdict(dict)
-    for claim in lists.get("pvcs") or ():
-        claims[_namespace(claim)][claim["metadata"]["name"]] = claim
-    quotas: defaultdict[str, list[Object]] = defaultdict(list)
-    for quota in lists.get("resourcequotas") or ():
-        quotas[_namespace(quota)].append(quota)
     return Surroundings(
         namespaces=Namespaces(lists),
         configuration=configuration(lists),
         workloads=workloads or Workloads(lists),
         budgets=Budgets(lists.get("pdbs") or ()),
         nodes_known=bool(lists.get("nodes")),
+        types=InstanceTypes(lists),
         migrations=migrations,
-        claims=claims or None,
-        quotas=quotas,
         policies=lists.get("migrationpolicies") or (),
     )
 

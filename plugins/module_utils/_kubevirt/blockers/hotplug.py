@@ -13,23 +13,23 @@ from collections.abc import Iterator
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blockers.contract import (
     Blocker,
+    Candidate,
     Effect,
-    Subject,
 )
 
 _ATTACHED = "Ready"
 
 
-def hotplug(subject: Subject) -> Iterator[Blocker]:
-    if not subject.running:
+def hotplug(candidate: Candidate) -> Iterator[Blocker]:
+    if not candidate.running:
         return
-    for volume in subject.status.get("volumeStatus") or ():
+    for volume in candidate.status.get("volumeStatus") or ():
         phase = volume.get("phase") or "unknown"
         if volume.get("hotplugVolume") is not None and phase != _ATTACHED:
             yield Blocker(
                 "hotplug-volume-not-attached",
                 Effect.HELD,
-                subject.title,
+                candidate.title,
                 f"hotplugged volume {volume['name']} is not attached ({phase}), and its pod for the target cannot be "
                 "made",
                 "wait until it is attached or gone, or remove the volume",

@@ -9,19 +9,19 @@ from collections.abc import Iterator
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blockers.contract import (
     Blocker,
+    Candidate,
     Effect,
-    Subject,
 )
 
 
-def in_flight(subject: Subject) -> Iterator[Blocker]:
-    migration = subject.in_flight
+def in_flight(candidate: Candidate) -> Iterator[Blocker]:
+    migration = candidate.in_flight
     if migration is None:
         return
     yield Blocker(
         "migration-in-flight",
         Effect.REFUSED,
-        subject.in_namespace("VirtualMachineInstanceMigration", migration.name),
+        candidate.in_namespace("VirtualMachineInstanceMigration", migration.name),
         f"VirtualMachineInstanceMigration {migration.name} is migrating the VMI already ({migration.phase or 'new'})",
         "wait until it has ended, or cancel it with state=absent",
         passing=True,

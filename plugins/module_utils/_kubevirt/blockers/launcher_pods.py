@@ -12,18 +12,18 @@ from collections.abc import Iterator
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blockers.contract import (
     Blocker,
+    Candidate,
     Effect,
-    Subject,
 )
 
 
-def several_pods(subject: Subject) -> Iterator[Blocker]:
-    names = sorted(pod["metadata"]["name"] for pod in subject.active_pods)
-    if len(names) > 1 and subject.in_flight is None:
+def several_pods(candidate: Candidate) -> Iterator[Blocker]:
+    names = sorted(pod["metadata"]["name"] for pod in candidate.active_pods)
+    if len(names) > 1 and candidate.in_flight is None:
         yield Blocker(
             "several-launcher-pods",
             Effect.HELD,
-            subject.title,
+            candidate.title,
             f"the VMI has {len(names)} pods that have not ended ({', '.join(names)}), and KubeVirt waits until only "
             "one is left",
             "wait until the pod of its last migration has ended, or find out why it does not",

@@ -11,15 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blockers.contract import (
     Blocker,
+    Candidate,
     Effect,
-    Subject,
 )
-
-Object = Mapping[str, Any]
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Object
 
 CONDITION = "LiveMigratable"
 _INSTEAD = "restart or stop it instead"
@@ -83,9 +81,9 @@ _MEANINGS: Mapping[str, _Meaning] = {
 }
 
 
-def live_migratable(subject: Subject) -> Iterator[Blocker]:
-    condition = condition_of(subject.vmi)
-    if condition is None or condition["status"] != "False":
+def live_migratable(candidate: Candidate) -> Iterator[Blocker]:
+    condition = condition_of(candidate.vmi)
+    if condition is None or not is_refused(candidate.vmi):
         return
     reason = condition.get("reason") or ""
     meaning = _MEANINGS.get(reason, _Meaning("not-live-migratable", "KubeVirt says so"))
@@ -93,9 +91,10 @@ def live_migratable(subject: Subject) -> Iterator[Blocker]:
     yield Blocker(
         meaning.id,
         Effect.REFUSED,
-        subject.title,
-        f"the VMI cannot be live-migrated because {meaning.because}" + (f" ({words})" if words else ""),
+        candidate.title,
+        f"the VMI cannot be live-migrated because {meaning.because}",
         f"{meaning.remedy}, or {_INSTEAD}" if meaning.remedy else _INSTEAD,
+        words=words,
     )
 
 
@@ -104,6 +103,12 @@ def condition_of(vmi: Object) -> Object | None:
         if condition["type"] == CONDITION:
             return dict(condition)
     return None
+
+
+def is_refused(vmi: Object) -> bool:
+    """Whether KubeVirt says that the VMI cannot be migrated."""
+    condition = condition_of(vmi)
+    return condition is not None and condition["status"] == "False"
 
 
 def is_live_migratable(vmi: Object) -> bool:

@@ -5,25 +5,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blockers.contract import (
     Blocker,
+    Candidate,
     Effect,
-    Subject,
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.no_target_pod import NoTargetPod
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.quota import excesses
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Object
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.quota import Excess, excesses
 
 
-def quota(subject: Subject) -> Iterator[Blocker]:
-    if subject.target_pod is None or isinstance(subject.target_pod, NoTargetPod):
-        return
-    for excess in excesses(subject.target_pod, subject.quotas):
+def quota(candidate: Candidate) -> Iterator[Blocker]:
+    if candidate.target_pod is not None and not isinstance(candidate.target_pod, NoTargetPod):
+        found = excesses(candidate.target_pod, candidate.quotas)
+        advice = "raise the quota, or free some of it, for the time of the migration"
+        yield from of_quotas(candidate.target_pod, found, "the VMI's second pod", advice)
+
+
+def of_quotas(pod: Object, found: Iterable[Excess], called: str, advice: str) -> Iterator[Blocker]:
+    """What refuses a new pod of the namespace; `called`: the pod."""
+    for excess in found:
         yield Blocker(
             "quota-exceeded",
             Effect.HELD,
-            subject.in_namespace("ResourceQuota", excess.quota),
-            f"ResourceQuota {excess.quota} does not allow the VMI's second pod ({excess.reason})",
-            "raise the quota, or free some of it, for the time of the migration",
+            f"ResourceQuota {pod['metadata']['namespace']}/{excess.quota}",
+            f"ResourceQuota {excess.quota} does not allow {called} ({excess.reason})",
+            advice,
         )

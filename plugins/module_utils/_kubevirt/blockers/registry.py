@@ -8,7 +8,7 @@ from __future__ import annotations
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blockers.added_selector import added_selector
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blockers.backup import backup
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blockers.claims import claims
-from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blockers.contract import Rule
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blockers.contract import BlockerRule
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blockers.descheduler import prefer_no_eviction
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blockers.evacuation import evacuation
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blockers.hotplug import hotplug
@@ -16,13 +16,14 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blocker
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blockers.launcher_pods import (
     several_pods,
 )
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blockers.limit_range import limit_range
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blockers.live_migratable import live_migratable
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blockers.quota import quota
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blockers.state import state
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blockers.target_pod import target_pod
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blockers.utility_volumes import utility_volumes
 
-RULES: tuple[Rule, ...] = (
+RULES: tuple[BlockerRule, ...] = (
     state,
     live_migratable,
     claims,
@@ -32,6 +33,7 @@ RULES: tuple[Rule, ...] = (
     utility_volumes,
     several_pods,
     target_pod,
+    limit_range,
     quota,
     hotplug,
     added_selector,

@@ -13,24 +13,24 @@ from collections.abc import Iterator
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blockers.contract import (
     Blocker,
+    Candidate,
     Effect,
-    Subject,
 )
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.pod import FINISHED
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import FINISHED
 
 
-def state(subject: Subject) -> Iterator[Blocker]:
-    if subject.vmi["metadata"].get("deletionTimestamp"):
-        yield Blocker("being-deleted", Effect.HELD, subject.title, "the VMI is being deleted", "leave it out")
+def state(candidate: Candidate) -> Iterator[Blocker]:
+    if candidate.vmi["metadata"].get("deletionTimestamp"):
+        yield Blocker("being-deleted", Effect.HELD, candidate.title, "the VMI is being deleted", "leave it out")
         return
-    if subject.running:
+    if candidate.running:
         return
-    phase = subject.status.get("phase") or "not started"
+    phase = candidate.status.get("phase") or "not started"
     over = phase in FINISHED
     yield Blocker(
         "not-running",
         Effect.REFUSED if over else Effect.HELD,
-        subject.title,
+        candidate.title,
         f"the VMI is {phase}, and only a running one can be migrated",
         "leave it out" if over else "wait until it runs, or leave it out",
     )

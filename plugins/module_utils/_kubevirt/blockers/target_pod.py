@@ -9,14 +9,14 @@ from collections.abc import Iterator
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blockers.contract import (
     Blocker,
+    Candidate,
     Effect,
-    Subject,
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.no_target_pod import NoTargetPod
 
 
-def target_pod(subject: Subject) -> Iterator[Blocker]:
-    pod = subject.target_pod
-    if isinstance(pod, NoTargetPod) and subject.running:
+def target_pod(candidate: Candidate) -> Iterator[Blocker]:
+    pod = candidate.target_pod
+    if isinstance(pod, NoTargetPod) and candidate.running:
         problem = f"KubeVirt can make no target pod for the VMI: {pod.problem}"
-        yield Blocker(pod.id, Effect.HELD, subject.title, problem, pod.remedy)
+        yield Blocker(pod.id, Effect.HELD, candidate.title, problem, pod.remedy)

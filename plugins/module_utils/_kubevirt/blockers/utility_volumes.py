@@ -12,22 +12,22 @@ from collections.abc import Iterator
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blockers.contract import (
     Blocker,
+    Candidate,
     Effect,
-    Subject,
 )
 
 
-def utility_volumes(subject: Subject) -> Iterator[Blocker]:
-    names = [volume["name"] for volume in subject.vmi["spec"].get("utilityVolumes") or ()]
+def utility_volumes(candidate: Candidate) -> Iterator[Blocker]:
+    names = [volume["name"] for volume in candidate.vmi["spec"].get("utilityVolumes") or ()]
     if not names:
         return
     limit = ""
-    if subject.configuration:
-        limit = f", for {subject.configuration.migrations.utility_volumes_timeout} s at most"
+    if candidate.configuration:
+        limit = f", for {candidate.configuration.migrations.utility_volumes_timeout} s at most"
     yield Blocker(
         "utility-volumes",
         Effect.HELD,
-        subject.title,
+        candidate.title,
         f"utility volumes are attached to the VMI ({', '.join(names)}), and KubeVirt waits until they are detached"
         + limit,
         "let what uses them (a memory dump or a backup) come to its end, or detach them",

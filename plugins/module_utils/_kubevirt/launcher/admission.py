@@ -9,30 +9,29 @@ of Kubernetes. Only what its default admission plugins do: others, and webhooks 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.label_keys import (
     merged_affinity,
     merged_spread,
 )
-
-Object = Mapping[str, Any]
-Lists = Mapping[str, Sequence[Object]]
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.namespaces import Namespace
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Object
 
 _DEPARTURES = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 _SECONDS = 300
 
 
-def admitted(pod: Object, lists: Lists) -> dict[str, Any]:
+def admitted(pod: Object, namespace: Namespace) -> dict[str, Any]:
     """The v1.Pod as it is stored. Parts of it are shared with the given one."""
     metadata, spec = pod["metadata"], dict(pod["spec"])
     labels = metadata.get("labels") or {}
     spec["schedulerName"] = spec.get("schedulerName") or "default-scheduler"
-    spec |= with_defaults_of_namespace(spec, metadata["namespace"], lists)
-    spec |= _priority(spec, lists)
+    spec |= with_defaults_of_namespace(spec, namespace)
+    spec |= _priority(spec, namespace)
     spec["tolerations"] = [*(spec.get("tolerations") or ()), *_waiting(spec.get("tolerations") or ())]
-    spec |= of_runtime_class(spec, lists)
+    spec |= of_runtime_class(spec, namespace)
     if spec.get("affinity"):
         spec["affinity"] = merged_affinity(spec["affinity"], labels)
     if spec.get("topologySpreadConstraints"):
@@ -40,20 +39,19 @@ def admitted(pod: Object, lists: Lists) -> dict[str, Any]:
     return {**pod, "spec": spec}
 
 
-def with_defaults_of_namespace(spec: Object, namespace: str, lists: Lists) -> dict[str, list[dict[str, Any]]]:
+def with_defaults_of_namespace(spec: Object, namespace: Namespace) -> dict[str, list[dict[str, Any]]]:
     """Of a pod spec the fields with containers, their resources as they are stored."""
-    defaults = list(_container_defaults(namespace, lists))
+    defaults = list(_container_defaults(namespace))
     names = ("containers", "initContainers")
     return {name: [_sized(container, defaults) for container in spec.get(name) or ()] for name in names}
 
 
-def _container_defaults(namespace: str, lists: Lists) -> Iterator[tuple[Object, Object]]:
+def _container_defaults(namespace: Namespace) -> Iterator[tuple[Object, Object]]:
     """Requests and limits for containers without, of each LimitRange of the namespace."""
-    for item in lists.get("limitranges") or ():
-        if item["metadata"]["namespace"] == namespace:
-            for limit in (item.get("spec") or {}).get("limits") or ():
-                if limit.get("type") == "Container":
-                    yield limit.get("defaultRequest") or {}, limit.get("default") or {}
+    for item in namespace.limit_ranges:
+        for limit in (item.get("spec") or {}).get("limits") or ():
+            if limit.get("type") == "Container":
+                yield limit.get("defaultRequest") or {}, limit.get("default") or {}
 
 
 def _sized(container: Object, defaults: Iterable[tuple[Object, Object]]) -> dict[str, Any]:
@@ -69,16 +67,16 @@ def _sized(container: Object, defaults: Iterable[tuple[Object, Object]]) -> dict
     return {**container, "resources": resources}
 
 
-def _priority(spec: Object, lists: Lists) -> dict[str, Any]:
+def _priority(spec: Object, namespace: Namespace) -> dict[str, Any]:
     """Nothing where the classes are not known."""
-    classes, name = lists.get("priorityclasses") or (), spec.get("priorityClassName")
+    classes, name = namespace.priority_classes, spec.get("priorityClassName")
     if name:
-        found = [item for item in classes if item["metadata"]["name"] == name]
+        chosen = classes.get(name)
     else:
-        found = sorted((item for item in classes if item.get("globalDefault")), key=lambda item: int(item["value"]))
-    if not found:
+        by_default = (item for item in classes.values() if item.get("globalDefault"))
+        chosen = min(by_default, key=lambda item: int(item["value"]), default=None)
+    if chosen is None:
         return {} if name or not classes else {"priority": 0, "preemptionPolicy": "PreemptLowerPriority"}
-    chosen = found[0]
     return {
         "priorityClassName": chosen["metadata"]["name"],
         "priority": chosen["value"],
@@ -86,14 +84,13 @@ def _priority(spec: Object, lists: Lists) -> dict[str, Any]:
     }
 
 
-def of_runtime_class(spec: Object, lists: Lists) -> dict[str, Any]:
+def of_runtime_class(spec: Object, namespace: Namespace) -> dict[str, Any]:
     """The fields of a pod spec that its RuntimeClass changes; none where that is not known."""
-    name = spec.get("runtimeClassName")
-    found = [item for item in lists.get("runtimeclasses") or () if item["metadata"]["name"] == name]
-    if not found:
+    found = namespace.runtime_classes.get(spec.get("runtimeClassName") or "")
+    if found is None:
         return {}
     changed: dict[str, Any] = {}
-    overhead, scheduling = found[0].get("overhead") or {}, found[0].get("scheduling") or {}
+    overhead, scheduling = found.get("overhead") or {}, found.get("scheduling") or {}
     if overhead.get("podFixed"):
         changed["overhead"] = overhead["podFixed"]
     if scheduling.get("nodeSelector"):

@@ -3,23 +3,32 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The containers of a launcher pod, in KubeVirt's order.
 
-Follows renderLaunchManifest in pkg/virt-controller/services/template.go, virtiofs.go, serialconsolelog.go and
-pkg/container-disk/container-disk.go.
+Follows renderLaunchManifest in pkg/virt-controller/services/template.go, virtiofs.go, serialconsolelog.go,
+renderresources.go, pkg/container-disk/container-disk.go and pkg/virtiofs/resources.go, and virt-launcher-pod-mutator.go
+of virt-api. Those that stand beside the guest's have amounts by kind, which KubeVirt's configuration may replace.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.configuration import Configuration
-from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.launcher import support, traits
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.configuration import (
+    Configuration,
+    SupportContainer,
+)
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.launcher import traits
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.launcher.hooks import Hook
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model import quantity
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Object
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.resources import CPU, EPHEMERAL_STORAGE, MEMORY
 
-Object = Mapping[str, Any]
 Container = dict[str, Any]
+# `limits` and `requests` by name, as the API has them.
+Resources = dict[str, dict[str, Any]]
 
 IMAGE_VOLUME = "ImageVolume"
+_NONE = SupportContainer()
 
 
 def containers(
@@ -30,12 +39,14 @@ def containers(
     found = [_container("compute", image, compute)]
     if not configuration.enabled(IMAGE_VOLUME):
         for name, disk in traits.container_disks(vmi):
-            resources = support.container_disk(configuration, exact)
+            resources = _container_disk(configuration, exact)
             found.append(_container(f"volume{name}", disk.get("image") or "", resources))
-    shared = support.file_system(configuration, exact)
-    found += [_container(f"virtiofs-{name}", image, shared) for name in _file_systems(vmi)]
-    hooked = support.hook(configuration, exact)
-    return [*found, *(_container(f"hook-sidecar-{number}", hook.image, hooked) for number, hook in enumerate(hooks))]
+    shared = _file_system(configuration, exact)
+    found += [_container(f"virtiofs-{name}", image, shared) for name in traits.file_systems(vmi)]
+    hooked = _hook(configuration, exact)
+    found += [_container(f"hook-sidecar-{number}", hook.image, hooked) for number, hook in enumerate(hooks)]
+    # virt-api adds these where something is mounted at the path; elsewhere the guest does not start.
+    return [*found, *(_container(f"virtiofs-{name}", image, shared) for name in traits.container_paths(vmi))]
 
 
 def init_containers(vmi: Object, configuration: Configuration, image: str) -> list[Container]:
@@ -43,29 +54,21 @@ def init_containers(vmi: Object, configuration: Configuration, image: str) -> li
     exact = traits.is_exact(vmi)
     found = []
     if _logs_console(vmi, configuration):
-        console = _container("guest-console-log", image, support.console_log(configuration, exact))
+        console = _container("guest-console-log", image, _console_log(configuration, exact))
         found.append({**console, "restartPolicy": "Always"})
     disks = traits.container_disks(vmi)
     with_volumes = configuration.enabled(IMAGE_VOLUME)
     if disks and not with_volumes:
-        resources = support.container_disk_binary(configuration, exact)
+        resources = _container_disk_binary(configuration, exact)
         found.append(_container("container-disk-binary", image, resources))
     for name, disk in disks:
         title = f"volume{name}" if with_volumes else f"volume{name}-init"
-        found.append(_container(title, disk.get("image") or "", support.container_disk(configuration, exact)))
+        found.append(_container(title, disk.get("image") or "", _container_disk(configuration, exact)))
     return found
 
 
 def _container(name: str, image: str, resources: Object) -> Container:
     return {"name": name, **({"image": image} if image else {}), "resources": dict(resources)}
-
-
-def _file_systems(vmi: Object) -> Iterator[str]:
-    """Of those that are mounted from a path of the container, an admission webhook takes care."""
-    shared = {entry["name"] for entry in traits.devices(vmi).get("filesystems") or ()}
-    for volume in traits.volumes(vmi):
-        if volume["name"] in shared and not traits.has(volume, "containerPath"):
-            yield volume["name"]
 
 
 def _logs_console(vmi: Object, configuration: Configuration) -> bool:
@@ -74,3 +77,45 @@ def _logs_console(vmi: Object, configuration: Configuration) -> bool:
         return False
     own = devices.get("logSerialConsole")
     return configuration.serial_console_log if own is None else bool(own)
+
+
+def _console_log(configuration: Configuration, exact: bool) -> Resources:
+    """`exact` here and below: the pod's requests are to equal its limits."""
+    return _sized(configuration, "guest-console-log", exact, _both("5m", "35M"), _both("15m", "60M"))
+
+
+def _container_disk(configuration: Configuration, exact: bool) -> Resources:
+    found = _sized(configuration, "container-disk", exact, _both("1m", "1M"), _both("10m", "40M"))
+    found["requests"][EPHEMERAL_STORAGE] = "50M"
+    return found
+
+
+def _container_disk_binary(configuration: Configuration, exact: bool) -> Resources:
+    limits = _both("10m" if exact else "100m", "40M")
+    return _sized(configuration, "container-disk", exact, _both("10m", "1M"), limits)
+
+
+def _file_system(configuration: Configuration, exact: bool) -> Resources:
+    return _sized(configuration, "virtiofs", exact, _both("10m", "1M"), _both("100m", "80M"))
+
+
+def _hook(configuration: Configuration, exact: bool) -> Resources:
+    """Nothing by default, which a quality of service Guaranteed does not allow."""
+    return _sized(configuration, "sidecar", exact, {}, _both("200m", "64M") if exact else {})
+
+
+def _both(cpu: str, memory: str) -> dict[str, Any]:
+    return {CPU: cpu, MEMORY: memory}
+
+
+def _sized(
+    configuration: Configuration, kind: str, exact: bool, requests: dict[str, Any], limits: dict[str, Any]
+) -> Resources:
+    given = configuration.support_containers.get(kind, _NONE)
+    limits = {**limits, **_stated(given.limits)}
+    return {"limits": limits, "requests": dict(limits) if exact else {**requests, **_stated(given.requests)}}
+
+
+def _stated(amounts: Mapping[str, Any]) -> dict[str, Any]:
+    """Nothing but cpu and memory counts, and zero counts as not given."""
+    return {name: amount for name, amount in amounts.items() if name in (CPU, MEMORY) and quantity.parse(amount)}

@@ -3,20 +3,22 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Devices that a VMI needs of its node's device plugins.
 
-Follows pkg/virt-controller/services/renderresources.go and pkg/network/vmispec/devices.go.
+Follows pkg/virt-controller/services/renderresources.go, pkg/network/vmispec/devices.go and pkg/network/multus/nad.go.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.configuration import KVM, Configuration
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.launcher import traits
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.namespaces import Namespace
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Object
 
-Object = Mapping[str, Any]
-
-_PREFIX = "devices.kubevirt.io/"
+# Of the resources that virt-handler offers.
+OWN_PREFIX = "devices.kubevirt.io/"
+# By this feature gate a webhook of others adds the devices of networks, and KubeVirt none.
+_ADDED_BY_OTHERS = "ExternalNetResourceInjection"
 # Fields of a device that comes from a ResourceClaim rather than from a device plugin.
 _CLAIM = ("claimName", "requestName")
 
@@ -25,13 +27,13 @@ def virtualization_devices(vmi: Object, configuration: Configuration) -> Iterato
     """Of what a node with virt-handler offers; one of each."""
     devices, interfaces = traits.devices(vmi), traits.interfaces(vmi)
     if interfaces or devices.get("autoattachPodInterface") is not False:
-        yield f"{_PREFIX}tun"
+        yield f"{OWN_PREFIX}tun"
     if not configuration.use_emulation:
         if any(entry.get("model") in (None, "", "virtio") for entry in interfaces):
-            yield f"{_PREFIX}vhost-net"
-        yield f"{_PREFIX}{'kvm' if configuration.hypervisor == KVM else 'mshv'}"
+            yield f"{OWN_PREFIX}vhost-net"
+        yield f"{OWN_PREFIX}{'kvm' if configuration.hypervisor == KVM else 'mshv'}"
     if devices.get("autoattachVSOCK"):
-        yield f"{_PREFIX}vhost-vsock"
+        yield f"{OWN_PREFIX}vhost-vsock"
 
 
 def special_devices(vmi: Object) -> Iterator[str]:
@@ -42,9 +44,29 @@ def special_devices(vmi: Object) -> Iterator[str]:
             yield device["deviceName"]
     security = traits.domain(vmi).get("launchSecurity") or {}
     if traits.has(security, "sev") or traits.has(security, "snp"):
-        yield f"{_PREFIX}sev"
+        yield f"{OWN_PREFIX}sev"
     if any((disk.get("lun") or {}).get("reservation") for disk in devices.get("disks") or ()):
-        yield f"{_PREFIX}pr-helper"
+        yield f"{OWN_PREFIX}pr-helper"
+
+
+def network_devices(vmi: Object, configuration: Configuration, namespace: Namespace) -> Iterator[str]:
+    """Of secondary networks, as far as their definitions are known; one for each network, so a name may come again."""
+    if not configuration.enabled(_ADDED_BY_OTHERS):
+        devices = (namespace.network_devices.get(title) for title in _definitions(vmi))
+        yield from (device for device in devices if device)
+
+
+def unknown_networks(vmi: Object, configuration: Configuration, namespace: Namespace) -> list[str]:
+    """Namespace/name of definitions by which the pod may get devices that cannot be foreseen."""
+    known: Mapping[str, str] = {} if configuration.enabled(_ADDED_BY_OTHERS) else namespace.network_devices
+    return [title for title in dict.fromkeys(_definitions(vmi)) if title not in known]
+
+
+def _definitions(vmi: Object) -> Iterator[str]:
+    for network in vmi["spec"].get("networks") or ():
+        name = (network.get("multus") or {}).get("networkName")
+        if name:
+            yield name if "/" in name else f"{vmi['metadata'].get('namespace') or 'default'}/{name}"
 
 
 def claims(vmi: Object, configuration: Configuration) -> list[dict[str, str]]:

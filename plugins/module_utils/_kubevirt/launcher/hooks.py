@@ -9,14 +9,12 @@ Follows pkg/hooks/hooks.go and pkg/network/netbinding/netbinding.go.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.configuration import Configuration
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.launcher import traits
-
-Object = Mapping[str, Any]
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Object
 
 ANNOTATION = "hooks.kubevirt.io/hookSidecars"
 
@@ -45,7 +43,7 @@ def _own(vmi: Object) -> Iterator[Hook]:
     try:
         for entry in json.loads(text) or ():
             yield Hook(entry.get("image") or "", (entry.get("pvc") or {}).get("name") or "")
-    except (ValueError, TypeError, AttributeError) as error:
+    except (ValueError, RecursionError, TypeError, AttributeError) as error:
         raise HookError(f"its annotation {ANNOTATION} is no JSON list of objects ({error})") from error
 
 

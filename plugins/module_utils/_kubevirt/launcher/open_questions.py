@@ -5,24 +5,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.configuration import Configuration
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.launcher import traits
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.launcher.devices import unknown_networks
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.launcher.pod_labels import doubtful_labels
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.launcher.volumes import (
     STATE,
     claims,
     plugged_volumes,
     state_claim,
 )
-from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.target_labels import doubtful_labels
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.namespaces import Namespace
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.target_resources import are_known
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Object
 
-Object = Mapping[str, Any]
-Lists = Mapping[str, Sequence[Object]]
-
-_CLASSES = {"PriorityClass": "priorityclasses", "RuntimeClass": "runtimeclasses"}
 # By these annotations of a namespace, admission plugins that are off by default, or OpenShift's own, change pods.
 _NAMESPACE_ANNOTATIONS = (
     "openshift.io/node-selector",
@@ -31,22 +29,22 @@ _NAMESPACE_ANNOTATIONS = (
 )
 
 
-def open_questions(item: Object, vmi: Object, configuration: Configuration, lists: Lists) -> list[str]:
+def open_questions(item: Object, vmi: Object, configuration: Configuration, namespace: Namespace) -> list[str]:
     """One phrase for each, with its object first. `item`: what the VMI was made of by `vmi_of`, or the VMI itself."""
     return [
         *_of_owner(item, vmi, configuration),
-        *_of_networks(vmi),
-        *_of_volumes(vmi, lists),
-        *_of_classes(vmi, configuration, lists),
-        *_of_namespace(vmi, lists),
+        *_of_networks(vmi, configuration, namespace),
+        *_of_volumes(vmi, namespace),
+        *_of_classes(vmi, configuration, namespace),
+        *_of_namespace(namespace),
     ]
 
 
 def open_questions_of_migration(
-    vmi: Object, source_pod: Object, target_pod: Object, configuration: Configuration, lists: Lists
+    vmi: Object, source_pod: Object, target_pod: Object, configuration: Configuration, namespace: Namespace
 ) -> list[str]:
     """The same for the pod of a migration, which is known better: most of it is as in the running pod."""
-    found = [*_plugged(vmi), *_missing_class("RuntimeClass", target_pod["spec"].get("runtimeClassName"), lists)]
+    found = [*_plugged(vmi), *_missing_runtime_class(target_pod["spec"].get("runtimeClassName"), namespace)]
     found += [
         f"label {key} of the running pod, which the VMI does not have: admission may give it to the new pod, too"
         for key in doubtful_labels(source_pod, target_pod)
@@ -66,40 +64,30 @@ def _of(configuration: Configuration) -> str:
 
 
 def _of_owner(item: Object, vmi: Object, configuration: Configuration) -> Iterator[str]:
-    for name, sets in (("instancetype", "CPUs, memory and devices"), ("preference", "machine and devices")):
-        reference = item["spec"].get(name)
-        if reference:
-            chosen = reference.get("name") or reference.get("inferFromVolume") or ""
-            yield f"{name} {chosen} of the VM, which sets {sets} when the VM starts"
     if "template" in item["spec"] and configuration.tracks_changed_blocks and not traits.needs_state(vmi):
         yield "PersistentVolumeClaim for changed block tracking, if labels choose the VM for it"
 
 
-def _of_networks(vmi: Object) -> Iterator[str]:
-    for network in vmi["spec"].get("networks") or ():
-        attached = (network.get("multus") or {}).get("networkName")
-        if attached:
-            yield f"NetworkAttachmentDefinition {attached}, which may add a device to the pod's requests"
+def _of_networks(vmi: Object, configuration: Configuration, namespace: Namespace) -> Iterator[str]:
+    for title in unknown_networks(vmi, configuration, namespace):
+        yield f"NetworkAttachmentDefinition {title}, which may add a device to the pod's requests"
     mesh = (vmi["metadata"].get("annotations") or {}).get("sidecar.istio.io/inject")
     if mesh == "true":
         yield "containers that a service mesh adds to the pod"
 
 
-def _of_volumes(vmi: Object, lists: Lists) -> Iterator[str]:
-    if traits.needs_state(vmi) and not state_claim(vmi, lists):
+def _of_volumes(vmi: Object, namespace: Namespace) -> Iterator[str]:
+    if traits.needs_state(vmi) and not state_claim(vmi, namespace):
         yield "PersistentVolumeClaim for the state of the VM, which KubeVirt makes when the VM first starts"
     yield from _plugged(vmi)
-    yield from _missing_claims(vmi, lists)
-    shared = {entry["name"] for entry in traits.devices(vmi).get("filesystems") or ()}
-    for volume in traits.volumes(vmi):
-        if volume["name"] in shared and traits.has(volume, "containerPath"):
-            yield f"container for volume {volume['name']}, which virt-api adds if the path is there"
+    yield from _missing_claims(vmi, namespace)
+    for name in traits.container_paths(vmi):
+        yield f"path of volume {name}; if nothing is mounted there, KubeVirt adds no container and starts no guest"
 
 
-def _missing_claims(vmi: Object, lists: Lists) -> Iterator[str]:
-    known = {(claim["metadata"]["namespace"], claim["metadata"]["name"]) for claim in lists.get("pvcs") or ()}
+def _missing_claims(vmi: Object, namespace: Namespace) -> Iterator[str]:
     for claim in claims(vmi):
-        if (vmi["metadata"]["namespace"], claim) not in known:
+        if claim not in namespace.claims:
             yield f"PersistentVolumeClaim {claim}, which is not there; KubeVirt makes no pod before it is"
 
 
@@ -108,22 +96,19 @@ def _plugged(vmi: Object) -> Iterator[str]:
         yield f"volume {name}, which is plugged in by a pod of its own"
 
 
-def _of_classes(vmi: Object, configuration: Configuration, lists: Lists) -> Iterator[str]:
-    yield from _missing_class("PriorityClass", vmi["spec"].get("priorityClassName"), lists)
-    yield from _missing_class("RuntimeClass", configuration.runtime_class, lists)
+def _of_classes(vmi: Object, configuration: Configuration, namespace: Namespace) -> Iterator[str]:
+    name = vmi["spec"].get("priorityClassName")
+    if name and name not in namespace.priority_classes:
+        yield f"PriorityClass {name}, which is not known"
+    yield from _missing_runtime_class(configuration.runtime_class, namespace)
 
 
-def _missing_class(kind: str, name: str | None, lists: Lists) -> Iterator[str]:
-    known = lists.get(_CLASSES[kind]) or ()
-    if name and all(item["metadata"]["name"] != name for item in known):
-        yield f"{kind} {name}, which is not known"
+def _missing_runtime_class(name: str | None, namespace: Namespace) -> Iterator[str]:
+    if name and name not in namespace.runtime_classes:
+        yield f"RuntimeClass {name}, which is not known"
 
 
-def _of_namespace(vmi: Object, lists: Lists) -> Iterator[str]:
-    name = vmi["metadata"]["namespace"]
-    for namespace in lists.get("namespaces") or ():
-        if namespace["metadata"]["name"] == name:
-            annotations = namespace["metadata"].get("annotations") or {}
-            for key in _NAMESPACE_ANNOTATIONS:
-                if annotations.get(key):
-                    yield f"annotation {key} of the namespace, by which admission may change the pod"
+def _of_namespace(namespace: Namespace) -> Iterator[str]:
+    for key in _NAMESPACE_ANNOTATIONS:
+        if namespace.annotations.get(key):
+            yield f"annotation {key} of the namespace, by which admission may change the pod"

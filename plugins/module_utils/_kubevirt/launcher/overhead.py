@@ -9,16 +9,12 @@ Follows GetMemoryOverhead in pkg/hypervisor/kvm/hypervisorbackend.go and pkg/net
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.configuration import Configuration
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.launcher import traits
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model import quantity
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Object
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.quantity import NANO
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.resources import CPU, MEMORY
-
-Object = Mapping[str, Any]
 
 _MI = 2**20 * NANO
 _KILO = 1000 * NANO

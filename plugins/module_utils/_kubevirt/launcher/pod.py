@@ -9,11 +9,11 @@ drain and a quota look at, and no more: no commands, probes, ports, security con
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.affinity import affinity
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.configuration import Configuration
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.launcher import traits
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.launcher.admission import (
     admitted,
     with_defaults_of_namespace,
@@ -26,16 +26,12 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.launche
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.launcher.hooks import HookError, hooks
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.launcher.pod_labels import pod_labels
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.launcher.resources import compute_resources
-from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.launcher.topology_hints import (
-    with_topology_hints,
-)
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.launcher.volumes import volumes
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.namespaces import Namespace
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.node_selector import node_selector
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.workloads import VMI, title
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.expected import ExpectedError
-
-Object = Mapping[str, Any]
-Lists = Mapping[str, Sequence[Object]]
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Object
 
 _GRACE_SECONDS = 30
 # virt-launcher is given longer than the guest, and the pod longer than virt-launcher.
@@ -46,17 +42,15 @@ class LauncherError(ExpectedError, ValueError):
     """KubeVirt cannot make the pod: one sentence that says for which VMI, why, and what to do."""
 
 
-def launcher_pod(vmi: Object, configuration: Configuration, lists: Lists) -> dict[str, Any]:
-    """A v1.Pod for a VMI as `vmi_of` gives it. Parts of the VMI are shared, not copied.
+def launcher_pod(vmi: Object, configuration: Configuration, namespace: Namespace) -> dict[str, Any]:
+    """A v1.Pod for a VMI of this namespace as `vmi_of` gives it. Parts of the VMI are shared, not copied.
 
-    `lists` that matter: `resourcequotas`, `namespaces`, `limitranges`, `priorityclasses`, `runtimeclasses`, `pvcs`,
-    and for single VMIs `nodes`, `vmis`. Some 200 microseconds, and as much again for a hundred of their items. Raises
-    LauncherError, `QuantityError`, `SelectorError`.
+    Some 200 microseconds. Raises LauncherError, `QuantityError`, `SelectorError`.
     """
-    vmi = with_topology_hints(vmi, configuration, lists)
+    vmi = _with_topology_hints(vmi, configuration, namespace)
     spec = vmi["spec"]
     _check(vmi, configuration)
-    image = launcher_image(lists)
+    image = namespace.launcher_image
     sidecars = _hooks(vmi, configuration)
     pod_spec: dict[str, Any] = {
         "restartPolicy": "Never",
@@ -69,9 +63,9 @@ def launcher_pod(vmi: Object, configuration: Configuration, lists: Lists) -> dic
         "priorityClassName": spec.get("priorityClassName") or "",
         "runtimeClassName": configuration.runtime_class,
         "resourceClaims": spec.get("resourceClaims") or [],
-        "containers": containers(vmi, configuration, sidecars, compute_resources(vmi, configuration, lists), image),
+        "containers": containers(vmi, configuration, sidecars, compute_resources(vmi, configuration, namespace), image),
         "initContainers": init_containers(vmi, configuration, image),
-        "volumes": volumes(vmi, configuration, sidecars, lists, image),
+        "volumes": volumes(vmi, configuration, sidecars, namespace),
     }
     metadata = {
         "name": f"virt-launcher-{vmi['metadata']['name']}",
@@ -80,29 +74,20 @@ def launcher_pod(vmi: Object, configuration: Configuration, lists: Lists) -> dic
         "ownerReferences": [_owner(vmi)],
     }
     pod_spec = {name: value for name, value in pod_spec.items() if value not in ("", [], {})}
-    return admitted({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": pod_spec}, lists)
+    return admitted({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": pod_spec}, namespace)
 
 
-def rendered_containers(vmi: Object, configuration: Configuration, lists: Lists) -> dict[str, dict[str, Object]]:
-    """Of the same pod only the containers: by field of the pod spec, and by name. Raises likewise.
-
-    `lists` that matter: `resourcequotas`, `namespaces`, `limitranges`.
-    """
-    compute = compute_resources(vmi, configuration, lists)
+def rendered_containers(
+    vmi: Object, configuration: Configuration, namespace: Namespace
+) -> dict[str, dict[str, Object]]:
+    """Of the same pod only the containers: by field of the pod spec, and by name. Raises likewise."""
+    compute = compute_resources(vmi, configuration, namespace)
     spec = {
         "containers": containers(vmi, configuration, _hooks(vmi, configuration), compute, ""),
         "initContainers": init_containers(vmi, configuration, ""),
     }
-    stored = with_defaults_of_namespace(spec, vmi["metadata"]["namespace"], lists)
+    stored = with_defaults_of_namespace(spec, namespace)
     return {field: {entry["name"]: entry for entry in found} for field, found in stored.items()}
-
-
-def launcher_image(lists: Lists) -> str:
-    """virt-launcher's, as pods that run already have it; empty if there is none. Nodes that hold it score higher."""
-    for pod in lists.get("pods") or ():
-        if (pod["metadata"].get("labels") or {}).get("kubevirt.io") == "virt-launcher":
-            return str(pod["spec"]["containers"][0].get("image") or "")
-    return ""
 
 
 def _grace_seconds(spec: Object) -> int:
@@ -134,3 +119,27 @@ def _owner(vmi: Object) -> dict[str, Any]:
         "uid": metadata["uid"],
         "controller": True,
     }
+
+
+def _with_topology_hints(vmi: Object, configuration: Configuration, namespace: Namespace) -> Object:
+    """The VMI with the hint that KubeVirt notes in its status before it makes the pod, if it needs one.
+
+    It says at which frequency the time stamp counter is to run: one that the cluster's nodes can offer. Follows
+    pkg/virt-controller/watch/topology/hinter.go and tsc.go.
+    """
+    status = vmi.get("status") or {}
+    if status.get("topologyHints") or vmi["spec"].get("architecture") != "amd64" or not _needs_frequency(vmi):
+        return vmi
+    frequency = configuration.minimum_tsc_frequency
+    if frequency is None:
+        frequency = namespace.tsc_frequency
+    return {**vmi, "status": {**status, "topologyHints": {"tscFrequency": frequency}}}
+
+
+def _needs_frequency(vmi: Object) -> bool:
+    domain = traits.domain(vmi)
+    for feature in (domain.get("cpu") or {}).get("features") or ():
+        if feature["name"] == "invtsc" and feature.get("policy") in ("require", "force"):
+            return True
+    hyperv = (domain.get("features") or {}).get("hyperv") or {}
+    return bool((hyperv.get("reenlightenment") or {}).get("enabled"))

@@ -5,24 +5,22 @@
 
 Follows pkg/virt-controller/services/renderresources.go and VMIResourcePredicates in template.go. Rules run in their
 order there, since later ones read what earlier ones have set: memory, CPU, overhead, automatic limits, devices. What a
-VMI says of itself (`own`) wins over what is calculated.
+VMI says of itself (`own`) wins over what is calculated. KubeVirt adds limits by itself where a namespace has a quota of
+limits, or is chosen in the configuration: doesVMIRequireAutoResourceLimits, doesVMIRequireAutoCPULimits.
 """
 
 from __future__ import annotations
 
+import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.configuration import EVEN_PARITY, Configuration
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.launcher import devices, traits
-from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.launcher.automatic_limits import (
-    memory_limit_ratio,
-    needs_cpu_limit,
-    needs_limit,
-)
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.launcher.overhead import memory_overhead
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.namespaces import Namespace
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model import quantity
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Object
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.quantity import NANO
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.resources import (
     CPU,
@@ -31,25 +29,25 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._model.resources 
     Nanos,
     nanos,
 )
-
-Object = Mapping[str, Any]
-Lists = Mapping[str, Sequence[Object]]
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.selectors import label_selector
 
 _EPHEMERAL_STORAGE = 50 * 10**6 * NANO
+_RATIO_LABEL = "alpha.kubevirt.io/auto-memory-limits-ratio"
+_RATIO = 2.0
 
 
-def compute_resources(vmi: Object, configuration: Configuration, lists: Lists) -> dict[str, Any]:
+def compute_resources(vmi: Object, configuration: Configuration, namespace: Namespace) -> dict[str, Any]:
     """A v1.ResourceRequirements as KubeVirt sends it. Raises `QuantityError`."""
     rules = _Rules(vmi, configuration)
     rules.memory()
     if traits.is_dedicated(vmi):
         rules.dedicated_cpus()
     else:
-        rules.shared_cpus(limited=needs_cpu_limit(vmi, configuration, lists))
+        rules.shared_cpus(limited=_needs_cpu_limit(vmi, configuration, namespace))
     rules.overhead()
-    if needs_limit(vmi, MEMORY, lists):
-        rules.memory_limit(memory_limit_ratio(vmi, lists))
-    rules.devices()
+    if _needs_limit(vmi, MEMORY, namespace):
+        rules.memory_limit(_memory_limit_ratio(namespace))
+    rules.devices(namespace)
     return rules.result()
 
 
@@ -143,8 +141,9 @@ class _Rules:
     def memory_limit(self, ratio: float) -> None:
         self._limits[MEMORY] = int(quantity.units(self._own_requests.get(MEMORY, 0)) * ratio) * NANO
 
-    def devices(self) -> None:
-        for name, count in Counter(devices.special_devices(self._vmi)).items():
+    def devices(self, namespace: Namespace) -> None:
+        networks = devices.network_devices(self._vmi, self._configuration, namespace)
+        for name, count in Counter((*networks, *devices.special_devices(self._vmi))).items():
             for own, calculated in ((self._own_limits, self._limits), (self._own_requests, self._requests)):
                 calculated[name] = own.get(name, 0) + count * NANO
 
@@ -174,3 +173,33 @@ def _written(amounts: Nanos) -> dict[str, str]:
 
 def _is_bytes(name: str) -> bool:
     return name in (MEMORY, EPHEMERAL_STORAGE) or name.startswith("hugepages-")
+
+
+def _needs_limit(vmi: Object, name: str, namespace: Namespace) -> bool:
+    """Whether a quota of the namespace demands that pods have a limit of this resource, and the VMI has none."""
+    if _has_limit(vmi, name):
+        return False
+    return any(f"limits.{name}" in ((quota.get("spec") or {}).get("hard") or {}) for quota in namespace.quotas)
+
+
+def _needs_cpu_limit(vmi: Object, configuration: Configuration, namespace: Namespace) -> bool:
+    """The same for CPUs, which the namespace's labels may demand, too. Raises `SelectorError`."""
+    if _needs_limit(vmi, CPU, namespace):
+        return True
+    chosen = configuration.auto_cpu_limit_namespaces
+    if chosen is None or namespace.labels is None or _has_limit(vmi, CPU):
+        return False
+    return label_selector(chosen).matches(namespace.labels)
+
+
+def _memory_limit_ratio(namespace: Namespace) -> float:
+    """Of the limit to the request."""
+    try:
+        ratio = float((namespace.labels or {}).get(_RATIO_LABEL, _RATIO))
+    except ValueError:
+        return _RATIO
+    return ratio if 1.0 <= ratio < math.inf else _RATIO
+
+
+def _has_limit(vmi: Object, name: str) -> bool:
+    return name in ((traits.domain(vmi).get("resources") or {}).get("limits") or {})

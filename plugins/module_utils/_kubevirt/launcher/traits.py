@@ -8,13 +8,11 @@ Follows kubevirt.io/api/core/v1/types.go (WantsToHaveQOSGuaranteed), pkg/util/ut
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model import quantity
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Object
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.resources import CPU, MEMORY
-
-Object = Mapping[str, Any]
 
 KERNEL_BOOT = "kernel-boot-volume"
 
@@ -86,6 +84,21 @@ def container_disks(vmi: Object) -> list[tuple[str, Object]]:
     ]
     kernel = ((domain(vmi).get("firmware") or {}).get("kernelBoot") or {}).get("container")
     return [*found, (KERNEL_BOOT, kernel)] if kernel is not None else found
+
+
+def file_systems(vmi: Object) -> list[str]:
+    """Names of volumes whose files the guest shares, but for those of `container_paths`."""
+    return [volume["name"] for volume in _shared(vmi) if not has(volume, "containerPath")]
+
+
+def container_paths(vmi: Object) -> list[str]:
+    """Names of volumes that share a path of the guest's container with the guest."""
+    return [volume["name"] for volume in _shared(vmi) if has(volume, "containerPath")]
+
+
+def _shared(vmi: Object) -> Iterator[Object]:
+    names = {entry["name"] for entry in devices(vmi).get("filesystems") or ()}
+    return (volume for volume in volumes(vmi) if volume["name"] in names)
 
 
 def needs_state(vmi: Object) -> bool:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.configuration import Configuration
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.launcher.vmi_defaults import with_defaults
@@ -22,8 +22,10 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.workloa
     title,
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.expected import ExpectedError
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Object
 
-Object = Mapping[str, Any]
+# How uids begin that no object has yet.
+NOT_CREATED: Final = "not-created-"
 
 
 class WorkloadError(ExpectedError, ValueError):
@@ -91,7 +93,19 @@ def with_identity(vmi: Object, uid: str = "") -> dict[str, Any]:
     return {**vmi, "metadata": {**given, "namespace": given.get("namespace") or "default", "uid": uid}}
 
 
+def uid_of_successor(vmi: Object) -> str:
+    """In place of the uid of what is made in the place of a VMI: another one each time, and a valid value of labels.
+
+    Empty if the VMI has none itself.
+    """
+    uid = vmi["metadata"].get("uid")
+    return _made_up(f"after {uid}") if uid else ""
+
+
 def _uid(kind: str, item: Object, number: int) -> str:
     """In place of one that the API server has yet to give: any will do that no other object has."""
-    digest = hashlib.sha256(f"{kind} {title(item)} {number}".encode()).hexdigest()
-    return f"not-created-{digest[:16]}"
+    return _made_up(f"{kind} {title(item)} {number}")
+
+
+def _made_up(of: str) -> str:
+    return f"{NOT_CREATED}{hashlib.sha256(of.encode()).hexdigest()[:16]}"

@@ -3,27 +3,33 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Defaults that KubeVirt's webhook gives to a new VMI, as far as its pod depends on them.
 
-Follows pkg/defaults/defaults.go, amd64.go, arm64.go and pkg/network/vmispec/defaults.go.
+Follows pkg/defaults/defaults.go, amd64.go, arm64.go, hyperv.go, kubevirt.io/api/core/v1/defaults.go and
+pkg/network/vmispec/defaults.go.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.configuration import EVEN_PARITY, Configuration
-from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.launcher.hyperv_defaults import (
-    with_hyperv_defaults,
-)
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model import quantity
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Object
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.resources import CPU, MEMORY
 
-Object = Mapping[str, Any]
 Part = dict[str, Any]
 
 # Where a cluster asks for this CPU by default, which is the default itself, VMIs get none.
 _CPU_REQUEST = quantity.parse("100m")
 _TOPOLOGY = ("cores", "sockets", "threads")
+# Of Hyper-V enlightenments: what needs what; those that others need come after them.
+_NEEDS = (
+    ("evmcs", "vapic"),
+    ("ipi", "vpindex"),
+    ("tlbflush", "vpindex"),
+    ("synictimer", "synic"),
+    ("synic", "vpindex"),
+)
+_VMX = {"name": "vmx", "policy": "require"}
 
 
 def with_defaults(vmi: Object, configuration: Configuration) -> dict[str, Any]:
@@ -36,10 +42,10 @@ def with_defaults(vmi: Object, configuration: Configuration) -> dict[str, Any]:
     domain["resources"] = _resources(domain, configuration)
     domain["memory"] = _memory(domain)
     domain["cpu"] = _topology(domain)
-    domain = with_hyperv_defaults(domain)
+    domain = _with_hyperv_defaults(domain)
     domain["cpu"] = {**domain["cpu"], "model": _model(domain, spec["architecture"], configuration)}
     spec["domain"] = domain
-    changed = {**vmi, "spec": _with_network(spec, configuration)}
+    changed = {**vmi, "spec": with_network(spec, configuration)}
     if domain["cpu"].get("isolateEmulatorThread") and configuration.emulator_even_parity:
         metadata = vmi["metadata"]
         changed["metadata"] = {**metadata, "annotations": {**(metadata.get("annotations") or {}), EVEN_PARITY: ""}}
@@ -93,7 +99,7 @@ def _model(domain: Object, architecture: str, configuration: Configuration) -> s
     return str(own or default)
 
 
-def _with_network(spec: Part, configuration: Configuration) -> Part:
+def with_network(spec: Part, configuration: Configuration) -> Part:
     """The pod's network for a VMI that says nothing of any."""
     devices = spec["domain"].get("devices") or {}
     if devices.get("autoattachPodInterface") is False or spec.get("networks") or devices.get("interfaces"):
@@ -101,3 +107,33 @@ def _with_network(spec: Part, configuration: Configuration) -> Part:
     interface = {"name": "default", configuration.default_network_interface: {}}
     domain = {**spec["domain"], "devices": {**devices, "interfaces": [interface]}}
     return {**spec, "domain": domain, "networks": [{"name": "default", "pod": {}}]}
+
+
+def _with_hyperv_defaults(domain: Object) -> dict[str, Any]:
+    """The domain with defaults of Hyper-V enlightenments, some of which need others, and one a feature of the CPU.
+
+    One that forbids what it needs is left as it is; KubeVirt refuses it later.
+    """
+    features = domain.get("features") or {}
+    given = features.get("hyperv")
+    if given is None:
+        return dict(domain)
+    states = {name: _enabled(state) for name, state in given.items() if state is not None}
+    for name, needed in _NEEDS:
+        if states.get(name, {}).get("enabled"):
+            states[needed] = states.get(needed) or {"enabled": True}
+    changed = {**domain, "features": {**features, "hyperv": states}}
+    if states.get("evmcs", {}).get("enabled"):
+        changed["cpu"] = _with_vmx(domain["cpu"])
+    return changed
+
+
+def _enabled(state: Object) -> dict[str, Any]:
+    return dict(state) if state.get("enabled") is not None else {**state, "enabled": True}
+
+
+def _with_vmx(cpu: Object) -> dict[str, Any]:
+    features = list(cpu.get("features") or ())
+    if any(feature["name"] == "vmx" for feature in features):
+        return {**cpu, "features": [_VMX if feature["name"] == "vmx" else feature for feature in features]}
+    return {**cpu, "features": [*features, _VMX]}

@@ -10,16 +10,16 @@ what a node has for any pod: empty directories, secrets, configuration.
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.configuration import Configuration
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.launcher import traits
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.launcher.containers import IMAGE_VOLUME
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.launcher.hooks import Hook
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.namespaces import Namespace
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Object
 
-Object = Mapping[str, Any]
-Lists = Mapping[str, Sequence[Object]]
 Volume = dict[str, Any]
 
 # Name of the volume with what outlives the pod.
@@ -28,14 +28,13 @@ _STATE_OF = "persistent-state-for"
 _HOST_PATH_TYPES = {"Disk": "Directory", "DiskOrCreate": "DirectoryOrCreate"}
 
 
-def volumes(vmi: Object, configuration: Configuration, hooks: Sequence[Hook], lists: Lists, image: str) -> list[Volume]:
-    """`image`: virt-launcher's, may be empty."""
+def volumes(vmi: Object, configuration: Configuration, hooks: Sequence[Hook], namespace: Namespace) -> list[Volume]:
     found = list(_of_disks(vmi))
-    if claim := state_claim(vmi, lists):
+    if claim := state_claim(vmi, namespace):
         found.append(_claim(STATE, {"claimName": claim}))
     if configuration.enabled(IMAGE_VOLUME) and (disks := traits.container_disks(vmi)):
         found += [_image(name, disk.get("image") or "") for name, disk in disks]
-        found.append(_image("launcher-volume", image))
+        found.append(_image("launcher-volume", namespace.launcher_image))
     return [*found, *(_claim(hook.claim, {"claimName": hook.claim}) for hook in hooks if hook.claim)]
 
 
@@ -45,21 +44,17 @@ def claims(vmi: Object) -> list[str]:
     return [claim["claimName"] for claim in found if claim]
 
 
-def state_claim(vmi: Object, lists: Lists) -> str:
+def state_claim(vmi: Object, namespace: Namespace) -> str:
     """Name of the claim that keeps the guest's state; empty if it needs none, or if KubeVirt has yet to make it."""
     if not traits.needs_state(vmi):
         return ""
-    name, namespace = vmi["metadata"]["name"], vmi["metadata"]["namespace"]
-    old = ""
-    for claim in lists.get("pvcs") or ():
-        metadata = claim["metadata"]
-        if metadata["namespace"] != namespace or metadata.get("deletionTimestamp"):
-            continue
-        if (metadata.get("labels") or {}).get(_STATE_OF) == name:
-            return str(metadata["name"])
-        if metadata["name"] == f"{_STATE_OF}-{name}":
-            old = metadata["name"]
-    return old
+    name = vmi["metadata"]["name"]
+    staying = [
+        claim["metadata"] for claim in namespace.claims.values() if not claim["metadata"].get("deletionTimestamp")
+    ]
+    labelled = (claim["name"] for claim in staying if (claim.get("labels") or {}).get(_STATE_OF) == name)
+    older = (claim["name"] for claim in staying if claim["name"] == f"{_STATE_OF}-{name}")
+    return next(labelled, None) or next(older, "")
 
 
 def plugged_volumes(vmi: Object) -> set[str]:

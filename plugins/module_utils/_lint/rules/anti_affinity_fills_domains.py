@@ -7,15 +7,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.cluster import Cluster
-from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.contract import Problem, Rule, Severity
-from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.lone_domain import lone_domain
-from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.stuck import by_workload, running, stays_pending
-from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.trials import Cause
+from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.cluster import LintedCluster
+from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.contract import LintRule
+from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.domains import lone_domain
+from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.problem import Problem, Severity
+from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.trials import (
+    Cause,
+    by_workload,
+    running,
+    stays_pending,
+)
 from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.words import who
 
 
-def _check(cluster: Cluster) -> Iterator[Problem]:
+def _check(cluster: LintedCluster) -> Iterator[Problem]:
     trials = (trial for trial in cluster.stuck if trial.cause is Cause.NEIGHBOURS)
     for group in by_workload(trial for trial in trials if lone_domain(trial, cluster) is None):
         stuck = running(group)
@@ -27,7 +32,7 @@ def _check(cluster: Cluster) -> Iterator[Problem]:
         )
 
 
-RULE = Rule(
+RULE = LintRule(
     id="anti-affinity-fills-domains",
     severity=Severity.ERROR,
     title="Anti-affinity leaves a VM no other place",

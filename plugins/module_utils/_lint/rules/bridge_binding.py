@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.eviction_strategy import strategy
-from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.cluster import Cluster
-from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.contract import Operation, Problem, Rule, Severity
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.eviction import strategy
+from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.cluster import LintedCluster
+from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.contract import LintRule
+from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.problem import Operation, Problem, Severity
 from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.words import unmovable_on_drain
 from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.workloads import Workload
 
@@ -28,7 +29,7 @@ def is_bridged(workload: Workload, default: str) -> bool:
     return _number(workload) is not None
 
 
-def _check(cluster: Cluster) -> Iterator[Problem]:
+def _check(cluster: LintedCluster) -> Iterator[Problem]:
     default = cluster.configuration.default_network_interface
     for workload in cluster.vms:
         if is_bridged(workload, default):
@@ -78,7 +79,7 @@ def _fix(workload: Workload) -> Iterator[Operation]:
         yield {"op": "add", "path": f"{interface}/masquerade", "value": {}}
 
 
-RULE = Rule(
+RULE = LintRule(
     id="bridge-binding",
     severity=Severity.ERROR,
     title="A VM is on the pod network by a bridge",

@@ -8,20 +8,23 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.cluster import Cluster
-from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.contract import Operation, Problem, Rule, Severity
-from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.no_domain import (
+from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.cluster import LintedCluster
+from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.contract import LintRule
+from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.domains import (
+    DEPRECATED,
     has_no_domain,
+    holders,
     nobody,
+    says_the_same,
     without_domain,
 )
-from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.node_keys import DEPRECATED, holders, says_the_same
 from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.placement import (
     DomainRule,
     domain_rules,
     escape,
     node_conditions,
 )
+from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.problem import Operation, Problem, Severity
 from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.words import names
 from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.workloads import Workload
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.selectors import Labels
@@ -41,7 +44,7 @@ class _Use:
         return DEPRECATED[self.old]
 
 
-def _check(cluster: Cluster) -> Iterator[Problem]:
+def _check(cluster: LintedCluster) -> Iterator[Problem]:
     nodes = cluster.node_labels
     for workload in cluster.workloads:
         for use in _uses(workload):
@@ -91,7 +94,7 @@ def _replacement(field: str, key: str) -> Operation:
     return {"op": "replace", "path": field, "value": DEPRECATED[key]}
 
 
-RULE = Rule(
+RULE = LintRule(
     id="deprecated-labels",
     severity=Severity.WARNING,
     title="A rule asks for a node label that is deprecated",

@@ -11,19 +11,20 @@ from collections.abc import Iterator
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.migration_course import Link, course
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.queue import Job, timetable
-from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.cluster import Cluster
-from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.contract import Problem, Rule, Severity, Subject
-from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.trials import Attempt
+from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.cluster import LintedCluster
+from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.contract import LintRule
+from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.problem import LintedObject, Problem, Severity
+from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.trials import MigrationAttempt
 from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.words import count
 
 # The priority of what KubeVirt does for a drain.
 _PRIORITY = "system-critical"
 
 
-def _check(cluster: Cluster) -> Iterator[Problem]:
+def _check(cluster: LintedCluster) -> Iterator[Problem]:
     if cluster.window is None:
         return
-    nodes: defaultdict[str, list[Attempt]] = defaultdict(list)
+    nodes: defaultdict[str, list[MigrationAttempt]] = defaultdict(list)
     for workload in cluster.vms:
         for attempt in cluster.attempts(workload):
             nodes[attempt.node].append(attempt)
@@ -36,7 +37,7 @@ def _check(cluster: Cluster) -> Iterator[Problem]:
         if needed > cluster.window:
             time = "without end" if math.isinf(needed) else f"about {needed:.0f} s"
             yield Problem(
-                Subject("v1", "Node", "", name),
+                LintedObject("v1", "Node", "", name),
                 f"To migrate its {count(len(attempts), 'VM')}, {caps.parallel_outbound_per_node} at a time, takes "
                 f"{time}, and there are {cluster.window} s.",
                 "Raise parallelOutboundMigrationsPerNode or bandwidthPerMigration, have fewer or smaller VMs on the "
@@ -45,7 +46,7 @@ def _check(cluster: Cluster) -> Iterator[Problem]:
             )
 
 
-RULE = Rule(
+RULE = LintRule(
     id="drain-exceeds-window",
     severity=Severity.WARNING,
     title="A node cannot be drained in the time given",

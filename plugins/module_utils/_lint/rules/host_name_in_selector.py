@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.labels import HOSTNAME
-from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.cluster import Cluster
-from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.contract import Operation, Problem, Rule, Severity
+from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.cluster import LintedCluster
+from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.contract import LintRule
 from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.placement import NodeCondition, node_conditions
+from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.problem import Operation, Problem, Severity
 from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.words import names
 from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.workloads import Workload
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import HOSTNAME
 
 _NAMING = (HOSTNAME, "metadata.name")
 
@@ -22,7 +23,7 @@ def bound_to(workload: Workload) -> frozenset[str]:
     return _bound(_required(workload))
 
 
-def _check(cluster: Cluster) -> Iterator[Problem]:
+def _check(cluster: LintedCluster) -> Iterator[Problem]:
     for workload in cluster.vms:
         conditions = _required(workload)
         nodes, naming = _bound(conditions), [entry for entry in conditions if _names(entry)]
@@ -72,7 +73,7 @@ def _removals(naming: Sequence[NodeCondition], workload: Workload) -> Iterator[O
             yield {"op": "remove", "path": entry.pointer}
 
 
-RULE = Rule(
+RULE = LintRule(
     id="host-name-in-selector",
     severity=Severity.ERROR,
     title="A VM is bound to nodes by their names",

@@ -10,15 +10,15 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.migration_course import Ending, Link, course
-from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.cluster import Cluster
-from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.contract import (
+from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.cluster import LintedCluster
+from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.contract import LintRule
+from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.problem import (
+    LintedObject,
     Operation,
     Problem,
-    Rule,
     Severity,
-    Subject,
 )
-from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.trials import Attempt
+from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.trials import MigrationAttempt
 from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.words import who
 
 _SETTING = "completionTimeoutPerGiB"
@@ -26,8 +26,8 @@ _SETTING = "completionTimeoutPerGiB"
 _PERFECT = Link(bytes_per_second=math.inf, setup=0)
 
 
-def _check(cluster: Cluster) -> Iterator[Problem]:
-    found: defaultdict[str, list[Attempt]] = defaultdict(list)
+def _check(cluster: LintedCluster) -> Iterator[Problem]:
+    found: defaultdict[str, list[MigrationAttempt]] = defaultdict(list)
     for workload in cluster.vms:
         for attempt in cluster.attempts(workload):
             terms = cluster.terms(attempt.vmi)
@@ -37,7 +37,7 @@ def _check(cluster: Cluster) -> Iterator[Problem]:
         yield _problem(policy, attempts, cluster)
 
 
-def _problem(policy: str, attempts: list[Attempt], cluster: Cluster) -> Problem:
+def _problem(policy: str, attempts: list[MigrationAttempt], cluster: LintedCluster) -> Problem:
     migrations = cluster.terms(attempts[0].vmi).migrations
     vmis = tuple(sorted(attempt.title for attempt in attempts))
     subject, parent = _place(policy, cluster)
@@ -56,16 +56,16 @@ def _problem(policy: str, attempts: list[Attempt], cluster: Cluster) -> Problem:
     )
 
 
-def _place(policy: str, cluster: Cluster) -> tuple[Subject, str]:
+def _place(policy: str, cluster: LintedCluster) -> tuple[LintedObject, str]:
     """The object that sets the limits, and where they stand in it."""
     if policy:
-        return Subject("migrations.kubevirt.io/v1alpha1", "MigrationPolicy", "", policy), "/spec"
+        return LintedObject("migrations.kubevirt.io/v1alpha1", "MigrationPolicy", "", policy), "/spec"
     metadata = cluster.lists["kubevirts"][0]["metadata"]
-    subject = Subject("kubevirt.io/v1", "KubeVirt", metadata.get("namespace") or "default", metadata["name"])
+    subject = LintedObject("kubevirt.io/v1", "KubeVirt", metadata.get("namespace") or "default", metadata["name"])
     return subject, "/spec/configuration/migrations"
 
 
-RULE = Rule(
+RULE = LintRule(
     id="migration-times-out",
     severity=Severity.ERROR,
     title="A migration is given up before it can end",

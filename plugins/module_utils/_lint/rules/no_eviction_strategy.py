@@ -11,16 +11,17 @@ from typing import Any
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blockers.live_migratable import (
     is_live_migratable,
 )
-from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.eviction_strategy import LIVE_MIGRATE, strategy
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.eviction import LIVE_MIGRATE, strategy
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.workloads import title
-from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.cluster import Cluster
-from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.contract import Operation, Problem, Rule, Severity
+from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.cluster import LintedCluster
+from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.contract import LintRule
+from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.problem import Operation, Problem, Severity
 from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.words import who
 
 _NOTHING = "None"
 
 
-def _check(cluster: Cluster) -> Iterator[Problem]:
+def _check(cluster: LintedCluster) -> Iterator[Problem]:
     default = cluster.configuration.eviction_strategy
     if default != _NOTHING:
         return
@@ -45,11 +46,11 @@ def _check(cluster: Cluster) -> Iterator[Problem]:
         )
 
 
-def _dies(vmi: Mapping[str, Any], cluster: Cluster) -> bool:
+def _dies(vmi: Mapping[str, Any], cluster: LintedCluster) -> bool:
     return is_live_migratable(vmi) and strategy(vmi, cluster.configuration) == _NOTHING
 
 
-RULE = Rule(
+RULE = LintRule(
     id="no-eviction-strategy",
     severity=Severity.ERROR,
     title="A VM could be migrated, but a drain shuts it down",

@@ -7,14 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.cluster import Cluster
-from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.contract import Problem, Rule, Severity
-from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.stuck import by_workload, running, stays_pending
-from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.trials import Cause
+from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.cluster import LintedCluster
+from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.contract import LintRule
+from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.problem import Problem, Severity
+from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.trials import (
+    Cause,
+    by_workload,
+    running,
+    stays_pending,
+)
 from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.words import who
 
 
-def _check(cluster: Cluster) -> Iterator[Problem]:
+def _check(cluster: LintedCluster) -> Iterator[Problem]:
     for trials in by_workload(trial for trial in cluster.stuck if trial.cause is Cause.ROOM):
         stuck = running(trials)
         yield Problem(
@@ -25,7 +30,7 @@ def _check(cluster: Cluster) -> Iterator[Problem]:
         )
 
 
-RULE = Rule(
+RULE = LintRule(
     id="no-room-elsewhere",
     severity=Severity.ERROR,
     title="No other node has room for a VM",

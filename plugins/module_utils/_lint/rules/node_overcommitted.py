@@ -9,8 +9,9 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.cluster import Cluster
-from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.contract import Problem, Rule, Severity, Subject
+from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.cluster import LintedCluster
+from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.contract import LintRule
+from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.problem import LintedObject, Problem, Severity
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.resources import CPU, MEMORY
 
 _UNITS = {CPU: (1000, "cores"), MEMORY: (2**30, "GiB")}
@@ -25,7 +26,7 @@ class _Load:
     vmis: list[str] = field(default_factory=list)
 
 
-def _check(cluster: Cluster) -> Iterator[Problem]:
+def _check(cluster: LintedCluster) -> Iterator[Problem]:
     state = cluster.state
     for name, load in sorted(_loads(cluster).items()):
         others = state.nodes.named(load.eligible - {name})
@@ -36,7 +37,7 @@ def _check(cluster: Cluster) -> Iterator[Problem]:
                 yield _problem(name, resource, load, left)
 
 
-def _loads(cluster: Cluster) -> dict[str, _Load]:
+def _loads(cluster: LintedCluster) -> dict[str, _Load]:
     """By node. VMs that could not leave it in any case have findings of their own."""
     stuck = {trial.attempt.title for trial in cluster.stuck}
     loads: defaultdict[str, _Load] = defaultdict(_Load)
@@ -56,7 +57,7 @@ def _problem(name: str, resource: str, load: _Load, left: int) -> Problem:
     size, unit = _UNITS[resource]
     needed = load.requests[resource]
     return Problem(
-        Subject("v1", "Node", "", name),
+        LintedObject("v1", "Node", "", name),
         f"Its VMs request {needed / size:.1f} {unit} and the other nodes that they may run on have {left / size:.1f} "
         "free, so it cannot be emptied without stopping some.",
         f"Add {(needed - left) / size:.1f} {unit} elsewhere, or plan which VMs to stop.",
@@ -65,7 +66,7 @@ def _problem(name: str, resource: str, load: _Load, left: int) -> Problem:
     )
 
 
-RULE = Rule(
+RULE = LintRule(
     id="node-overcommitted",
     severity=Severity.ERROR,
     title="The other nodes cannot take a node's VMs",

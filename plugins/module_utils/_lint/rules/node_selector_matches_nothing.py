@@ -7,14 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.cluster import Cluster
-from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.contract import Problem, Rule, Severity
+from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.cluster import LintedCluster
+from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.contract import LintRule
 from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.placement import NodeCondition, node_conditions
+from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.problem import Problem, Severity
 from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.workloads import Workload
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.selectors import Requirement
 
 
-def _check(cluster: Cluster) -> Iterator[Problem]:
+def _check(cluster: LintedCluster) -> Iterator[Problem]:
     for workload in cluster.workloads:
         conditions = [entry for entry in node_conditions(workload.spec, workload.prefix) if entry.required]
         if not conditions or cluster.eligible(workload, tainted=True):
@@ -32,7 +33,7 @@ def _check(cluster: Cluster) -> Iterator[Problem]:
         )
 
 
-def _unmet(conditions: list[NodeCondition], cluster: Cluster) -> list[str]:
+def _unmet(conditions: list[NodeCondition], cluster: LintedCluster) -> list[str]:
     """The conditions that no node meets, each by itself."""
     found = []
     for entry in conditions:
@@ -54,7 +55,7 @@ def _place(workload: Workload) -> str:
     return f"{workload.prefix}/nodeSelector" if selector else f"{workload.prefix}/affinity/nodeAffinity"
 
 
-RULE = Rule(
+RULE = LintRule(
     id="node-selector-matches-nothing",
     severity=Severity.ERROR,
     title="A node selector or required node affinity is met by no node",

@@ -9,15 +9,16 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.eviction_strategy import strategy
-from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.cluster import Cluster
-from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.contract import Problem, Rule, Severity
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.eviction import strategy
+from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.cluster import LintedCluster
+from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.contract import LintRule
+from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.problem import Problem, Severity
 from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.rules.bridge_binding import is_bridged
 from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.rules.read_write_once_disk import claims, unshared
 from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.words import unmovable_on_drain, who
 
 
-def _check(cluster: Cluster) -> Iterator[Problem]:
+def _check(cluster: LintedCluster) -> Iterator[Problem]:
     known, default = claims(cluster), cluster.configuration.default_network_interface
     for workload in cluster.vms:
         told = set()
@@ -52,7 +53,7 @@ def _reason(vmi: Mapping[str, Any]) -> tuple[str, str] | None:
     return None
 
 
-RULE = Rule(
+RULE = LintRule(
     id="not-live-migratable",
     severity=Severity.WARNING,
     title="KubeVirt does not live-migrate a VM",

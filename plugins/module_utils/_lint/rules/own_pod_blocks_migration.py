@@ -7,17 +7,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.affinity import MISMATCH, blocks_migration
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.labels import CREATED_BY
-from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.own_pod import MISMATCH, blocks_migration
-from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.cluster import Cluster
-from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.contract import Operation, Problem, Rule, Severity
+from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.cluster import LintedCluster
+from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.contract import LintRule
 from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.placement import PodTerm, pod_terms
-from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.stuck import by_workload, running, stays_pending
-from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.trials import Attempt, Cause
+from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.problem import Operation, Problem, Severity
+from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.trials import (
+    Cause,
+    MigrationAttempt,
+    by_workload,
+    running,
+    stays_pending,
+)
 from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.words import who
 
 
-def _check(cluster: Cluster) -> Iterator[Problem]:
+def _check(cluster: LintedCluster) -> Iterator[Problem]:
     for trials in by_workload(trial for trial in cluster.stuck if trial.cause is Cause.OWN_POD):
         attempt, stuck = trials[0].attempt, running(trials)
         workload = attempt.workload
@@ -33,7 +39,7 @@ def _check(cluster: Cluster) -> Iterator[Problem]:
         )
 
 
-def _counts_itself(term: PodTerm, attempt: Attempt) -> bool:
+def _counts_itself(term: PodTerm, attempt: MigrationAttempt) -> bool:
     pod = attempt.target.occupant
     return term.apart and term.required and blocks_migration(term.raw, pod.labels, pod.namespace)
 
@@ -44,7 +50,7 @@ def _exception(term: PodTerm) -> Operation:
     return {"op": "add", "path": f"{term.pointer}/{MISMATCH}", "value": [CREATED_BY]}
 
 
-RULE = Rule(
+RULE = LintRule(
     id="own-pod-blocks-migration",
     severity=Severity.ERROR,
     title="A VM's own pod stands against its migration",

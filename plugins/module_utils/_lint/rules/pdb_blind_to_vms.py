@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.cluster import Cluster
-from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.contract import Operation, Problem, Rule, Severity
+from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.cluster import LintedCluster
+from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.contract import LintRule
 from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.covered import Covered, percentage
+from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.problem import Operation, Problem, Severity
 from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.words import count
 
 
-def _check(cluster: Cluster) -> Iterator[Problem]:
+def _check(cluster: LintedCluster) -> Iterator[Problem]:
     for covered in cluster.budgets:
         if not covered.machines or (covered.most is None and percentage(covered.least) is None):
             continue
@@ -36,7 +37,7 @@ def _fix(covered: Covered) -> Iterator[Operation]:
     yield {"op": "add", "path": "/spec/minAvailable", "value": value}
 
 
-RULE = Rule(
+RULE = LintRule(
     id="pdb-blind-to-vms",
     severity=Severity.ERROR,
     title="A PodDisruptionBudget counts VMs by percentage or maxUnavailable",

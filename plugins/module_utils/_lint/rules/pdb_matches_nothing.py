@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.cluster import Cluster
-from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.contract import Problem, Rule, Severity
+from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.cluster import LintedCluster
+from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.contract import LintRule
+from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.problem import Problem, Severity
 
 
-def _check(cluster: Cluster) -> Iterator[Problem]:
+def _check(cluster: LintedCluster) -> Iterator[Problem]:
     for covered in cluster.budgets:
         counted = covered.machines or covered.others
         if counted or any(cluster.population.matching(covered.subject.namespace, covered.selector)):
@@ -24,7 +25,7 @@ def _check(cluster: Cluster) -> Iterator[Problem]:
         )
 
 
-RULE = Rule(
+RULE = LintRule(
     id="pdb-matches-nothing",
     severity=Severity.WARNING,
     title="A PodDisruptionBudget counts no pod",

@@ -11,26 +11,27 @@ from typing import Any
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blockers.live_migratable import (
     is_live_migratable,
 )
-from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.eviction_strategy import EXTERNAL, strategy
-from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.cluster import Cluster
-from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.contract import Operation, Problem, Rule, Severity
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.eviction import EXTERNAL, strategy
+from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.cluster import LintedCluster
+from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.contract import LintRule
 from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.covered import Covered, percentage, scaled
+from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.problem import Operation, Problem, Severity
 from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.words import count
 
 
-def evicted_machines(covered: Covered, cluster: Cluster) -> int:
+def evicted_machines(covered: Covered, cluster: LintedCluster) -> int:
     """How many of the VMs' pods an eviction would reach, as KubeVirt does not answer it with a migration."""
     owners = (owner.get("uid") for pod in covered.machines for owner in pod["metadata"].get("ownerReferences") or ())
     vmis = (cluster.vmis_by_uid[uid] for uid in owners if uid in cluster.vmis_by_uid)
     return sum(not _is_intercepted(vmi, cluster) for vmi in vmis)
 
 
-def _is_intercepted(vmi: Mapping[str, Any], cluster: Cluster) -> bool:
+def _is_intercepted(vmi: Mapping[str, Any], cluster: LintedCluster) -> bool:
     chosen = strategy(vmi, cluster.configuration)
     return chosen == EXTERNAL or chosen == "LiveMigrate" or (chosen != "None" and is_live_migratable(vmi))
 
 
-def _check(cluster: Cluster) -> Iterator[Problem]:
+def _check(cluster: LintedCluster) -> Iterator[Problem]:
     for covered in cluster.budgets:
         pods = len(covered.machines) + len(covered.others)
         reached = len(covered.others) + evicted_machines(covered, cluster)
@@ -63,7 +64,7 @@ def _fix(covered: Covered, pods: int) -> tuple[Operation, ...]:
     return ({"op": "replace", "path": "/spec/minAvailable", "value": pods - 1},)
 
 
-RULE = Rule(
+RULE = LintRule(
     id="pdb-never-allows",
     severity=Severity.ERROR,
     title="A PodDisruptionBudget never allows a disruption",

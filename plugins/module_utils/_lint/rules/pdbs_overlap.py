@@ -8,22 +8,23 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 
-from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.cluster import Cluster
-from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.contract import Problem, Rule, Severity, Subject
+from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.cluster import LintedCluster
+from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.contract import LintRule
 from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.covered import Covered
+from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.problem import LintedObject, Problem, Severity
 from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.rules.pdb_never_allows import evicted_machines
 from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.words import count
 
 
-def _check(cluster: Cluster) -> Iterator[Problem]:
+def _check(cluster: LintedCluster) -> Iterator[Problem]:
     found: defaultdict[tuple[str, str], list[Covered]] = defaultdict(list)
     for covered in cluster.budgets:
         reached = (*covered.others, *(covered.machines if evicted_machines(covered, cluster) else ()))
         for pod in reached:
             found[pod["metadata"].get("namespace") or "default", pod["metadata"]["name"]].append(covered)
     # Each overlap is told of its first budget, once with all others that it shares pods with.
-    pods: defaultdict[Subject, int] = defaultdict(int)
-    partners: defaultdict[Subject, set[str]] = defaultdict(set)
+    pods: defaultdict[LintedObject, int] = defaultdict(int)
+    partners: defaultdict[LintedObject, set[str]] = defaultdict(set)
     for several in found.values():
         if len(several) > 1:
             first, *others = sorted((covered.subject for covered in several), key=lambda subject: subject.name)
@@ -40,7 +41,7 @@ def _check(cluster: Cluster) -> Iterator[Problem]:
         )
 
 
-RULE = Rule(
+RULE = LintRule(
     id="pdbs-overlap",
     severity=Severity.ERROR,
     title="Two PodDisruptionBudgets count the same pod",

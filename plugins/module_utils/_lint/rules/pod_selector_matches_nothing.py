@@ -7,20 +7,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.cluster import Cluster
-from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.contract import Problem, Rule, Severity
+from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.cluster import LintedCluster
+from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.contract import LintRule
 from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.placement import (
     DomainRule,
     PodTerm,
     Spread,
     domain_rules,
 )
+from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.problem import Problem, Severity
 from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.workloads import Workload
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.affinity import AffinityTerm
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.selectors import NOTHING, label_selector
 
 
-def _check(cluster: Cluster) -> Iterator[Problem]:
+def _check(cluster: LintedCluster) -> Iterator[Problem]:
     for workload in cluster.workloads:
         required = (term for term in domain_rules(workload.spec, workload.prefix) if term.required)
         for term in required:
@@ -53,7 +54,7 @@ def _parsed(term: DomainRule, workload: Workload) -> AffinityTerm:
     return AffinityTerm(term.topology_key, selector, namespaces, label_selector(by_labels))
 
 
-RULE = Rule(
+RULE = LintRule(
     id="pod-selector-matches-nothing",
     severity=Severity.WARNING,
     title="A rule about neighbours selects no pod",

@@ -11,9 +11,10 @@ from typing import Any
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blockers.live_migratable import (
     is_live_migratable,
 )
-from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.eviction_strategy import strategy
-from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.cluster import Cluster
-from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.contract import Problem, Rule, Severity
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.eviction import strategy
+from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.cluster import LintedCluster
+from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.contract import LintRule
+from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.problem import Problem, Severity
 from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.words import names, unmovable_on_drain
 from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.workloads import Workload
 
@@ -22,7 +23,7 @@ _SHARED = "ReadWriteMany"
 Claims = Mapping[tuple[str, str], Mapping[str, Any]]
 
 
-def claims(cluster: Cluster) -> Claims:
+def claims(cluster: LintedCluster) -> Claims:
     """By namespace and name."""
     return {
         (raw["metadata"].get("namespace") or "default", raw["metadata"]["name"]): raw
@@ -43,7 +44,7 @@ def unshared(workload: Workload, known: Claims) -> list[str]:
     return found
 
 
-def _check(cluster: Cluster) -> Iterator[Problem]:
+def _check(cluster: LintedCluster) -> Iterator[Problem]:
     known = claims(cluster)
     for workload in cluster.vms:
         found = unshared(workload, known)
@@ -61,7 +62,7 @@ def _check(cluster: Cluster) -> Iterator[Problem]:
         )
 
 
-RULE = Rule(
+RULE = LintRule(
     id="read-write-once-disk",
     severity=Severity.ERROR,
     title="A VM's disk can be used on one node only",

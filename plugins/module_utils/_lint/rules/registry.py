@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.contract import Rule
+from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.contract import LintRule
 from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.rules import (
     anti_affinity_fills_domains,
     bridge_binding,
@@ -35,7 +35,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.rules impor
     unknown_scheduler,
 )
 
-RULES: tuple[Rule, ...] = (
+RULES: tuple[LintRule, ...] = (
     # Where a VM could go.
     own_pod_blocks_migration.RULE,
     anti_affinity_fills_domains.RULE,

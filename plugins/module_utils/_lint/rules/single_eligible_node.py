@@ -7,18 +7,24 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.cluster import Cluster
-from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.contract import Problem, Rule, Severity
-from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.lone_domain import lone_domain
+from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.cluster import LintedCluster
+from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.contract import LintRule
+from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.domains import lone_domain
+from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.problem import Problem, Severity
 from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.rules.host_name_in_selector import bound_to
-from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.stuck import by_workload, running, stays_pending
-from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.trials import Cause, Trial
+from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.trials import (
+    Cause,
+    Trial,
+    by_workload,
+    running,
+    stays_pending,
+)
 from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.words import names, who
 
 _CAUSES = (Cause.NEIGHBOURS, Cause.VOLUMES, Cause.SELECTION, Cause.TAINTS, Cause.NO_OTHER)
 
 
-def _check(cluster: Cluster) -> Iterator[Problem]:
+def _check(cluster: LintedCluster) -> Iterator[Problem]:
     trials = (trial for trial in cluster.stuck if trial.cause in _CAUSES)
     for group in by_workload(trial for trial in trials if _concerns(trial, cluster)):
         consequence, remedy = _said(group, cluster)
@@ -30,13 +36,13 @@ def _check(cluster: Cluster) -> Iterator[Problem]:
         )
 
 
-def _concerns(trial: Trial, cluster: Cluster) -> bool:
+def _concerns(trial: Trial, cluster: LintedCluster) -> bool:
     if len(bound_to(trial.attempt.workload)) == 1:
         return False  # a rule of its own
     return trial.cause is not Cause.NEIGHBOURS or lone_domain(trial, cluster) is not None
 
 
-def _said(group: list[Trial], cluster: Cluster) -> tuple[str, str]:
+def _said(group: list[Trial], cluster: LintedCluster) -> tuple[str, str]:
     """What is the matter, and what to do."""
     vms = who(running(group))
     if len(cluster.node_labels) == 1:
@@ -52,7 +58,7 @@ def _said(group: list[Trial], cluster: Cluster) -> tuple[str, str]:
     )
 
 
-def _where(group: list[Trial], cluster: Cluster) -> str:
+def _where(group: list[Trial], cluster: LintedCluster) -> str:
     domains = {found for trial in group if (found := lone_domain(trial, cluster))}
     if not domains:
         eligible = cluster.eligible(group[0].attempt.workload)
@@ -62,7 +68,7 @@ def _where(group: list[Trial], cluster: Cluster) -> str:
     return f"There is no second eligible node in {' or '.join(sorted(keys))} {zones}"
 
 
-RULE = Rule(
+RULE = LintRule(
     id="single-eligible-node",
     severity=Severity.ERROR,
     title="A VM's rules admit no second node",

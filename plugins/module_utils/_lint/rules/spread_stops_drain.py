@@ -9,16 +9,17 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.cluster import Cluster
-from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.contract import Operation, Problem, Rule, Severity
+from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.cluster import LintedCluster
+from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.contract import LintRule
 from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.emptying import first_stuck
 from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.placement import Spread, spread_constraints
-from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.trials import Attempt
+from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.problem import Operation, Problem, Severity
+from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.trials import MigrationAttempt
 
 _HONOR = {"nodeTaintsPolicy": "Honor"}
 
 
-def _check(cluster: Cluster) -> Iterator[Problem]:
+def _check(cluster: LintedCluster) -> Iterator[Problem]:
     for workload in cluster.vms:
         hard = [entry for entry in spread_constraints(workload.spec, workload.prefix) if entry.required]
         if not hard:
@@ -45,9 +46,11 @@ def _check(cluster: Cluster) -> Iterator[Problem]:
             break
 
 
-def _by_node(attempts: Sequence[Attempt], constraints: Sequence[Spread], cluster: Cluster) -> Iterator[list[Attempt]]:
+def _by_node(
+    attempts: Sequence[MigrationAttempt], constraints: Sequence[Spread], cluster: LintedCluster
+) -> Iterator[list[MigrationAttempt]]:
     """VMs that share a node; of nodes on which it will go alike only the first."""
-    nodes: defaultdict[str, list[Attempt]] = defaultdict(list)
+    nodes: defaultdict[str, list[MigrationAttempt]] = defaultdict(list)
     for attempt in attempts:
         nodes[attempt.node].append(attempt)
     seen = set()
@@ -61,7 +64,7 @@ def _by_node(attempts: Sequence[Attempt], constraints: Sequence[Spread], cluster
             yield group
 
 
-def _domain(node: str, constraint: Spread, cluster: Cluster) -> str | None:
+def _domain(node: str, constraint: Spread, cluster: LintedCluster) -> str | None:
     return cluster.node_labels[node].get(constraint.topology_key)
 
 
@@ -72,7 +75,7 @@ def _fix(hard: Sequence[Spread]) -> tuple[Operation, ...]:
     )
 
 
-RULE = Rule(
+RULE = LintRule(
     id="spread-stops-drain",
     severity=Severity.WARNING,
     title="A spread constraint stops the drain of a node",

@@ -7,14 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.cluster import Cluster
-from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.contract import Problem, Rule, Severity
-from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.node_keys import holders
+from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.cluster import LintedCluster
+from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.contract import LintRule
+from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.domains import holders
 from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.placement import PodTerm, domain_rules
+from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.problem import Problem, Severity
 from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.words import names
 
 
-def _check(cluster: Cluster) -> Iterator[Problem]:
+def _check(cluster: LintedCluster) -> Iterator[Problem]:
     for workload in cluster.workloads:
         required = (term for term in domain_rules(workload.spec, workload.prefix) if term.required)
         for term in required:
@@ -38,7 +39,7 @@ def _check(cluster: Cluster) -> Iterator[Problem]:
             )
 
 
-RULE = Rule(
+RULE = LintRule(
     id="topology-key-partial",
     severity=Severity.WARNING,
     title="A topology key is missing on some of the nodes",

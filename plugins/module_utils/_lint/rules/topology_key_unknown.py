@@ -7,18 +7,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.cluster import Cluster
-from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.contract import Problem, Rule, Severity
-from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.no_domain import (
+from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.cluster import LintedCluster
+from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.contract import LintRule
+from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.domains import (
+    DEPRECATED,
     has_no_domain,
+    holders,
+    meant,
     nobody,
     without_domain,
 )
-from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.node_keys import DEPRECATED, holders, meant
 from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.placement import domain_rules
+from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.problem import Problem, Severity
 
 
-def _check(cluster: Cluster) -> Iterator[Problem]:
+def _check(cluster: LintedCluster) -> Iterator[Problem]:
     nodes = cluster.node_labels
     for workload in cluster.workloads:
         for term in domain_rules(workload.spec, workload.prefix):
@@ -46,7 +49,7 @@ def _remedy(key: str, elsewhere: bool) -> str:
     return f"Use a label that the nodes have, or label the nodes with {key}."
 
 
-RULE = Rule(
+RULE = LintRule(
     id="topology-key-unknown",
     severity=Severity.ERROR,
     title="A topology key is the label of no node",

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.cluster import DEFAULT_SCHEDULER, Cluster
-from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.contract import Operation, Problem, Rule, Severity
+from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.cluster import DEFAULT_SCHEDULER, LintedCluster
+from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.contract import LintRule
+from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.problem import Operation, Problem, Severity
 
 
-def _check(cluster: Cluster) -> Iterator[Problem]:
+def _check(cluster: LintedCluster) -> Iterator[Problem]:
     for workload in cluster.workloads:
         name = workload.spec.get("schedulerName") or DEFAULT_SCHEDULER
         if name in cluster.schedulers:
@@ -29,7 +30,7 @@ def _check(cluster: Cluster) -> Iterator[Problem]:
         )
 
 
-RULE = Rule(
+RULE = LintRule(
     id="unknown-scheduler",
     severity=Severity.ERROR,
     title="A scheduler is named that serves nobody",

@@ -10,11 +10,15 @@ from collections.abc import Sequence
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.affinity import AffinityTerm
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.arrays import BoolArray, np
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.pod import Pod
-from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.contract import Failure, Prepared, Rejection
+from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.contract import (
+    FilterFailure,
+    Prepared,
+    Rejection,
+)
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.state import ClusterState
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.tables.domain_counts import domains_of
-from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.tables.pod_query import PodQuery, match_of
-from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.tables.term_owners import Owners, Wish
+from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.tables.pod_table import PodQuery, match_of
+from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.tables.term_owners import Owners, TermKind
 
 AFFINITY = "node(s) didn't match pod affinity rules"
 ANTI_AFFINITY = "node(s) didn't match pod anti-affinity rules"
@@ -32,21 +36,21 @@ class InterPodAffinity:
         against = [
             owners
             for owners in state.terms.concerning(pod.occupant, namespace_labels)
-            if owners.owned.wish is Wish.REQUIRED_ANTI_AFFINITY and _has_domain(owners, state)
+            if owners.owned.kind is TermKind.REQUIRED_ANTI_AFFINITY and _has_domain(owners, state)
         ]
         if not wanted and not unwanted and not against:
             return None
         return Prepared(lambda: _failures(pod, against, state))
 
 
-def _failures(pod: Pod, against: Sequence[Owners], state: ClusterState) -> list[Failure]:
+def _failures(pod: Pod, against: Sequence[Owners], state: ClusterState) -> list[FilterFailure]:
     near = _has_company(pod, state)
     apart = _is_free_of(pod.occupant.anti_affinity.required, state)
     admitted = _is_admitted(against, state)
     return [
-        Failure(~near, AFFINITY),
-        Failure(near & ~apart, ANTI_AFFINITY),
-        Failure(near & apart & ~admitted, EXISTING_ANTI_AFFINITY),
+        FilterFailure(~near, AFFINITY),
+        FilterFailure(near & ~apart, ANTI_AFFINITY),
+        FilterFailure(near & apart & ~admitted, EXISTING_ANTI_AFFINITY),
     ]
 
 

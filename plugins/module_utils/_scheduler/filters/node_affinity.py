@@ -7,7 +7,11 @@ from __future__ import annotations
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.pod import Pod
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.selectors import NodeSelectorTerm
-from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.contract import Failure, Prepared, Rejection
+from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.contract import (
+    FilterFailure,
+    Prepared,
+    Rejection,
+)
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.state import ClusterState
 
 REASON = "node(s) didn't match Pod's node affinity/selector"
@@ -24,7 +28,7 @@ class NodeAffinity:
         only = _named_nodes(affinity.required or ())
         if only is not None and not only:
             return Rejection(CONFLICT)
-        return Prepared(lambda: [Failure(~state.nodes.admitted_by_affinity(affinity), REASON)], only)
+        return Prepared(lambda: [FilterFailure(~state.nodes.admitted_by_affinity(affinity), REASON)], only)
 
 
 def _named_nodes(terms: tuple[NodeSelectorTerm, ...]) -> frozenset[str] | None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.arrays import BoolArray, np
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.pod import Pod
-from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.contract import Failure, Prepared
+from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.contract import FilterFailure, Prepared
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.state import ClusterState
 
 REASON = "node(s) didn't match Pod's required features"
@@ -19,7 +19,7 @@ class NodeDeclaredFeatures:
     def prepare(self, pod: Pod, state: ClusterState) -> Prepared | None:
         if not pod.features:
             return None
-        return Prepared(lambda: [Failure(_lacking(pod.features, state), REASON)])
+        return Prepared(lambda: [FilterFailure(_lacking(pod.features, state), REASON)])
 
 
 def _lacking(features: frozenset[str], state: ClusterState) -> BoolArray:

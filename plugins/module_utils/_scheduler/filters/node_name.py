@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.pod import Pod
-from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.contract import Failure, Prepared
+from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.contract import FilterFailure, Prepared
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.state import ClusterState
 
 REASON = "node(s) didn't match the requested node name"
@@ -18,4 +18,4 @@ class NodeName:
     def prepare(self, pod: Pod, state: ClusterState) -> Prepared | None:
         if not pod.node_name:
             return None
-        return Prepared(lambda: [Failure(~state.nodes.named([pod.node_name]), REASON)])
+        return Prepared(lambda: [FilterFailure(~state.nodes.named([pod.node_name]), REASON)])

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.pod import Pod
-from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.contract import Failure, Prepared
+from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.contract import FilterFailure, Prepared
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.state import ClusterState
 
 REASON = "node(s) didn't have free ports for the requested pod ports"
@@ -19,4 +19,4 @@ class NodePorts:
         ports = pod.occupant.ports
         if not ports:
             return None
-        return Prepared(lambda: [Failure(state.nodes.numbered(state.ports.conflicting(ports)), REASON)])
+        return Prepared(lambda: [FilterFailure(state.nodes.numbered(state.ports.conflicting(ports)), REASON)])

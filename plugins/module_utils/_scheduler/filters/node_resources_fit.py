@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.pod import Pod
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.resources import PODS
-from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.contract import Failure, Prepared
+from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.contract import FilterFailure, Prepared
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.state import ClusterState
 
 TOO_MANY_PODS = "Too many pods"
@@ -20,12 +20,12 @@ class NodeResourcesFit:
         return Prepared(lambda: _failures(pod, state))
 
 
-def _failures(pod: Pod, state: ClusterState) -> list[Failure]:
+def _failures(pod: Pod, state: ClusterState) -> list[FilterFailure]:
     """All that is short on a node. What a pod does not ask for is not looked at, overcommitted or not."""
     nodes, usage = state.nodes, state.resources
-    failures = [Failure(usage.pods >= nodes.allocatable(PODS), TOO_MANY_PODS)]
+    failures = [FilterFailure(usage.pods >= nodes.allocatable(PODS), TOO_MANY_PODS)]
     for resource, wanted in pod.requests.items():
         if wanted > 0 and resource != PODS:
             free = nodes.allocatable(resource) - usage.requested(resource)
-            failures.append(Failure(wanted > free, f"Insufficient {resource}"))
+            failures.append(FilterFailure(wanted > free, f"Insufficient {resource}"))
     return failures

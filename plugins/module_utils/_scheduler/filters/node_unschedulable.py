@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.pod import Pod
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.taints import CORDON, tolerated
-from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.contract import Failure, Prepared
+from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.contract import FilterFailure, Prepared
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.state import ClusterState
 
 REASON = "node(s) were unschedulable"
@@ -20,4 +20,4 @@ class NodeUnschedulable:
         """A pod that tolerates the cordon's taint tolerates the cordon too."""
         if tolerated(CORDON, pod.tolerations):
             return None
-        return Prepared(lambda: [Failure(state.nodes.unschedulable, REASON)])
+        return Prepared(lambda: [FilterFailure(state.nodes.unschedulable, REASON)])

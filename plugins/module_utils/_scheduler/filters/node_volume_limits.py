@@ -10,7 +10,7 @@ from collections import defaultdict
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.arrays import BoolArray, np
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.csi_migration import CsiVolume
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.pod import Pod
-from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.contract import Failure, Prepared
+from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.contract import FilterFailure, Prepared
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.state import ClusterState
 
 REASON = "node(s) exceed max volume count"
@@ -23,14 +23,14 @@ class NodeVolumeLimits:
         volumes = list(state.attached.of(pod.occupant))
         if not volumes:
             return None
-        return Prepared(lambda: [*_uncountable(state), Failure(_over_limit(volumes, state), REASON)])
+        return Prepared(lambda: [*_uncountable(state), FilterFailure(_over_limit(volumes, state), REASON)])
 
 
-def _uncountable(state: ClusterState) -> list[Failure]:
+def _uncountable(state: ClusterState) -> list[FilterFailure]:
     """Nodes with limits whose volumes cannot be counted, as a pod there uses an ephemeral claim that is not its own."""
     limited = state.nodes.named(name for name, most in state.storage.limits.items() if most)
     return [
-        Failure(
+        FilterFailure(
             limited & state.nodes.numbered(nodes), f"PVC {claim} was not created for the pod that uses it", fatal=True
         )
         for claim, nodes in state.attached.strangers().items()

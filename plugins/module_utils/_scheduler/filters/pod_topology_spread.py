@@ -11,10 +11,10 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._model.arrays imp
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.occupant import Occupant
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.pod import Pod
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.spreading import SpreadConstraint
-from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.contract import Failure, Prepared
+from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.contract import FilterFailure, Prepared
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.state import ClusterState
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.tables.domain_counts import domains_of
-from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.tables.pod_query import PodMatch, PodQuery
+from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.tables.pod_table import PodMatch, PodQuery
 
 REASON = "node(s) didn't match pod topology spread constraints"
 MISSING_LABEL = f"{REASON} (missing required label)"
@@ -30,7 +30,7 @@ class PodTopologySpread:
         return Prepared(lambda: _failures(pod, constraints, state))
 
 
-def _failures(pod: Pod, constraints: Sequence[SpreadConstraint], state: ClusterState) -> list[Failure]:
+def _failures(pod: Pod, constraints: Sequence[SpreadConstraint], state: ClusterState) -> list[FilterFailure]:
     """Constraints are checked in their order, so one that is not met hides a label missing for the next."""
     failures = []
     left = state.nodes.all()
@@ -40,7 +40,7 @@ def _failures(pod: Pod, constraints: Sequence[SpreadConstraint], state: ClusterS
         too_many = _skewed_domains(pod, constraint, labelled, state)[domains.ids]
         missing = left & ~domains.exists()
         skewed = left & domains.exists() & too_many
-        failures += [Failure(missing, MISSING_LABEL), Failure(skewed, REASON)]
+        failures += [FilterFailure(missing, MISSING_LABEL), FilterFailure(skewed, REASON)]
         left = left & ~missing & ~skewed
     return failures
 

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.pod import Pod
-from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.contract import Failure, Prepared
+from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.contract import FilterFailure, Prepared
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.state import ClusterState
 
 REASON = "node(s) had untolerated taint(s)"
@@ -16,4 +16,4 @@ class TaintToleration:
     name = "TaintToleration"
 
     def prepare(self, pod: Pod, state: ClusterState) -> Prepared:
-        return Prepared(lambda: [Failure(~state.nodes.tolerable(pod.tolerations), REASON)])
+        return Prepared(lambda: [FilterFailure(~state.nodes.tolerable(pod.tolerations), REASON)])

@@ -9,14 +9,20 @@ Binding a pod here binds no claim: a state's claims and volumes stay as they wer
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model import quantity
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.arrays import BoolArray, np
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.csi_migration import Topology
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.occupant import Occupant
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.pod import Pod
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.storage import Claim, PersistentVolume
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.storage import (
+    Claim,
+    PersistentVolume,
+    StorageClass,
+)
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.contract import (
-    Failure,
+    FilterFailure,
     Prepared,
     Rejection,
 )
@@ -25,10 +31,6 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.filter
     candidates_for,
     unmatched_claims,
 )
-from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.filters.volume_provisioning import (
-    Provisioning,
-    provisioning,
-)
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.state import ClusterState
 
 NODE_CONFLICT = "node(s) didn't match PersistentVolume's node affinity"
@@ -36,6 +38,17 @@ BIND_CONFLICT = "node(s) didn't find available persistent volumes to bind"
 NOT_ENOUGH_SPACE = "node(s) did not have enough free storage"
 VOLUME_MISSING = "node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)"
 UNBOUND = "pod has unbound immediate PersistentVolumeClaims"
+
+
+_NO_PROVISIONER = frozenset({"", "kubernetes.io/no-provisioner"})
+
+
+@dataclass(frozen=True, slots=True)
+class _Provisioning:
+    """`possible`: nodes for which the class makes volumes. `sufficient`: nodes with the space for this one."""
+
+    possible: BoolArray
+    sufficient: BoolArray
 
 
 class VolumeBinding:
@@ -81,7 +94,7 @@ def _waits_for_consumer(claim: Claim, state: ClusterState) -> bool:
     return storage_class is not None and storage_class.waits_for_consumer and not claim.volume_name
 
 
-def _check_bound(claims: Sequence[Claim], state: ClusterState) -> list[Failure]:
+def _check_bound(claims: Sequence[Claim], state: ClusterState) -> list[FilterFailure]:
     """The first claim that a node cannot serve gives its reason."""
     nodes = state.nodes
     failures = []
@@ -89,10 +102,10 @@ def _check_bound(claims: Sequence[Claim], state: ClusterState) -> list[Failure]:
     for claim in claims:
         volume = state.storage.volumes.get(claim.volume_name)
         if volume is None:
-            failures.append(Failure(left, VOLUME_MISSING))
+            failures.append(FilterFailure(left, VOLUME_MISSING))
             break
         reached = _reached(volume, state)
-        failures += [*_untranslated(volume, left, state), Failure(left & ~reached, NODE_CONFLICT)]
+        failures += [*_untranslated(volume, left, state), FilterFailure(left & ~reached, NODE_CONFLICT)]
         left = left & reached
     return failures
 
@@ -107,19 +120,19 @@ def _reached(volume: PersistentVolume, state: ClusterState) -> BoolArray:
     return result
 
 
-def _untranslated(volume: PersistentVolume, left: BoolArray, state: ClusterState) -> list[Failure]:
+def _untranslated(volume: PersistentVolume, left: BoolArray, state: ClusterState) -> list[FilterFailure]:
     if volume.migration is None or not volume.migration.error:
         return []
     migrated = state.nodes.named(state.storage.nodes_migrated_to(volume.migration.plugin))
     reason = f"the volume {volume.name} cannot be translated for its CSI driver: {volume.migration.error}"
-    return [Failure(left & migrated, reason, fatal=True)]
+    return [FilterFailure(left & migrated, reason, fatal=True)]
 
 
 def _admitted(topology: Topology, state: ClusterState) -> BoolArray:
     return state.nodes.all() if topology is None else state.nodes.admitted_by_terms(topology, by_name=False)
 
 
-def _check_waiting(claims: Sequence[Claim], state: ClusterState) -> list[Failure]:
+def _check_waiting(claims: Sequence[Claim], state: ClusterState) -> list[FilterFailure]:
     """Claims without a volume find one that fits, or have one made for the node."""
     if not claims:
         return []
@@ -130,13 +143,13 @@ def _check_waiting(claims: Sequence[Claim], state: ClusterState) -> list[Failure
         unbound |= ~nodes.named([claim.selected_node or ""])
     free = sorted((claim for claim in claims if claim.selected_node is None), key=lambda claim: claim.storage or 0)
     candidates = [candidates_for(claim, state) for claim in free]
-    plans = {claim: provisioning(claim, state) for claim in claims}
+    plans = {claim: _provisioning(claim, state) for claim in claims}
     for members, reachable in _alike(candidates, state):
         missing = unmatched_claims(free, candidates, reachable)
         no_volume, no_space = _provision([plans[claim] for claim in (*chosen, *missing)], members)
         unbound |= no_volume
         full |= no_space
-    return [Failure(unbound, BIND_CONFLICT), Failure(full & ~unbound, NOT_ENOUGH_SPACE)]
+    return [FilterFailure(unbound, BIND_CONFLICT), FilterFailure(full & ~unbound, NOT_ENOUGH_SPACE)]
 
 
 def _alike(candidates: Sequence[Candidates], state: ClusterState) -> list[tuple[BoolArray, frozenset[str]]]:
@@ -155,7 +168,7 @@ def _alike(candidates: Sequence[Candidates], state: ClusterState) -> list[tuple[
     ]
 
 
-def _provision(plans: Sequence[Provisioning], members: BoolArray) -> tuple[BoolArray, BoolArray]:
+def _provision(plans: Sequence[_Provisioning], members: BoolArray) -> tuple[BoolArray, BoolArray]:
     """Nodes of a group where a volume cannot be made, and where there is no space for it: the first claim decides."""
     no_volume, no_space = np.zeros_like(members), np.zeros_like(members)
     left = members
@@ -164,3 +177,33 @@ def _provision(plans: Sequence[Provisioning], members: BoolArray) -> tuple[BoolA
         no_space |= left & plan.possible & ~plan.sufficient
         left = left & plan.possible & plan.sufficient
     return no_volume, no_space
+
+
+def _provisioning(claim: Claim, state: ClusterState) -> _Provisioning:
+    """Where a volume could be made for a claim. Follows checkVolumeProvisions of volumebinding/binder.go."""
+    nodes = state.nodes
+    storage_class = state.storage.classes[claim.storage_class]
+    if storage_class.provisioner in _NO_PROVISIONER:
+        return _Provisioning(nodes.none(), nodes.all())
+    terms = storage_class.topologies
+    return _Provisioning(
+        possible=nodes.admitted_by_terms(terms) if terms else nodes.all(),
+        sufficient=_sufficient(claim, storage_class, state),
+    )
+
+
+def _sufficient(claim: Claim, storage_class: StorageClass, state: ClusterState) -> BoolArray:
+    """Drivers that do not publish their capacity are trusted to have it."""
+    if claim.storage is None or storage_class.provisioner not in state.storage.tracking:
+        return state.nodes.all()
+    size = quantity.units(claim.storage)
+    result = state.nodes.none()
+    for capacity in state.storage.capacities:
+        if (
+            capacity.storage_class == storage_class.name
+            and capacity.largest is not None
+            and capacity.largest >= size
+            and not capacity.nodes.nothing
+        ):
+            result |= state.nodes.matching(capacity.nodes.requirements)
+    return result

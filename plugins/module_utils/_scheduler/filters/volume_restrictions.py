@@ -7,7 +7,11 @@ from __future__ import annotations
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.occupant import Occupant
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.pod import Pod
-from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.contract import Failure, Prepared, Rejection
+from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.contract import (
+    FilterFailure,
+    Prepared,
+    Rejection,
+)
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.state import ClusterState
 
 DISK_CONFLICT = "node(s) had no available disk"
@@ -39,10 +43,10 @@ def _is_exclusive_claim_taken(occupant: Occupant, state: ClusterState) -> bool:
     )
 
 
-def _failures(occupant: Occupant, state: ClusterState, *, taken: bool) -> list[Failure]:
+def _failures(occupant: Occupant, state: ClusterState, *, taken: bool) -> list[FilterFailure]:
     """A claim in use anywhere closes every node; a disk in use, which is looked at first, only its own."""
     conflicting = state.nodes.numbered(state.volumes.conflicting(occupant.volumes.disks))
-    failures = [Failure(conflicting, DISK_CONFLICT)]
+    failures = [FilterFailure(conflicting, DISK_CONFLICT)]
     if taken:
-        failures.append(Failure(~conflicting, IN_USE))
+        failures.append(FilterFailure(~conflicting, IN_USE))
     return failures

@@ -12,7 +12,11 @@ from __future__ import annotations
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.arrays import BoolArray
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.pod import Pod
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.selectors import Labels, Requirement
-from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.contract import Failure, Prepared, Rejection
+from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.contract import (
+    FilterFailure,
+    Prepared,
+    Rejection,
+)
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.state import ClusterState
 
 REASON = "node(s) had no available volume zone"
@@ -39,7 +43,7 @@ class VolumeZone:
             if isinstance(found, Rejection):
                 return found
             wanted.extend(found)
-        return Prepared(lambda: [Failure(_conflicting(wanted, state), REASON)]) if wanted else None
+        return Prepared(lambda: [FilterFailure(_conflicting(wanted, state), REASON)]) if wanted else None
 
 
 def _requirements(namespace: str, name: str, state: ClusterState) -> list[Requirement] | Rejection:

@@ -10,8 +10,8 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._model.pod import
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.contract import MAX_SCORE
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.state import ClusterState
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.tables.domain_counts import domains_of
-from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.tables.pod_query import PodQuery, match_of
-from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.tables.term_owners import Owners, Wish
+from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.tables.pod_table import PodQuery, match_of
+from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.tables.term_owners import Owners, TermKind
 
 
 class InterPodAffinityScore:
@@ -43,7 +43,7 @@ def _wishes_of_others(pod: Pod, state: ClusterState) -> IntArray:
     total = np.zeros(len(state.nodes), dtype=np.int64)
     namespace_labels = state.namespaces.get(pod.occupant.namespace, {})
     for owners in state.terms.concerning(pod.occupant, namespace_labels):
-        if owners.owned.wish is not Wish.REQUIRED_ANTI_AFFINITY:
+        if owners.owned.kind is not TermKind.REQUIRED_ANTI_AFFINITY:
             total += owners.owned.weight * _owners_by_domain(owners, state)
     return total
 

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.arrays import IntArray, np
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.pod import Pod
-from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.contract import PluginError
-from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.scores.normalize import normalize
+from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.contract import PluginError, normalize
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.state import ClusterState
 
 

@@ -9,6 +9,7 @@ import math
 from collections.abc import Sequence
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.arrays import BoolArray, FloatArray, IntArray, np
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import HOSTNAME
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.pod import Pod
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.selectors import LabelSelector
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.spreading import SpreadConstraint
@@ -21,7 +22,6 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.filter
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.state import ClusterState
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.tables.domain_counts import domains_with_blank
 
-_HOST = "kubernetes.io/hostname"
 _ZONE = "topology.kubernetes.io/zone"
 
 
@@ -52,7 +52,7 @@ def _constraints(pod: Pod, state: ClusterState) -> tuple[Sequence[SpreadConstrai
 
 
 def _defaults(selector: LabelSelector) -> tuple[SpreadConstraint, ...]:
-    return (SpreadConstraint(_HOST, 3, hard=False, selector=selector), SpreadConstraint(_ZONE, 5, False, selector))
+    return (SpreadConstraint(HOSTNAME, 3, hard=False, selector=selector), SpreadConstraint(_ZONE, 5, False, selector))
 
 
 def _crowding(
@@ -60,7 +60,7 @@ def _crowding(
 ) -> FloatArray:
     """For each node the weighted number of matching pods in its domain; 0 without a domain."""
     counts = count_matching(pod.occupant, constraint, state)
-    if constraint.topology_key == _HOST:
+    if constraint.topology_key == HOSTNAME:
         here, size = counts, int(feasible.sum())
     else:
         domains = domains_with_blank(state.nodes, constraint.topology_key)

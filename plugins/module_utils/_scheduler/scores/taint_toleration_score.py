@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.arrays import IntArray
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.pod import Pod
-from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.contract import MAX_SCORE
-from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.scores.normalize import normalize
+from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.contract import MAX_SCORE, normalize
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.state import ClusterState
 
 _EFFECT = "PreferNoSchedule"

@@ -5,8 +5,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
+from copy import copy
 from functools import partial
+from typing import Generic, TypeVar
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.arrays import (
     BoolArray,
@@ -15,7 +17,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._model.arrays imp
     np,
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.node import Node
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.pod import NodeAffinity
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.pod import NodeAffinityTerms
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.selectors import NodeSelectorTerm, Requirement
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.taints import (
     KEEPING_OUT,
@@ -24,10 +26,33 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._model.taints imp
     tolerated,
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.tables.label_column import LabelColumn
-from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.tables.memo import Memo
 
 # One answer is an array of a byte for each node: a thousand of them for 5,000 nodes are 5 MB.
 _REMEMBERED = 4096
+
+Value = TypeVar("Value")
+
+
+class Memo(Generic[Value]):
+    """A cache for what is derived from things that do not change; what was used longest ago is dropped."""
+
+    __slots__ = ("_known", "_limit")
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._known: dict[Hashable, Value] = {}
+
+    def get(self, key: Hashable, make: Callable[[], Value]) -> Value:
+        """The value of `key`, made if it is not known."""
+        known = self._known
+        if key in known:
+            value = known.pop(key)
+        else:
+            if len(known) >= self._limit:
+                known.pop(next(iter(known)))
+            value = make()
+        known[key] = value
+        return value
 
 
 class NodeTable:
@@ -43,6 +68,23 @@ class NodeTable:
         self._images: dict[str, tuple[IntArray, int]] = {}
         self._answers: Memo[BoolArray] = Memo(_REMEMBERED)
         self._taints, self._taint_ids = self._number_taints()
+
+    def cordoned(self, names: Collection[str]) -> NodeTable:
+        """The same nodes, these cordoned and tainted for it. What does not depend on that is shared."""
+        return self._changed([node.cordoned() if node.name in names else node for node in self.nodes])
+
+    def uncordoned(self, names: Collection[str]) -> NodeTable:
+        """The same nodes, these with their cordons lifted."""
+        return self._changed([node.uncordoned() if node.name in names else node for node in self.nodes])
+
+    def _changed(self, nodes: Sequence[Node]) -> NodeTable:
+        """With other cordons and taints."""
+        found = copy(self)
+        found.nodes = tuple(nodes)
+        found.unschedulable = np.fromiter((node.unschedulable for node in nodes), dtype=np.bool_)
+        found._answers = Memo(_REMEMBERED)
+        found._taints, found._taint_ids = found._number_taints()
+        return found
 
     def __len__(self) -> int:
         return len(self.nodes)
@@ -102,7 +144,7 @@ class NodeTable:
         """Nodes that meet at least one term. `by_name`: conditions on the node's name are looked at."""
         return self._remember((terms, by_name), lambda: self._meet_any(terms, by_name=by_name))
 
-    def admitted_by_affinity(self, affinity: NodeAffinity) -> BoolArray:
+    def admitted_by_affinity(self, affinity: NodeAffinityTerms) -> BoolArray:
         """Nodes that the pod's node selector and required node affinity admit."""
         result = self.matching(affinity.selector)
         return result if affinity.required is None else result & self.admitted_by_terms(affinity.required)

@@ -18,7 +18,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._model.selectors 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.tables.label_index import LabelIndex
 
 
-class Wish(Enum):
+class TermKind(Enum):
     """What a term is for."""
 
     REQUIRED_AFFINITY = "required affinity"
@@ -30,7 +30,7 @@ class Wish(Enum):
 class OwnedTerm:
     """`weight`: of a preferred term, negative for anti-affinity; 1 for the others."""
 
-    wish: Wish
+    kind: TermKind
     weight: int
     term: AffinityTerm
 
@@ -81,10 +81,10 @@ class TermOwners:
 
 def _terms_of(occupant: Occupant) -> Iterator[OwnedTerm]:
     for term in occupant.affinity.required:
-        yield OwnedTerm(Wish.REQUIRED_AFFINITY, 1, term)
+        yield OwnedTerm(TermKind.REQUIRED_AFFINITY, 1, term)
     for term in occupant.anti_affinity.required:
-        yield OwnedTerm(Wish.REQUIRED_ANTI_AFFINITY, 1, term)
+        yield OwnedTerm(TermKind.REQUIRED_ANTI_AFFINITY, 1, term)
     for weighted in occupant.affinity.preferred:
-        yield OwnedTerm(Wish.PREFERRED, weighted.weight, weighted.term)
+        yield OwnedTerm(TermKind.PREFERRED, weighted.weight, weighted.term)
     for weighted in occupant.anti_affinity.preferred:
-        yield OwnedTerm(Wish.PREFERRED, -weighted.weight, weighted.term)
+        yield OwnedTerm(TermKind.PREFERRED, -weighted.weight, weighted.term)

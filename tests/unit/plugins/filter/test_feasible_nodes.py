@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import json
+import platform
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,7 @@ from ansible.errors import AnsibleFilterError
 from ansible_collections.virtops.kubevirt.plugins.doc_fragments import _profile
 from ansible_collections.virtops.kubevirt.plugins.filter.feasible_nodes import FilterModule
 from ansible_collections.virtops.kubevirt.plugins.filter.launcher_pod import launcher_pod
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model import arrays
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.scores.registry import Profile
 
 from unit.plugins.module_utils._kubevirt.machines import launcher, vmi
@@ -91,6 +94,17 @@ def test_a_vm_for_which_there_is_no_pod() -> None:
     assert "has no pod on a to migrate from" in answer["error"]
 
 
+def test_a_vm_whose_pod_the_api_server_would_refuse() -> None:
+    limit = {
+        "metadata": {"namespace": "default", "name": "l"},
+        "spec": {"limits": [{"type": "Pod", "max": {"cpu": "1m"}}]},
+    }
+    new = {"metadata": {"name": "new"}, "spec": {"domain": {"memory": {"guest": "1Gi"}}}}
+    answer = ask({**WITH_VM, "limitranges": [limit]}, new)
+    assert (answer["fit"], answer["unfit"]) == ([], {})
+    assert answer["error"].startswith("LimitRange l does not allow the pod with which default/new would start (cpu of")
+
+
 def test_answers_are_plain_data() -> None:
     answer = ask(LISTS, pod(schedulingGates=[{"name": "g"}], resourceClaims=[{"name": "c"}]), scores=True)
     assert json.loads(json.dumps(answer)) == answer
@@ -108,7 +122,7 @@ BROKEN: list[tuple[Any, Any, dict[str, Any], str]] = [
     (LISTS, pod(), {"profile": "Best"}, "There is no profile 'Best'. Give one of LowNodeUtilization, "),
     ({"node": []}, pod(), {}, "Do you mean 'nodes'"),
     ("/nowhere/cluster.json", pod(), {}, "Cannot read the snapshot"),
-    (LISTS, pod(requests={"cpu": "much"}), {}, "'much' is not a quantity"),
+    (LISTS, pod(requests={"cpu": "much"}), {}, "is 'much', which is no amount"),
     (LISTS, pod(topologySpreadConstraints=[spread("zone", {"matchLabels": {"a": "?"}})]), {}, "cannot be the value of"),
 ]
 
@@ -119,6 +133,13 @@ def test_errors_are_one_sentence(source: Any, asked: Any, options: dict[str, Any
         ask(source, asked, **options)
     assert text in str(raised.value)
     assert raised.value.__cause__ is None
+
+
+def test_a_missing_library_is_told_with_the_python_that_lacks_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(arrays, "np", None)
+    with pytest.raises(AnsibleFilterError) as raised:
+        ask({"nodes": [node("only")]}, pod())
+    assert f"library (numpy) on {platform.node()}'s Python {sys.executable}" in str(raised.value)
 
 
 def test_all_profiles_are_documented() -> None:

@@ -50,6 +50,18 @@ def test_what_cannot_be_foreseen_is_a_warning(monkeypatch: pytest.MonkeyPatch) -
     assert said == ["Not foreseen in the pod of default/new: PriorityClass high, which is not known."]
 
 
+def test_what_the_api_server_would_refuse_is_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:
+    said: list[str] = []
+    monkeypatch.setattr(plugin.display, "warning", said.append)
+    limit = {
+        "metadata": {"namespace": "default", "name": "l"},
+        "spec": {"limits": [{"type": "Pod", "max": {"cpu": "1m"}}]},
+    }
+    assert ask({**LISTS, "limitranges": [limit]}, MANIFEST)["spec"]
+    (text,) = said
+    assert text.startswith("The cluster does not take the pod of default/new: LimitRange l does not allow the pod with")
+
+
 KUBEVIRT: dict[str, Any] = {
     "metadata": {"name": "k"},
     "spec": {"configuration": {"permittedHostDevices": {}}},
@@ -64,7 +76,12 @@ BROKEN: list[tuple[Any, Any, dict[str, Any], str]] = [
     ({**LISTS, "pods": []}, "shop/db", {"migration": True}, "has no pod on n1 to migrate from"),
     ({"vmi": []}, "shop/db", {}, "Do you mean 'vmis'"),
     ("/nowhere/cluster.json", "shop/db", {}, "Cannot read the snapshot"),
-    (LISTS, {**MANIFEST, "spec": {"domain": {"memory": {"guest": "much"}}}}, {}, "'much' is not a quantity. Correct"),
+    (
+        LISTS,
+        {**MANIFEST, "spec": {"domain": {"memory": {"guest": "much"}}}},
+        {},
+        "is 'much', which is no amount such as 500m or 2Gi. Correct",
+    ),
     (
         {"kubevirts": [KUBEVIRT]},
         {**MANIFEST, "spec": {"domain": {"devices": {"gpus": [{"name": "g", "deviceName": "v/g"}]}}}},

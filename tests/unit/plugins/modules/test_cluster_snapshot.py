@@ -104,6 +104,18 @@ def test_kinds_a_cluster_may_lack_are_reported(take: Take, api: FakeApi, file: P
     assert json.loads(file.read_text())["migrationpolicies"] == []
 
 
+def test_kinds_that_are_dispensable_and_may_not_be_listed_are_missing(take: Take, api: FakeApi) -> None:
+    api.forbidden = {kind.name for kind in KINDS if kind.dispensable}
+    assert set(take()["missing_kinds"]) == api.forbidden
+
+
+def test_of_revisions_only_those_of_instance_types_are_asked_for(take: Take, api: FakeApi) -> None:
+    take()
+    (query,) = [request.query for request in api.asked("controllerrevisions")]
+    assert query["labelSelector"] == "instancetype.kubevirt.io/object-name"
+    assert all("labelSelector" not in request.query for request in api.asked("pods"))
+
+
 def test_an_unchanged_cluster_is_no_change_though_time_passes(take: Take, api: FakeApi, file: Path) -> None:
     api.lists["nodes"] = [node("n1")]
     first = take()

@@ -13,13 +13,13 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster import drain_run, following
 from ansible_collections.virtops.kubevirt.plugins.modules.node_drain import main
 
 from testbed.pki import Authority
-from unit.plugins.support.draining_api import VMIS, DrainingApi, busy_node, vm_path
+from unit.plugins.support.draining_api import QUICK, VMIS, DrainingApi, busy_node, vm_path
 from unit.plugins.support.fake_api import Answer, Object, Request, serving
-from unit.plugins.support.migrating_api import vmi_path
+from unit.plugins.support.listener import listener
+from unit.plugins.support.migrating_api import FAILURE, SUCCESS, vmi_path
 from unit.plugins.support.modules import ModuleRunner
 
 TO_N2 = [{"namespace": "shop", "name": "db", "target_node": "n2"}]
@@ -29,8 +29,8 @@ DB = vmi_path("db")
 
 @pytest.fixture
 def api(authority: Authority, monkeypatch: pytest.MonkeyPatch) -> Iterator[DrainingApi]:
-    for module, name in ((drain_run, "_PAUSE"), (following, "_PAUSE_AFTER_TROUBLE")):
-        monkeypatch.setattr(module, name, 0.01)
+    for module, name, seconds in QUICK:
+        monkeypatch.setattr(module, name, seconds)
     fake = busy_node()
     with serving(fake, authority.issue("server", "server", hosts=["127.0.0.1"])):
         yield fake
@@ -42,7 +42,7 @@ def drain(run_module: ModuleRunner, connection: dict[str, Any]) -> Any:
 
 
 def before_reading(api: DrainingApi, path: str, change: Callable[[], object], *, snapshot: bool = False) -> None:
-    """Something happens just before a path is read for the first time, or by a snapshot."""
+    """Something happens just before a list is read for the first time, for the plan (`snapshot`) or after it."""
     left = [change]
 
     def act(request: Request) -> Answer | None:
@@ -54,51 +54,56 @@ def before_reading(api: DrainingApi, path: str, change: Callable[[], object], *,
 
 
 def test_a_vm_that_ends_while_the_drain_decides_has_left(drain: Any, api: DrainingApi) -> None:
-    before_reading(api, DB, lambda: api.objects.pop(DB))
+    before_reading(api, VMIS, lambda: api.objects.pop(DB))
     result = drain()
-    assert (result["left"], result["moves"], result["evicted"][0]["outcome"]) == ([], [], "evicted")
+    assert (result["left"], result["evicted"][0]["outcome"]) == ([], "evicted")
+    assert [move["outcome"] for move in result["moves"]] == ["ended"]
+    assert api.migrations() == []
 
 
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (lambda vmi: vmi["metadata"].update(deletionTimestamp="2026-01-01T00:00:00Z"), "it is being deleted"),
-        (lambda vmi: vmi["status"].update(phase="Scheduled"), "it is Scheduled, and only a running VM can leave"),
+        (lambda vmi: vmi["metadata"].update(deletionTimestamp="2026-01-01T00:00:00Z"), "the VMI is being deleted"),
         (
-            lambda vmi: (
-                vmi["status"].update(evacuationNodeName="n1"),
-                vmi["spec"].update(evictionStrategy="LiveMigrate"),
-            ),
-            "KubeVirt is evacuating the VMI from node n1, as its pod was evicted, and migrates it itself",
+            lambda vmi: vmi["status"].update(phase="Scheduled"),
+            "the VMI is Scheduled, and only a running one can be migrated",
         ),
     ],
 )
+@pytest.mark.parametrize("snapshot", [True, False])
 def test_a_vm_that_cannot_leave_yet_is_waited_for(
-    drain: Any, api: DrainingApi, change: Callable[[Object], object], words: str
+    drain: Any, api: DrainingApi, change: Callable[[Object], object], words: str, *, snapshot: bool
 ) -> None:
-    before_reading(api, DB, lambda: change(api.objects[DB]))
+    before_reading(api, VMIS, lambda: change(api.objects[DB]), snapshot=snapshot)
     result = drain(wait_timeout=1)
     assert (result["error"]["reason"], result["moves"]) == ("DeadlineExceeded", [])
     assert f"after 1 s there is left vm shop/db: {words}" in result["msg"]
     assert result["evicted"][0]["outcome"] == "evicted"
 
 
+def test_a_vm_that_kubevirt_evacuates_is_waited_for(drain: Any, api: DrainingApi) -> None:
+    api.objects[DB]["status"]["evacuationNodeName"] = "n1"
+    result = drain(wait_timeout=1)
+    words = "KubeVirt is evacuating the VMI from node n1, as its pod was evicted, and migrates it itself"
+    assert f"after 1 s there is left vm shop/db: {words}" in result["msg"]
+    assert (result["error"]["reason"], api.migrations()) == ("DeadlineExceeded", [])
+
+
 def test_what_is_waited_for_is_told_once(drain: Any, api: DrainingApi) -> None:
-    before_reading(api, DB, lambda: api.objects[DB]["status"].update(phase="Scheduled"))
-    state: Any = None
-    lines: list[str] = []
-    for _number in range(4):
-        result = drain(_round={"elapsed": 0, "seconds": 1, "state": state})
-        state, lines = result["_round"], [*lines, *result.get("_progress", ())]
-    told = "node n1: shop/db: waiting, it is Scheduled, and only a running VM can leave"
-    assert [line for line in lines if "waiting" in line] == [told]
+    before_reading(api, VMIS, lambda: api.objects[DB]["status"].update(phase="Scheduled"))
+    with listener() as heard:
+        drain(_progress=heard.path, wait_timeout=4)
+    told = "node n1: shop/db: n1 -> n2: waiting, it is Scheduled, and only a running VM can leave"
+    assert [line for line in heard.told if "waiting" in line] == [told]
 
 
 def test_a_vm_that_has_moved_while_the_drain_decides_has_left(drain: Any, api: DrainingApi) -> None:
     api.add_node("n3", {"kubernetes.io/hostname": "n3"})
-    before_reading(api, DB, lambda: api.objects[DB]["status"].update(nodeName="n3"))
+    before_reading(api, VMIS, lambda: api.objects[DB]["status"].update(nodeName="n3"))
     result = drain()
-    assert (result["left"], result["moves"]) == ([], [])
+    assert (result["left"], [move["outcome"] for move in result["moves"]]) == ([], ["already_there"])
+    assert api.migrations() == []
     assert api.objects[DB]["status"]["nodeName"] == "n3"
 
 
@@ -119,12 +124,38 @@ def test_a_vm_that_kubevirt_would_not_start_again_is_told_in_a_sentence(drain: A
     metadata = {"labels": {"kubevirt.io": "virt-launcher"}, "ownerReferences": [{**vmi, "controller": True}]}
     api.add_pod("virt-launcher-pets", metadata=metadata)
     result = drain(policies=RESTART)
-    assert "plan the drain of node n1" in result["msg"]
-    assert "KubeVirt makes no pod for shop/pets: " in result["msg"]
+    assert result["msg"].startswith("Cannot drain node n1")
+    assert "nor can it restart: KubeVirt makes no pod for shop/pets: " in result["msg"]
     assert "example.org/gpu" in result["msg"]
     assert api.writes() == []
 
 
-def test_a_round_that_plans_nothing_does_without_numpy() -> None:
+def test_a_task_that_plans_nothing_does_without_numpy() -> None:
     code = f"import sys, {main.__module__}; sys.exit('numpy' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+@pytest.mark.parametrize(("most", "last"), [(None, "migrated"), (1, "migrated"), (0, "waiting")])
+def test_after_too_many_failures_nothing_more_is_begun(
+    drain: Any, api: DrainingApi, most: int | None, last: str
+) -> None:
+    """The second VM is on its way already when it is clear that the first will not leave, and arrives."""
+    api.configure(migrations={"parallelOutboundMigrationsPerNode": 1})
+    del api.objects[DB]
+    for name in ("a", "b", "c"):
+        api.add_vmi(name)
+    api.courses = [FAILURE, SUCCESS]
+    limit = {} if most is None else {"max_failed_vms": most}
+    with listener() as heard:
+        result = drain(targets=[], retries=0, _progress=heard.path, **limit)
+    outcomes = {move["name"]: move["outcome"] for move in result["moves"]}
+    assert outcomes == {"a": "failed", "b": "migrated", "c": last}
+    assert [entry["name"] for entry in result["left"]] == (["a", "c"] if most == 0 else ["a"])
+    assert result["error"]["reason"] == "DrainFailed"
+    words = "more VMs than max_failed_vms have failed for good (1), so nothing more was begun; there is left vm shop/a"
+    assert (words in result["msg"]) is (most == 0)
+    assert ("node n1: VMs that have failed for good: 1. Nothing more is begun" in heard.told) is (most == 0)
+
+
+def test_a_limit_of_failures_below_none_is_refused(drain: Any, api: DrainingApi) -> None:
+    assert "max_failed_vms is -1; give 0 at least" in drain(max_failed_vms=-1)["msg"]

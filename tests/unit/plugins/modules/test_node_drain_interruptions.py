@@ -5,17 +5,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
 import pytest
 
-from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster import drain_run, following, starts
 from ansible_collections.virtops.kubevirt.plugins.modules.node_drain import main
 
 from testbed.pki import Authority
-from unit.plugins.support.draining_api import DrainingApi, act_path, empty_nodes, vm_path
+from unit.plugins.support.draining_api import (
+    BUDGET,
+    QUICK,
+    VMIS,
+    DrainingApi,
+    act_path,
+    empty_nodes,
+    pod_path,
+    vm_path,
+)
 from unit.plugins.support.fake_api import Answer, Request, refusal, serving
 from unit.plugins.support.migrating_api import vmi_path
 from unit.plugins.support.modules import ModuleRunner
@@ -25,8 +33,8 @@ STOP, RESTART = [{"policy": "stop"}], [{"policy": "restart"}]
 
 @pytest.fixture
 def api(authority: Authority, monkeypatch: pytest.MonkeyPatch) -> Iterator[DrainingApi]:
-    for module, name in ((drain_run, "_PAUSE"), (starts, "_PAUSE"), (following, "_PAUSE_AFTER_TROUBLE")):
-        monkeypatch.setattr(module, name, 0.01)
+    for module, name, seconds in QUICK:
+        monkeypatch.setattr(module, name, seconds)
     fake = empty_nodes()
     with serving(fake, authority.issue("server", "server", hosts=["127.0.0.1"])):
         yield fake
@@ -37,8 +45,8 @@ def drain(run_module: ModuleRunner, connection: dict[str, Any]) -> Any:
     return partial(run_module, main, **connection, name="n1", owner="me", cordon=True, wait_timeout=20)
 
 
-def vanishes(api: DrainingApi, path: str, looks: int) -> None:
-    """After so many looks at it."""
+def vanishes(api: DrainingApi, path: str, looks: int, *paths: str) -> None:
+    """After so many looks at it, or at these."""
     left = list(range(looks))
 
     def look(request: Request) -> Answer | None:
@@ -48,7 +56,7 @@ def vanishes(api: DrainingApi, path: str, looks: int) -> None:
             api.objects.pop(path, None)
         return None
 
-    api.faults[path] = look
+    api.faults |= dict.fromkeys((path, *paths), look)
 
 
 def halt(api: DrainingApi) -> Answer:
@@ -72,12 +80,11 @@ def test_a_vm_comes_back_though_the_answer_to_its_stop_was_lost(drain: Any, api:
 def test_a_vm_comes_back_though_the_run_that_stopped_it_was_killed(drain: Any, api: DrainingApi) -> None:
     api.add_vm("pets")
     api.faults[act_path("stop", "pets")] = lambda _request: halt(api)
-    state = drain(policies=STOP, _round={"elapsed": 0, "seconds": 0.1, "state": None})["_round"]
-    assert state["run"]["interruptions"][0]["outcome"] == "ending"
-    vanishes(api, vmi_path("pets"), looks=5)
+    assert drain(policies=STOP, wait_timeout=1)["interrupted"][0]["outcome"] == "ending"
+    vanishes(api, vmi_path("pets"), 5, VMIS)
     (entry,) = drain(policies=STOP)["interrupted"]
     assert entry["outcome"] == "stopped"
-    del api.faults[vmi_path("pets")]
+    api.faults.clear()
     assert drain(state="restored")["started"][0]["outcome"] == "started"
     assert api.objects[vm_path("pets")]["spec"]["runStrategy"] == "Always"
 
@@ -98,25 +105,53 @@ def test_a_vm_is_started_for_the_node_it_was_stopped_for_last(drain: Any, api: D
 
 def test_a_vm_that_somebody_else_stops_meanwhile_is_not_started_again(drain: Any, api: DrainingApi) -> None:
     api.add_vm("pets", "Halted")
-    vanishes(api, vmi_path("pets"), looks=5)
+    vanishes(api, vmi_path("pets"), 5, VMIS)
     assert drain(policies=STOP)["interrupted"][0]["outcome"] == "stopped"
     assert api.acts == []
     assert drain(state="restored")["started"] == []
 
 
-def test_a_vm_that_ends_by_itself_is_stopped_before_it_starts_again(drain: Any, api: DrainingApi) -> None:
+def test_a_vm_that_ends_by_itself_is_not_stopped(drain: Any, api: DrainingApi) -> None:
+    """It starts again elsewhere, or not, as its VM has it."""
     api.add_vm("pets")
-    vanishes(api, vmi_path("pets"), looks=0)
-    assert drain(policies=STOP)["interrupted"][0]["outcome"] == "stopped"
-    assert api.acts == ["stop pets"]
+    vanishes(api, vmi_path("pets"), 0)
+    assert drain(policies=STOP)["interrupted"][0]["outcome"] == "ended"
+    assert api.acts == []
+
+
+def test_a_vm_that_somebody_moves_away_is_not_stopped(drain: Any, api: DrainingApi) -> None:
+    api.add_vm("pets")
+
+    def move(request: Request) -> Answer | None:
+        if request.method == "PATCH":
+            api.objects[vmi_path("pets")]["status"]["nodeName"] = "n2"
+        return None
+
+    api.faults["/api/v1/nodes/n1"] = move
+    (entry,) = drain(policies=STOP)["interrupted"]
+    assert (entry["outcome"], entry["target_node"], api.acts) == ("already_gone", "n2", [])
 
 
 def test_a_vm_that_ends_by_itself_is_not_waited_for_if_nothing_starts_it(drain: Any, api: DrainingApi) -> None:
     api.add_vm("pets", "Manual")
-    vanishes(api, vmi_path("pets"), looks=1)
+    vanishes(api, vmi_path("pets"), 0)
     result = drain(policies=RESTART)
     assert (result["interrupted"][0]["outcome"], api.acts) == ("failed", [])
-    assert "VM is not running" in result["msg"]
+    assert "nothing starts it again, as its VM has run strategy Manual" in result["msg"]
+
+
+def test_a_guest_that_shuts_down_at_that_moment_is_not_started_anew(drain: Any, api: DrainingApi) -> None:
+    api.add_vm("pets", "Manual")
+
+    def shut_down(request: Request) -> Answer | None:
+        api.objects[vmi_path("pets")]["status"]["phase"] = "Succeeded"
+        return None
+
+    # Asked for when the VMI is about to be restarted only.
+    api.faults[vm_path("pets")] = api.faults[vmi_path("pets")] = shut_down
+    result = drain(policies=RESTART)
+    assert (result["interrupted"][0]["outcome"], api.acts) == ("failed", [])
+    assert "nothing starts it again, as its VM has run strategy Manual" in result["msg"]
 
 
 def test_a_restart_that_was_asked_for_is_not_asked_for_again(drain: Any, api: DrainingApi) -> None:
@@ -126,11 +161,11 @@ def test_a_restart_that_was_asked_for_is_not_asked_for_again(drain: Any, api: Dr
 
     def look(request: Request) -> Answer | None:
         looks.append(request)
-        if len(looks) == 5:
+        if len(looks) == 6:
             api.start("pets", "n2", number=2)
         return None
 
-    api.faults[vmi_path("pets")] = look
+    api.faults |= dict.fromkeys((VMIS, vmi_path("pets")), look)
     assert drain(policies=RESTART)["interrupted"][0]["outcome"] == "restarted"
     assert api.acts == []
 
@@ -154,6 +189,88 @@ def test_a_restart_that_comes_too_late_is_no_failure(drain: Any, api: DrainingAp
     assert (entry["outcome"], entry["target_node"]) == ("restarted", "n2")
 
 
+def ends(api: DrainingApi) -> Answer:
+    """The guest shuts down by itself, so that there is nothing to restart."""
+    api.shut_down("pets")
+    return refusal(409, "Conflict", "VM is not running")
+
+
+def is_stopped(api: DrainingApi) -> Answer:
+    """By somebody else, who is quicker."""
+    halt(api)
+    api.shut_down("pets")
+    return Answer(202, b"")
+
+
+def is_deleted(api: DrainingApi) -> Answer:
+    del api.objects[vm_path("pets")], api.objects[vmi_path("pets")]
+    return Answer(202, b"")
+
+
+@pytest.mark.parametrize(
+    ("strategy", "happens", "words"),
+    [
+        ("Manual", ends, "nothing starts it again, as its VM has run strategy Manual"),
+        ("Manual", is_stopped, "nothing starts it again, as its VM has run strategy Halted"),
+        ("RerunOnFailure", is_deleted, "nothing starts it again, as its VM is gone"),
+    ],
+)
+def test_a_vm_that_nobody_starts_again_is_named_when_the_node_is_empty(
+    drain: Any, api: DrainingApi, strategy: str, happens: Callable[[DrainingApi], Answer], words: str
+) -> None:
+    api.add_vm("pets", strategy)
+    api.add_pod("api")
+    api.faults[act_path("restart", "pets")] = lambda _request: happens(api)
+    result = drain(policies=RESTART)
+    assert result["error"]["reason"] == "DrainFailed"
+    ((name, why),) = [(entry["name"], entry["why"]) for entry in result["left"]]
+    assert (name, words in why) == ("pets", True), why
+    assert (api.left(), result["evicted"][0]["outcome"]) == ([], "evicted")
+    assert drain(policies=RESTART)["left"] == [], "the node is empty"
+
+
+def test_a_vm_that_ends_by_itself_before_its_turn_is_named(drain: Any, api: DrainingApi) -> None:
+    """Pods go before it, and a budget holds one back; its VMI stays as it has ended."""
+    api.add_vm("pets", "RerunOnFailure")
+    api.add_pod("api")
+
+    def end(request: Request) -> Answer | None:
+        api.objects[vmi_path("pets")]["status"]["phase"] = "Succeeded"
+        return None
+
+    api.faults[f"{pod_path('api')}/eviction"] = end
+    api.evictions = [BUDGET]
+    result = drain(policies=RESTART)
+    assert "vm shop/pets: failed, it has ended, and nothing starts it again" in result["msg"]
+    assert (api.acts, api.left()) == ([], [])
+
+
+def test_a_vm_that_somebody_starts_elsewhere_after_all_is_no_failure(drain: Any, api: DrainingApi) -> None:
+    """Another VM takes longer to leave than that."""
+    for name in ("pets", "toys"):
+        api.add_vm(name, "Manual")
+    looks = []
+
+    def look(_request: Request) -> Answer | None:
+        looks.append(_request)
+        if len(looks) == 8:
+            api.start("pets", "n2", number=2)
+        if len(looks) == 16:
+            api.start("toys", "n2", number=2)
+        return None
+
+    def restart_slowly(_request: Request) -> Answer:
+        api.objects[vmi_path("toys")]["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+        api.faults |= dict.fromkeys((VMIS, vmi_path("toys")), look)
+        return Answer(202, b"")
+
+    api.faults[act_path("restart", "pets")] = lambda _request: ends(api)
+    api.faults[act_path("restart", "toys")] = restart_slowly
+    result = drain(policies=RESTART)
+    outcomes = {entry["name"]: entry["outcome"] for entry in result["interrupted"]}
+    assert (outcomes, result["left"]) == ({"pets": "failed", "toys": "restarted"}, [])
+
+
 def test_a_restart_that_is_refused_fails(drain: Any, api: DrainingApi) -> None:
     api.add_vm("pets", "Manual")
     api.faults[act_path("restart", "pets")] = lambda _request: refusal(409, "Conflict", "recover its volumes first")
@@ -169,3 +286,15 @@ def test_a_vmi_whose_vm_is_gone_is_not_ended(drain: Any, api: DrainingApi) -> No
     assert "there is no VM pets any more that would start it again" in result["msg"]
     assert vmi_path("pets") in api.objects
     assert "Nothing was changed" in drain(policies=STOP, check=True)["msg"]
+
+
+@pytest.mark.parametrize("path", [act_path("stop", "pets"), vm_path("pets")])
+def test_a_webhook_that_forbids_one_stop_ends_no_other(drain: Any, api: DrainingApi, path: str) -> None:
+    api.add_vm("pets")
+    api.add_vm("toys")
+    denied = refusal(403, "Forbidden", 'admission webhook "v.x" denied the request: not now')
+    api.faults[path] = lambda request: denied if request.method != "GET" else None
+    result = drain(policies=STOP)
+    outcomes = {entry["name"]: entry["outcome"] for entry in result["interrupted"]}
+    assert outcomes == {"pets": "failed", "toys": "stopped"}
+    assert "the API server answered 403, admission webhook" in result["msg"]

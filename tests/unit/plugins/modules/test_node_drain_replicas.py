@@ -11,23 +11,30 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster import drain_run, following, starts
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.looks.observer import Observer
 from ansible_collections.virtops.kubevirt.plugins.modules.node_drain import main
 
 from testbed.pki import Authority
-from unit.plugins.support.draining_api import SET, VMIS_IN_SHOP, DrainingApi, empty_nodes
-from unit.plugins.support.fake_api import serving
+from unit.plugins.support.draining_api import QUICK, SET, VMIS_IN_SHOP, DrainingApi, empty_nodes
+from unit.plugins.support.fake_api import refusal, serving
 from unit.plugins.support.migrating_api import vmi_path
 from unit.plugins.support.modules import ModuleRunner
 
 
 @pytest.fixture
 def api(authority: Authority, monkeypatch: pytest.MonkeyPatch) -> Iterator[DrainingApi]:
-    for module, name in ((drain_run, "_PAUSE"), (starts, "_PAUSE"), (following, "_PAUSE_AFTER_TROUBLE")):
-        monkeypatch.setattr(module, name, 0.01)
+    for module, name, seconds in QUICK:
+        monkeypatch.setattr(module, name, seconds)
     fake = empty_nodes()
     with serving(fake, authority.issue("server", "server", hosts=["127.0.0.1"])):
         yield fake
+
+
+@pytest.fixture
+def full(api: DrainingApi) -> None:
+    """No node has room for another VM."""
+    for name in ("n1", "n2"):
+        api.node(name)["status"]["allocatable"]["pods"] = "2"
 
 
 @pytest.fixture
@@ -41,6 +48,7 @@ def restore(run_module: ModuleRunner, connection: dict[str, Any]) -> Any:
     return partial(run_module, main, **connection, owner="me", state="restored", wait_timeout=1)
 
 
+@pytest.mark.usefixtures("full")
 def test_each_node_waits_for_what_was_stopped_for_it(stop: Any, restore: Any, api: DrainingApi) -> None:
     api.add_set("n1", "n1", "n2", "n2", ready=4)
     for node, ready in (("n1", 2), ("n2", 0)):
@@ -55,6 +63,7 @@ def test_each_node_waits_for_what_was_stopped_for_it(stop: Any, restore: Any, ap
     assert not api.objects[SET]["metadata"]["annotations"]
 
 
+@pytest.mark.usefixtures("full")
 @pytest.mark.parametrize(
     ("ready", "replicas", "wanted"),
     [
@@ -78,6 +87,7 @@ def test_a_set_needs_no_more_replicas_than_before(
     assert restore(name="n1")["started"][0]["outcome"] == "started"
 
 
+@pytest.mark.usefixtures("full")
 def test_a_stop_whose_answer_is_lost_counts_once(stop: Any, restore: Any, api: DrainingApi) -> None:
     api.add_set("n1", "n2", "n2", ready=3)
     api.lose_answer(vmi_path("set-0"))
@@ -87,10 +97,45 @@ def test_a_stop_whose_answer_is_lost_counts_once(stop: Any, restore: Any, api: D
     assert "1 of 2 replicas are ready" in restore(name="n2")["msg"]
 
 
-def test_a_namespace_is_read_once_for_all_replicas(stop: Any, api: DrainingApi) -> None:
+@pytest.mark.usefixtures("full")
+def test_a_mark_that_many_write_is_written_in_the_end(stop: Any, api: DrainingApi) -> None:
+    api.add_set("n1", "n2", "n2", ready=3)
+    conflicts = [refusal(409, "Conflict", "the object has been modified")] * 7
+    api.faults[SET] = lambda request: conflicts.pop() if request.method == "PATCH" and conflicts else None
+    assert [entry["outcome"] for entry in stop(name="n1")["interrupted"]] == ["stopped"]
+    assert not conflicts
+
+
+def test_check_mode_puts_the_restart_of_a_replica_to_the_server(stop: Any, api: DrainingApi) -> None:
+    api.add_set("n1", "n2", ready=2)
+    result = stop(name="n1", policies=[{"policy": "restart"}], check=True)
+    assert [(entry["outcome"], entry["name"]) for entry in result["interrupted"]] == [("would_restart", "set-0")]
+    (dry_run,) = [request for request in api.writes() if request.path == vmi_path("set-0")]
+    assert "All" in str(dry_run)
+    assert vmi_path("set-0") in api.objects
+
+
+def test_what_a_set_starts_elsewhere_at_once_is_no_stop(stop: Any, restore: Any, api: DrainingApi) -> None:
+    """Whatever the policy says, a replica set makes another VMI; there is nothing to bring back."""
+    api.add_set("n1", "n2", ready=2)
+    api.successors = "n2"
+    (entry,) = stop(name="n1")["interrupted"]
+    assert (entry["action"], entry["outcome"], entry["target_node"]) == ("restart", "restarted", "n2")
+    assert (entry["successor"], restore(name="n1")["started"]) == ("set-0-again", [])
+
+
+def test_a_look_reads_a_namespace_once_for_all_replicas(
+    stop: Any, api: DrainingApi, monkeypatch: pytest.MonkeyPatch
+) -> None:
     api.add_set("n1", "n1", "n1", "n1", ready=4)
     api.successors = "n2"
+    look, looks = Observer.look, []
+
+    def counted(*arguments: Any) -> Any:
+        looks.append(arguments)
+        return look(*arguments)
+
+    monkeypatch.setattr(Observer, "look", counted)
     result = stop(name="n1", policies=[{"policy": "restart"}])
     assert len({entry["successor"] for entry in result["interrupted"] if entry["outcome"] == "restarted"}) == 4
-    reads = [request for request in api.requests if request.path == VMIS_IN_SHOP]
-    assert len(reads) == 2  # before the first is ended, and afterwards
+    assert 2 <= len([request for request in api.requests if request.path == VMIS_IN_SHOP]) <= len(looks)

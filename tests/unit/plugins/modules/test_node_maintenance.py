@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 import pytest
 
@@ -16,26 +16,24 @@ from ansible_collections.virtops.kubevirt.plugins.modules.node_maintenance impor
 
 from testbed.pki import Authority
 from unit.plugins.support.fake_api import Answer, Request, refusal, serving
-from unit.plugins.support.modules import ModuleRunner, Result
-from unit.plugins.support.object_api import NAMESPACES, NODES, ObjectApi, managed
-
-MARK = "virtops.kubevirt/maintenance"
-LEASE = "/apis/coordination.k8s.io/v1/namespaces/medik8s-leases/leases/node-n1"
-LONG_AGO, FAR_OFF = "2020-01-01T00:00:00.000000Z", "2999-01-01T00:00:00.000000Z"
-
-
-class Maintain(Protocol):
-    """Run the module on node n1 as owner `run-a`; whatever is given replaces an argument."""
-
-    def __call__(self, *, check: bool = False, diff: bool = False, **arguments: Any) -> Result: ...
+from unit.plugins.support.held_node import (
+    FAR_OFF,
+    LEASE,
+    LONG_AGO,
+    MARK,
+    Maintain,
+    cordon_by_hand,
+    free_node,
+    hold_lease,
+    traces,
+)
+from unit.plugins.support.modules import ModuleRunner
+from unit.plugins.support.object_api import NAMESPACES, NODES, ObjectApi
 
 
 @pytest.fixture
 def api(authority: Authority) -> Iterator[ObjectApi]:
-    """A node that nobody has taken, and the namespace of medik8s."""
-    fake = ObjectApi()
-    fake.add_node("n1")
-    fake.objects[f"{NAMESPACES}/medik8s-leases"] = {"metadata": {"name": "medik8s-leases"}}
+    fake = free_node()
     with serving(fake, authority.issue("server", "server", hosts=["127.0.0.1"])):
         yield fake
 
@@ -43,35 +41,6 @@ def api(authority: Authority) -> Iterator[ObjectApi]:
 @pytest.fixture
 def maintain(run_module: ModuleRunner, connection: dict[str, Any]) -> Maintain:
     return partial(run_module, main, **{**connection, "name": "n1", "owner": "run-a"})
-
-
-def cordon_by_hand(api: ObjectApi, manager: str = "kubectl-cordon") -> None:
-    """As kubectl does it: the field is written, annotations stay."""
-    api.node("n1")["spec"] = {"unschedulable": True}
-    api.node("n1")["metadata"]["managedFields"] = [managed(manager, "unschedulable")]
-
-
-def hold_lease(api: ObjectApi, holder: str, renewed: str) -> None:
-    api.objects[LEASE] = {
-        "metadata": {"name": "node-n1", "namespace": "medik8s-leases", "resourceVersion": "1"},
-        "spec": {
-            "holderIdentity": holder,
-            "leaseDurationSeconds": 60,
-            "acquireTime": renewed,
-            "renewTime": renewed,
-            "leaseTransitions": 4,
-        },
-    }
-
-
-def traces(api: ObjectApi) -> tuple[bool, bool, bool]:
-    """Whether node n1 is cordoned, marked and leased."""
-    node = api.node("n1")
-    return (
-        node["spec"].get("unschedulable") is True,
-        MARK in node["metadata"].get("annotations", {}),
-        LEASE in api.objects,
-    )
 
 
 def test_a_node_is_taken(maintain: Maintain, api: ObjectApi) -> None:
@@ -140,6 +109,24 @@ def test_another_owner_is_respected_and_named(maintain: Maintain, api: ObjectApi
     assert "by run-b since" in result["msg"]
     assert "(Disk swap), not by run-a" in result["msg"]
     assert traces(api) == (True, True, False)
+
+
+HOSTILE = "\x1b[2J\nTASK [ok]\u202e"
+
+
+def test_what_others_have_written_is_only_text(maintain: Maintain, api: ObjectApi) -> None:
+    maintain(owner=f"run-b{HOSTILE}", reason=HOSTILE * 1000)
+    held = maintain()
+    del api.objects[LEASE]
+    cordoned = maintain()
+    for result, reason in ((held, "LeaseHeld"), (cordoned, "CordonedByOther")):
+        assert (result["error"]["reason"], result["error"]["holder"]) == (reason, f"run-b{HOSTILE}")
+        assert result["msg"].isprintable()
+        assert "run-b\N{REPLACEMENT CHARACTER}[2J TASK [ok]" in result["msg"]
+        assert len(result["msg"]) < 1000
+    warnings = repr(maintain(foreign_cordon="keep", state="uncordoned")["warnings"])
+    assert "run-b\N{REPLACEMENT CHARACTER}[2J TASK [ok]" in warnings
+    assert "\\x1b" not in warnings
 
 
 def test_a_foreign_cordon_can_be_kept(maintain: Maintain, api: ObjectApi) -> None:

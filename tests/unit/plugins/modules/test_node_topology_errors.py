@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 import pytest
 
-from ansible_collections.virtops.kubevirt.plugins.module_utils._module import libraries
+from ansible_collections.virtops.kubevirt.plugins.module_utils._nodes import rules
 from ansible_collections.virtops.kubevirt.plugins.modules.node_topology import main
 
 from testbed.pki import Authority
@@ -125,7 +125,7 @@ def test_a_node_that_goes_away_meanwhile(fail: Fail, api: ObjectApi) -> None:
 
 
 def test_rules_need_a_library(fail: Fail, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(libraries, "find_spec", lambda name: None)
+    monkeypatch.setattr(rules, "HAS_JMESPATH", False)
     result = fail(rules=[{"zone": "'a'"}])
     assert "(jmespath)" in result["msg"]
 
@@ -133,5 +133,5 @@ def test_rules_need_a_library(fail: Fail, monkeypatch: pytest.MonkeyPatch) -> No
 def test_without_rules_no_library_is_needed(
     run_module: ModuleRunner, connection: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(libraries, "find_spec", lambda name: None)
+    monkeypatch.setattr(rules, "HAS_JMESPATH", False)
     assert run_module(main, **connection, topology=[{"nodes": ["worker1"], "zone": "a"}])["changed"]

@@ -12,12 +12,12 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster import eviction_run, evictions, following
 from ansible_collections.virtops.kubevirt.plugins.modules.pod_eviction import main
 
 from testbed.pki import Authority
-from unit.plugins.support.draining_api import BUDGET, DrainingApi, pod_path
+from unit.plugins.support.draining_api import BUDGET, QUICK, DrainingApi, pod_path
 from unit.plugins.support.fake_api import Answer, Request, refusal, serving
+from unit.plugins.support.listener import listener
 from unit.plugins.support.modules import ModuleRunner
 
 PODS = "/api/v1/namespaces/shop/pods"
@@ -49,8 +49,8 @@ class EvictingApi(DrainingApi):
 
 @pytest.fixture
 def api(authority: Authority, monkeypatch: pytest.MonkeyPatch) -> Iterator[EvictingApi]:
-    for module, name in ((evictions, "_RETRY_AFTER"), (eviction_run, "_PAUSE"), (following, "_PAUSE_AFTER_TROUBLE")):
-        monkeypatch.setattr(module, name, 0.01)
+    for module, name, seconds in QUICK:
+        monkeypatch.setattr(module, name, seconds)
     fake = EvictingApi()
     for name in ("web-1", "web-2"):
         fake.add_pod(name, status=READY)
@@ -82,10 +82,41 @@ def test_check_mode_asks_and_evicts_nothing(evict: Any, api: EvictingApi) -> Non
     assert pod_path("web-1") in api.objects
 
 
+def test_in_check_mode_a_pod_that_is_ending_would_go(evict: Any, api: EvictingApi) -> None:
+    api.objects[pod_path("web-1")]["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    result = evict(check=True)
+    assert (result["changed"], result["evicted"][0]["outcome"], api.attempts) == (True, "would_evict", [])
+
+
+def test_what_was_evicted_is_not_evicted_again_though_the_answer_was_lost(evict: Any, api: EvictingApi) -> None:
+    api.lose_answer(f"{pod_path('web-1')}/eviction")
+    result = evict()
+    assert (result["changed"], result["evicted"][0]["outcome"], api.attempts) == (True, "evicted", ["web-1"])
+    assert result["replacements"][0]["pods"] == [{"name": "web-1-new", "node": "n2"}]
+
+
+def test_a_pod_that_takes_too_long_to_end_is_waited_for_the_next_time(evict: Any, api: EvictingApi) -> None:
+    api.objects[pod_path("web-1")]["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    result = evict(wait_timeout=1)
+    assert (result["changed"], result["evicted"][0]["outcome"]) == (False, "evicting")
+    assert "after 1 s pod shop/web-1: evicted, ending" in result["msg"]
+    del api.objects[pod_path("web-1")]
+    assert (evict()["gone"], api.attempts) == (["shop/web-1"], [])
+
+
 def test_a_budget_is_waited_for(evict: Any, api: EvictingApi) -> None:
     api.evictions = [BUDGET, BUDGET]
     assert evict()["evicted"][0]["outcome"] == "evicted"
     assert api.attempts == ["web-1"] * 3
+
+
+@pytest.mark.parametrize("answer", [refusal(404, "NotFound", "gone"), refusal(409, "Conflict", "was modified")])
+def test_a_pod_that_is_still_there_has_not_left(evict: Any, api: EvictingApi, answer: Answer) -> None:
+    """A conflict is also the answer where somebody writes the pod at the same time."""
+    api.evictions = [answer, answer]
+    assert evict()["evicted"][0]["outcome"] == "evicted"
+    assert api.attempts == ["web-1"] * 3
+    assert pod_path("web-1") not in api.objects
 
 
 def test_a_budget_that_never_yields_is_named(evict: Any, api: EvictingApi) -> None:
@@ -120,16 +151,11 @@ def test_a_refusal_for_good_ends_it(evict: Any, api: EvictingApi) -> None:
     assert "pod shop/web-1: the API server answered 400, no such thing" in result["msg"]
 
 
-def test_a_round_goes_on_where_the_last_one_ended(evict: Any, api: EvictingApi) -> None:
+def test_a_budget_is_told_of_and_the_end(evict: Any, api: EvictingApi) -> None:
     api.evictions = [BUDGET]
-    state, lines = None, []
-    for _round in range(20):
-        result = evict(_round={"elapsed": 0, "seconds": 5, "state": state})
-        lines += result.get("_progress", [])
-        if "_round" not in result:
-            break
-        state = result["_round"]
-    assert [line.partition(", ")[0] for line in lines] == [
+    with listener() as heard:
+        result = evict(_progress=heard.path)
+    assert [line.partition(", ")[0] for line in heard.told] == [
         "pod shop/web-1: held back",
         "pod shop/web-1: evicted in 0 s",
     ]

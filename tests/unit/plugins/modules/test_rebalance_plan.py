@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.snapshot_file import write
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.looks.snapshot_file import write
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model import arrays
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot import Cluster
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot_format import document, encode_all
@@ -96,7 +96,7 @@ def test_a_selector_that_is_none(plan: Any, scene: Scene, tmp_path: Path) -> Non
 
 def test_no_numpy(plan: Any, snapshot: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(arrays, "np", None)
-    assert "Cannot plan moves: Predicting placements needs the Python package numpy" in plan(snapshot=snapshot)["msg"]
+    assert "library (numpy) on" in plan(snapshot=snapshot)["msg"]
 
 
 def test_a_file_that_is_no_snapshot(plan: Any, tmp_path: Path) -> None:

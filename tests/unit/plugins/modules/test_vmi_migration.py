@@ -12,11 +12,11 @@ from typing import Any, Protocol
 
 import pytest
 
-from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster import following
 from ansible_collections.virtops.kubevirt.plugins.modules.vmi_migration import main
 
 from testbed.pki import Authority
 from unit.plugins.support.fake_api import Answer, Request, refusal, serving
+from unit.plugins.support.listener import listener
 from unit.plugins.support.migrating_api import (
     FAILURE,
     HOSTNAME,
@@ -29,6 +29,7 @@ from unit.plugins.support.migrating_api import (
     vmi_path,
 )
 from unit.plugins.support.modules import ModuleRunner, Result
+from unit.plugins.support.object_api import NODES
 
 
 class Migrate(Protocol):
@@ -123,7 +124,7 @@ def test_a_failed_migration_is_tried_again(migrate: Migrate, api: MigratingApi) 
 
 
 def test_what_fails_for_good_says_why_and_others_arrive(migrate: Migrate, api: MigratingApi) -> None:
-    api.courses = [FAILURE, SUCCESS, FAILURE]
+    api.own_courses["db"] = [FAILURE]
     api.add_vmi("cache")
     result = migrate(vmis=[{"name": "db"}, {"name": "cache"}], target_node="n2", retries=1)
     assert result["failed"]
@@ -149,30 +150,58 @@ def test_where_no_node_fitted_events_still_quote_the_scheduler(migrate: Migrate,
     assert NO_NODE in result["msg"]
 
 
-def test_a_migration_of_an_earlier_run_is_watched_not_repeated(migrate: Migrate, api: MigratingApi) -> None:
-    api.add_migration("db-0-1", "db", run="earlier")
+def test_a_vm_that_somebody_moves_elsewhere_is_named(migrate: Migrate, api: MigratingApi) -> None:
+    def move(request: Request) -> Answer | None:
+        if request.method == "POST":
+            api.objects[vmi_path("db")]["status"]["nodeName"] = "n3"
+            return refusal(503, "ServiceUnavailable", "etcd is away")
+        return None
+
+    api.faults[migrations_path()] = move
     result = migrate(name="db", target_node="n2")
-    assert not result["changed"]
-    assert result["migrations"][0]["migration"] == "db-0-1"
-    assert result["migrations"][0]["outcome"] == "migrated"
-    assert api.created() == []
+    assert (result["changed"], result["migrations"][0]["node"]) == (False, "n3")
+    assert "shop/db: somebody has moved it to n3 meanwhile" in result["msg"]
 
 
-def test_a_lost_answer_makes_no_second_migration(migrate: Migrate, api: MigratingApi) -> None:
-    lost: list[Request] = []
-
-    def lose_once(request: Request) -> Answer | None:
-        if request.method != "POST" or lost or request.body["spec"]["vmiName"] != "cache":
-            return None
-        lost.append(request)
-        api._list(request)
-        return refusal(503, "ServiceUnavailable", "etcd is away")
-
+def test_what_cannot_be_begun_without_wait_is_a_failure(migrate: Migrate, api: MigratingApi) -> None:
     api.add_vmi("cache")
-    api.faults[migrations_path()] = lose_once
-    result = migrate(vmis=[{"name": "db"}, {"name": "cache"}], target_node="n2")
-    assert [entry["attempts"] for entry in result["migrations"]] == [1, 1]
-    assert len({body["metadata"]["name"] for body in api.created()}) == 2
+    api.faults[migrations_path()] = lambda request: (
+        refusal(503, "ServiceUnavailable", "etcd is away")
+        if request.method == "POST" and request.body["spec"]["vmiName"] == "cache"
+        else None
+    )
+    result = migrate(vmis=[{"name": "db"}, {"name": "cache"}], target_node="n2", wait=False)
+    assert result["changed"]
+    assert [entry["outcome"] for entry in result["migrations"]] == ["migrating", "waiting"]
+    assert "Cannot migrate 1 of 2 VMIs" in result["msg"]
+    assert "not finished: shop/cache (waiting, " in result["msg"]
+    assert "etcd is away" in result["msg"]
+
+
+def test_a_permission_that_is_lost_on_the_way_ends_it_with_what_was_done(migrate: Migrate, api: MigratingApi) -> None:
+    def forbid(request: Request) -> Answer | None:
+        words = 'x is forbidden: User "jane" cannot watch resource "x"'
+        return refusal(403, "Forbidden", words) if "watch" in request.query else None
+
+    api.faults[migrations_path()] = forbid
+    result = migrate(name="db", target_node="n2")
+    assert result["changed"]
+    assert result["error"]["reason"] == "Forbidden"
+    assert "not finished: shop/db (Pending); the API server answered 403" in result["msg"]
+
+
+def test_a_cordoned_node_is_left_to_the_scheduler(migrate: Migrate, api: MigratingApi) -> None:
+    """The VM may tolerate it, and otherwise the scheduler says so."""
+    api.objects[f"{NODES}/n2"]["spec"] = {"unschedulable": True}
+    assert migrate(name="db", target_node="n2")["migrations"][0]["outcome"] == "migrated"
+
+
+def test_who_is_there_already_is_told_at_once(migrate: Migrate, api: MigratingApi) -> None:
+    api.add_migration("db-0-1", "db", run="earlier")
+    with listener() as heard:
+        migrate(vmis=[{"name": "db"}, {"name": "web"}], target_node="n2", _progress=heard.path)
+    assert heard.told[0] == "shop/web: n2 -> n2: already there"
+    assert heard.details[0] == "shop/db: n1 -> n2: Running"
 
 
 def test_a_forgetful_server_is_asked_for_the_whole_list_again(migrate: Migrate, api: MigratingApi) -> None:
@@ -184,12 +213,13 @@ def test_a_forgetful_server_is_asked_for_the_whole_list_again(migrate: Migrate, 
 
 
 def test_a_server_that_is_away_for_a_moment_does_no_harm(migrate: Migrate, api: MigratingApi) -> None:
-    # After the look around and the creation.
-    answers = iter([None, None, *[refusal(503, "ServiceUnavailable", "etcd is away")] * 2])
+    # After the look around, the first look and the creation.
+    answers = iter([None, None, None, *[refusal(503, "ServiceUnavailable", "etcd is away")] * 2])
     api.faults[migrations_path()] = lambda request: next(answers, None)
-    results, lines = in_rounds(migrate, name="db", target_node="n2")
-    assert results[-1]["migrations"][0]["outcome"] == "migrated"
-    (told,) = [line for line in lines if "etcd is away" in line]
+    with listener() as heard:
+        result = migrate(name="db", target_node="n2", _progress=heard.path)
+    assert result["migrations"][0]["outcome"] == "migrated"
+    (told,) = [line for line in heard.told if "etcd is away" in line]
     assert told.endswith("Trying again.")
 
 
@@ -209,37 +239,30 @@ def test_the_deadline_is_a_failure_that_says_what_is_left(migrate: Migrate, api:
     assert result["migrations"][0]["outcome"] == "migrating"
 
 
-def in_rounds(migrate: Migrate, **arguments: Any) -> tuple[list[Result], list[str]]:
-    """The results of a task's rounds and the lines they tell, as an action plugin gets them."""
-    results: list[Result] = []
-    lines: list[str] = []
-    while not results or "_round" in results[-1]:
-        state = results[-1]["_round"] if results else None
-        results.append(migrate(**arguments, _round={"elapsed": len(results), "seconds": 5, "state": state}))
-        lines += results[-1].get("_progress", [])
-    return results, lines
+def test_each_end_is_told_and_each_phase_to_who_asks_for_more(migrate: Migrate, api: MigratingApi) -> None:
+    with listener() as heard:
+        result = migrate(name="db", target_node="n2", _progress=heard.path)
+    assert result["changed"]
+    assert heard.told == ["shop/db: n1 -> n2: migrated to n2 in 3 s"]
+    assert heard.details == [f"shop/db: n1 -> n2: {phase}" for phase in ("Pending", "Scheduling", "Running")]
 
 
-def test_rounds_lead_to_the_same_end(migrate: Migrate, api: MigratingApi) -> None:
-    results, lines = in_rounds(migrate, name="db", target_node="n2")
-    assert results[-1]["changed"]
-    assert results[-1]["migrations"][0]["outcome"] == "migrated"
-    steps = ["Pending", "Scheduling", "Running", "migrated to n2 in 3 s"]
-    assert lines == [f"shop/db: n1 -> n2: {step}" for step in steps]
-    assert len(api.created()) == 1
+def test_a_failure_is_told_once(migrate: Migrate, api: MigratingApi) -> None:
+    api.courses = [FAILURE, SUCCESS]
+    with listener() as heard:
+        migrate(name="db", target_node="n2", retries=1, _progress=heard.path)
+    assert heard.told == [
+        f"shop/db: n1 -> n2: attempt 1 failed, {api.reason}; trying again",
+        "shop/db: n1 -> n2: migrated to n2 in 3 s",
+    ]
+    assert "shop/db: n1 -> n2: Running, attempt 2" in heard.details
 
 
-def test_a_round_without_a_server_is_repeated(
-    migrate: Migrate, api: MigratingApi, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(following, "_GATHERING", 0.0)
-    first = migrate(name="db", target_node="n2", _round={"elapsed": 0, "seconds": 5, "state": None})
-    given = {"elapsed": 1, "seconds": 5, "state": first["_round"]}
-    second = migrate(host="https://127.0.0.1:1", name="db", target_node="n2", _round=given)
-    assert second["_round"] == {**first["_round"], "away": True}
-    assert "Trying again" in second["_progress"][0]
-    given["state"] = second["_round"]
-    assert "_progress" not in migrate(host="https://127.0.0.1:1", name="db", target_node="n2", _round=given)
+def test_why_a_vm_waits_is_told(migrate: Migrate, api: MigratingApi) -> None:
+    api.homeless, api.courses = True, [("Pending", "Scheduling")]
+    with listener() as heard:
+        migrate(name="db", target_node="n2", wait_timeout=1, _progress=heard.path)
+    assert f"shop/db: n1 -> n2: Scheduling, no node fits: {NO_NODE}" in heard.told
 
 
 def test_a_migration_is_cancelled(migrate: Migrate, api: MigratingApi) -> None:
@@ -269,12 +292,29 @@ def test_a_vm_that_ends_on_its_way_is_named(migrate: Migrate, api: MigratingApi)
         if "watch" not in request.query:
             return None
         api.objects.pop(vmi_path("db"), None)
-        (item,) = api.migrations()
-        del api.objects[f"{migrations_path()}/{item['metadata']['name']}"]
-        return Answer(200, json.dumps({"type": "DELETED", "object": item}).encode() + b"\n")
+        deleted = api.migrations()
+        for item in deleted:
+            del api.objects[f"{migrations_path()}/{item['metadata']['name']}"]
+        events = [json.dumps({"type": "DELETED", "object": item}) + "\n" for item in deleted]
+        return Answer(200, "".join(events).encode())
 
     api.faults[migrations_path()] = end
     result = migrate(name="db", target_node="n2")
+    assert "shop/db: the VM ended during its migration" in result["msg"]
+
+
+def test_a_vm_that_ends_before_its_next_attempt_is_named(migrate: Migrate, api: MigratingApi) -> None:
+    """KubeVirt refuses to migrate it, which says less than that it has ended."""
+    api.courses = [FAILURE]
+
+    def end(request: Request) -> Answer | None:
+        if request.method == "POST" and len(api.created()) > 1:
+            api.objects[vmi_path("db")]["status"]["phase"] = "Succeeded"
+        return None
+
+    api.faults[migrations_path()] = end
+    result = migrate(name="db", target_node="n2", retries=2)
+    assert (result["migrations"][0]["outcome"], result["migrations"][0]["attempts"]) == ("failed", 1)
     assert "shop/db: the VM ended during its migration" in result["msg"]
 
 

@@ -112,3 +112,31 @@ def test_check_mode_cancels_nothing_even_where_a_request_fails(cancel: Cancel, a
     api.faults[f"{migrations_path()}/of-web"] = lambda request: AWAY
     assert "etcd is away" in cancel(check=True, **BOTH)["msg"]
     assert {request.query.get("dryRun") for request in api.writes()} == {"All"}
+
+
+def test_an_evacuation_is_withdrawn_before_its_migration(cancel: Cancel, api: MigratingApi) -> None:
+    for name in ("db", "web"):
+        api.objects[vmi_path(name)]["status"]["evacuationNodeName"] = "n1"
+    del api.objects[f"{migrations_path()}/of-web"]  # the next one has yet to begin
+    foretold = cancel(check=True, **BOTH)
+    assert outcomes(foretold) == ["would_cancel", "would_cancel"]
+    assert api.objects[vmi_path("db")]["status"]["evacuationNodeName"] == "n1"
+    api.requests.clear()
+    result = cancel(**BOTH)
+    assert result["changed"]
+    assert outcomes(result) == ["cancelled", "cancelled"]
+    assert [(request.method, request.path.rpartition("/")[2]) for request in api.writes()] == [
+        ("PUT", "cancel"),
+        ("DELETE", "of-db"),
+        ("PUT", "cancel"),
+    ]
+    assert not cancel(**BOTH)["changed"]
+
+
+def test_an_evacuation_that_was_withdrawn_is_told_where_the_rest_fails(cancel: Cancel, api: MigratingApi) -> None:
+    api.objects[vmi_path("db")]["status"]["evacuationNodeName"] = "n1"
+    api.faults[f"{migrations_path()}/of-db"] = lambda request: refusal(403, "Forbidden", "no rights")
+    result = cancel(name="db")
+    assert result["failed"]
+    assert result["changed"]
+    assert "that of shop/db was not cancelled, as the API server answered 403" in result["msg"]

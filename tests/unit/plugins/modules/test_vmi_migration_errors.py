@@ -186,7 +186,9 @@ def test_missing_permissions(refuse: Refuse, api: MigratingApi, path: str, attem
 
 def test_the_permission_to_create_is_missing(refuse: Refuse, api: MigratingApi) -> None:
     api.faults[migrations_path()] = lambda request: (
-        refusal(403, "Forbidden", "no rights") if request.method == "POST" else None
+        refusal(403, "Forbidden", 'x is forbidden: User "jane" cannot create resource "x"')
+        if request.method == "POST"
+        else None
     )
     assert "Cannot migrate VMI shop/db" in refuse(**TO_N2)["msg"]
 

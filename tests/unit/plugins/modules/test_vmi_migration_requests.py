@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 import pytest
 
-from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster import migration_run
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.looks import inquiries
 from ansible_collections.virtops.kubevirt.plugins.modules.vmi_migration import main
 
 from testbed.pki import Authority
@@ -51,12 +51,20 @@ def pod_lists(api: MigratingApi) -> int:
 
 def test_forty_vms(migrate: Migrate, api: MigratingApi, monkeypatch: pytest.MonkeyPatch) -> None:
     """They migrate one after the other, as KubeVirt lets them, while the others are queued."""
-    monkeypatch.setattr(migration_run, "_PLACING_INTERVAL", 3600.0)
+    monkeypatch.setattr(inquiries, "_WORDS_EVERY", 3600.0)
     result = migrate(vmis=many(api, 40), target_node="n2")
     assert {entry["outcome"] for entry in result["migrations"]} == {"migrated"}
     assert pod_lists(api) == 1
-    # Of each: the VMI twice, its migration, and an event for each of its four phases.
-    assert len(api.requests) < 40 * 8
+    # Of each: the VMI three times, its migration, and an event for each of its four phases.
+    assert len(api.requests) < 40 * 9
+
+
+def test_forty_vms_that_take_their_time(migrate: Migrate, api: MigratingApi, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is asked for again only because time passes."""
+    monkeypatch.setattr(inquiries, "_WORDS_EVERY", 3600.0)
+    api.step_seconds = 0.02
+    migrate(vmis=many(api, 40), target_node="n2")
+    assert len(api.requests) < 40 * 9
 
 
 def test_what_is_queued_has_no_pod_to_ask_for(migrate: Migrate, api: MigratingApi) -> None:
@@ -66,18 +74,9 @@ def test_what_is_queued_has_no_pod_to_ask_for(migrate: Migrate, api: MigratingAp
 
 
 def test_one_list_tells_of_all(migrate: Migrate, api: MigratingApi, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(migration_run, "_PLACING_INTERVAL", 0.05)
+    monkeypatch.setattr(inquiries, "_WORDS_EVERY", 0.05)
     api.homeless, api.courses = True, [("Pending", "Scheduling")]
     result = migrate(vmis=many(api, 3), target_node="n2", wait_timeout=1)
     assert [entry["scheduler_message"] for entry in result["migrations"]] == [NO_NODE] * 3
     (query,) = {tuple(request.query.items()) for request in api.requests if request.path == PODS}
     assert dict(query) == {"labelSelector": "kubevirt.io/migrationJobUID", "fieldSelector": "spec.nodeName="}
-
-
-def test_the_scheduler_is_not_asked_sooner_in_the_next_round(migrate: Migrate, api: MigratingApi) -> None:
-    api.homeless, api.courses = True, [("Pending", "Scheduling")]
-    task = {"vmis": many(api, 1), "target_node": "n2"}
-    first = migrate(**task, _round={"elapsed": 0, "seconds": 1, "state": None})
-    assert pod_lists(api) == 1
-    migrate(**task, _round={"elapsed": 1, "seconds": 0.2, "state": first["_round"]})
-    assert pod_lists(api) == 1

@@ -227,3 +227,21 @@ def test_guests_secrets_stay_secret(apply: Apply) -> None:
     assert result["changed"]
     assert "open-sesame" not in str(result)
     assert "(hidden, changed)" in str(result["diff"]["after"])
+
+
+@pytest.mark.parametrize("arguments", [{"replicas": 3}, {"state": "absent"}, {"replicas": 2}])
+def test_what_kubectl_and_ignition_left_in_annotations_stays_secret(
+    apply: Apply, api: ReplicasApi, arguments: dict[str, Any]
+) -> None:
+    """Of a replica set that was written with kubectl."""
+    apply(replicas=2, template=TEMPLATE)
+    stored = api.replica_set()
+    copy = {"kubectl.kubernetes.io/last-applied-configuration": '{"spec": {"userData": "open-sesame\\n"}}'}
+    stored["metadata"]["annotations"] = {**copy, "team": "a"}
+    template = stored["spec"]["template"]
+    template["metadata"]["annotations"] = {**copy, "kubevirt.io/ignitiondata": '{"passwd": "open-sesame"}'}
+    result = apply(**arguments, diff=True)
+    assert "open-sesame" not in str(result)
+    assert result["result"]["metadata"]["annotations"] == {"team": "a"}
+    if "replicas" in arguments:
+        assert api.replica_set()["metadata"]["annotations"] == {**copy, "team": "a"}

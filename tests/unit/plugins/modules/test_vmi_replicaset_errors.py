@@ -155,10 +155,10 @@ def test_a_cluster_that_cannot_be_computed_with(task: Run, api: ReplicasApi) -> 
 
 def test_no_numpy(task: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(arrays, "np", None)
-    assert "needs the Python package numpy" in task(**CREATE, unplaceable="fail")["msg"]
+    assert "library (numpy) on" in task(**CREATE, unplaceable="fail")["msg"]
     result = task(**CREATE)
     assert result["changed"]
-    assert "needs the Python package numpy" in str(result["warnings"])
+    assert "library (numpy) on" in str(result["warnings"])
 
 
 def test_replicas_that_do_not_get_ready(task: Run, api: ReplicasApi) -> None:

@@ -12,22 +12,31 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster import drain, plan_run
+from ansible_collections.virtops.kubevirt.plugins.module_utils._execution import (
+    evicting,
+    interrupting,
+    migrating,
+    starting,
+)
+from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.interrupting import REPLICA_SET, VM
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot_kinds import BY_NAME, KINDS, Kind
 
 from unit.plugins.support.fake_api import Answer, FakeApi, Object, Request, refusal
-from unit.plugins.support.migrating_api import HOSTNAME, KUBEVIRT, MigratingApi, vmi_path
+from unit.plugins.support.migrating_api import HOSTNAME, KUBEVIRT, MIGRATIONS, MigratingApi, vmi_path
 from unit.plugins.support.object_api import NODES
 from unit.plugins.support.objects import kubevirt
+from unit.plugins.support.watched_lists import WatchedLists, is_selected
 
 PODS = "/api/v1/pods"
 VMIS = f"{KUBEVIRT}/virtualmachineinstances"
 VMIS_IN_SHOP = f"{KUBEVIRT}/namespaces/shop/virtualmachineinstances"
-VMI = BY_NAME["vmis"]
-# What can carry the mark that it was stopped.
-MARKED = {kind.path: kind for kind in (BY_NAME["vms"], BY_NAME["vmireplicasets"])}
+LISTED = {kind.path: kind for kind in KINDS}
 SET = f"{KUBEVIRT}/namespaces/shop/virtualmachineinstancereplicasets/set"
 SUBRESOURCES = "/apis/subresources.kubevirt.io/v1"
-ROOM = {"cpu": "8", "memory": "16Gi", "pods": "110"}
+ROOM = {"cpu": "8", "memory": "16Gi", "pods": "110", "ephemeral-storage": "100Gi"}
+ROOM |= {f"devices.kubevirt.io/{name}": "1k" for name in ("kvm", "tun", "vhost-net")}
+Q35 = "machine-type.node.kubevirt.io/q35"
 BUDGET = Answer(
     429,
     {
@@ -38,6 +47,18 @@ BUDGET = Answer(
         "details": {"causes": [{"reason": "DisruptionBudget", "message": "The disruption budget api needs 1"}]},
     },
 )
+
+
+# What a drain waits for between looks and attempts, where nothing happens by itself.
+QUICK = (
+    (drain, "_LEAST_PAUSE", 0.01),
+    *((plan_run, name, 0.01) for name in ("_PAUSE", "_QUIET", "_PAUSE_AFTER_TROUBLE")),
+    # Longer than it takes to hear of what was done.
+    *((module, "RETRY_AFTER", 0.1) for module in (evicting, interrupting, migrating, starting)),
+)
+
+
+_KINDS = {kind: {"apiVersion": "kubevirt.io/v1", "kind": kind} for kind in (VM, REPLICA_SET)}
 
 
 def pod_path(name: str) -> str:
@@ -57,13 +78,17 @@ class DrainingApi(MigratingApi):
     """`evictions`: what answers the evictions to come, None for success, which is what follows the last.
 
     returns: evicted pods come back to their node. acts: what was asked of VMs and not refused, as in `stop db`.
-    successors: the node where a replica set replaces its VMIs, if it does.
+    successors: the node where a replica set replaces its VMIs, if it does. slow: guests shut down by `shut_down` only.
     """
 
     evictions: list[Answer | None] = field(default_factory=list)
     returns: bool = False
     successors: str = ""
+    slow: bool = False
     acts: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self._watched = WatchedLists(self._versions)
 
     def add_pod(self, name: str, node: str = "n1", *, owner: str = "ReplicaSet", **fields: Any) -> Object:
         controller = {"apiVersion": "apps/v1", "kind": owner, "name": "o", "uid": "o", "controller": True}
@@ -74,13 +99,21 @@ class DrainingApi(MigratingApi):
         self.objects[pod_path(name)] = {**pod, **fields}
         return self.objects[pod_path(name)]
 
+    def add_vmi(self, name: str, node: str = "n1", namespace: str = "shop", **spec: Any) -> Object:
+        """With what its target pod is foretold by."""
+        domain = {"domain": {"devices": {}, "memory": {"guest": "64Mi"}}, "evictionStrategy": "LiveMigrate"}
+        vmi = super().add_vmi(name, node, namespace, **domain, **spec)
+        vmi["status"]["selinuxContext"] = "none"
+        return vmi
+
     def add_vm(self, name: str, run_strategy: str = "Always", *, migratable: bool = False) -> Object:
         vmi = self.add_vmi(name)
         vmi["metadata"]["ownerReferences"] = _owned_by(name)
         condition = {"type": "LiveMigratable", "status": str(migratable), "reason": "DisksNotLiveMigratable"}
         vmi["status"]["conditions"] = [condition]
         metadata = {"name": name, "namespace": "shop", "uid": f"vm-{name}", "resourceVersion": "1"}
-        self.objects[vm_path(name)] = {"metadata": metadata, "spec": {"runStrategy": run_strategy}}
+        spec = {"runStrategy": run_strategy, "template": _template(vmi)}
+        self.objects[vm_path(name)] = {**_KINDS[VM], "metadata": metadata, "spec": spec}
         return self.objects[vm_path(name)]
 
     def configure(self, **configuration: Any) -> None:
@@ -89,23 +122,18 @@ class DrainingApi(MigratingApi):
         self.objects[f"{KUBEVIRT}/namespaces/kubevirt/kubevirts/kubevirt"] = {**kubevirt(), "spec": spec}
 
     def left(self) -> list[str]:
-        return [pod["metadata"]["name"] for pod in self._pods("n1")]
+        """The ordinary pods on node n1."""
+        return [pod["metadata"]["name"] for pod in self._pods() if pod["spec"]["nodeName"] == "n1"]
 
     def _list(self, request: Request) -> Answer:
         act = self._draining(request)
         return act(request) if act else super()._list(request)
 
     def _draining(self, request: Request) -> Callable[[Request], Answer] | None:
-        if "limit" in request.query:
+        if request.method == "GET" and "limit" in request.query:
             return self._page
-        if request.path == PODS:
-            return self._pods_on
-        if request.path == VMIS and request.method == "GET":
-            return self._vmis_on
-        if request.path == VMIS_IN_SHOP and request.method == "GET":
-            return lambda _request: self._items([vmi for path, vmi in self.objects.items() if _is_of(VMI, path)])
-        if "labelSelector" in request.query and request.path in MARKED:
-            return self._marked
+        if request.method == "GET" and _listed(request.path):
+            return self._selection
         if request.path.endswith("/eviction"):
             return self._evict
         return self._act if request.path.startswith(SUBRESOURCES) else None
@@ -113,25 +141,41 @@ class DrainingApi(MigratingApi):
     def _page(self, request: Request) -> Answer:
         """Of a list as a snapshot reads it."""
         for kind in KINDS:
-            self.lists[kind.name] = [item for path, item in self.objects.items() if _is_of(kind, path)]
+            self.lists[kind.name] = self._items_of(kind)
         return FakeApi._list(self, request)
 
-    def _pods(self, node: str) -> list[Object]:
-        pods = [item for path, item in self.objects.items() if "/pods/" in path]
-        return [pod for pod in pods if pod["spec"]["nodeName"] == node]
+    def _selection(self, request: Request) -> Answer:
+        """A list, or what changes in it."""
 
-    def _pods_on(self, request: Request) -> Answer:
-        return self._items(self._pods(request.query["fieldSelector"].partition("=")[2]))
+        def select() -> list[Object]:
+            return [item for item in self._below(request.path) if _is_wanted(item, request.query)]
 
-    def _vmis_on(self, request: Request) -> Answer:
-        node = request.query["labelSelector"].partition("=")[2]
-        vmis = [item for path, item in self.objects.items() if "/virtualmachineinstances/" in path]
-        return self._items([vmi for vmi in vmis if vmi["status"]["nodeName"] == node])
+        if "watch" not in request.query:
+            return self._watched.listed(select())
+        if request.path.endswith(MIGRATIONS):
+            self._play()
+        return self._watched.watched(request.query["resourceVersion"], select)
 
-    def _marked(self, request: Request) -> Answer:
-        label, _equals, value = request.query["labelSelector"].partition("=")
-        items = [item for path, item in self.objects.items() if _is_of(MARKED[request.path], path)]
-        return self._items([item for item in items if item["metadata"].get("labels", {}).get(label) == value])
+    def _below(self, path: str) -> list[Object]:
+        namespace = path.partition("/namespaces/")[2].partition("/")[0]
+        items = self._items_of(_listed(path))
+        return [item for item in items if namespace in ("", item["metadata"].get("namespace"))]
+
+    def _items_of(self, kind: Kind | None) -> list[Object]:
+        items = [item for path, item in list(self.objects.items()) if kind is not None and _is_of(kind, path)]
+        if kind is BY_NAME["pods"]:
+            items += self._launchers()
+            items += self._homeless_pods() if self.homeless and not self.forgotten else []
+        return items
+
+    def _pods(self) -> list[Object]:
+        return [item for path, item in list(self.objects.items()) if "/pods/" in path]
+
+    def _launchers(self) -> list[Object]:
+        """One where each VMI runs."""
+        vmis = [item for path, item in list(self.objects.items()) if "/virtualmachineinstances/" in path]
+        known = {pod["metadata"]["name"] for pod in self._pods()}
+        return [pod for pod in map(_launcher, vmis) if pod["metadata"]["name"] not in known]
 
     def _evict(self, request: Request) -> Answer:
         path = request.path.removesuffix("/eviction")
@@ -168,18 +212,19 @@ class DrainingApi(MigratingApi):
 
     def add_set(self, *nodes: str, ready: int) -> Object:
         """A replica set `set` with a VMI on each of these nodes, of which none can be migrated."""
-        for number, node in enumerate(nodes):
-            self._add_replica(f"set-{number}", node)
+        vmis = [self._add_replica(f"set-{number}", node) for number, node in enumerate(nodes)]
         metadata = {"name": "set", "namespace": "shop", "uid": "uid-set", "resourceVersion": "1"}
+        spec = {"replicas": len(nodes), "selector": {"matchLabels": {"app": "set"}}, "template": _template(vmis[0])}
         status = {"readyReplicas": ready}
-        self.objects[SET] = {"metadata": metadata, "spec": {"replicas": len(nodes)}, "status": status}
+        self.objects[SET] = {**_KINDS[REPLICA_SET], "metadata": metadata, "spec": spec, "status": status}
         return status
 
-    def _add_replica(self, name: str, node: str) -> None:
+    def _add_replica(self, name: str, node: str) -> Object:
         owner = {"kind": "VirtualMachineInstanceReplicaSet", "name": "set", "uid": "uid-set", "controller": True}
         vmi = self.add_vmi(name, node)
-        vmi["metadata"]["ownerReferences"] = [{"apiVersion": "kubevirt.io/v1", **owner}]
+        vmi["metadata"] |= {"ownerReferences": [{"apiVersion": "kubevirt.io/v1", **owner}], "labels": {"app": "set"}}
         vmi["status"]["conditions"] = [{"type": "LiveMigratable", "status": "False"}]
+        return vmi
 
     def _delete(self, request: Request) -> Answer:
         answer, name = super()._delete(request), request.path.rpartition("/")[2]
@@ -191,27 +236,79 @@ class DrainingApi(MigratingApi):
         """Give a VM its VMI of so great a number."""
         self.add_vmi(name, node)["metadata"] |= {"uid": f"uid-{name}-{number}", "ownerReferences": _owned_by(name)}
 
+    def shut_down(self, name: str) -> None:
+        """End the guest of a VM that is to stop, and do what virt-controller does then."""
+        vm = self.objects[vm_path(name)]
+        del self.objects[vmi_path(name)]
+        vm["status"] = {}
+        if vm["spec"]["runStrategy"] == "Always":
+            self.start(name, number=9)
+
     def _act(self, request: Request) -> Answer:
         """Follows what pkg/virt-api/rest/lifecycle.go answers, and virt-controller does at once."""
         name, verb = request.path.split("/")[-2:]
-        spec, runs = self.objects[vm_path(name)]["spec"], vmi_path(name) in self.objects
+        vm, runs = self.objects[vm_path(name)], vmi_path(name) in self.objects
+        spec = vm["spec"]
         by_request = spec["runStrategy"] in ("Manual", "RerunOnFailure")
         possible = not runs if verb == "start" else spec["runStrategy"] != "Halted" and (runs or not by_request)
         if not possible:
             return refusal(409, "Conflict", f"VM is {'already' if runs else 'not'} running")
+        if verb == "start" and vm.get("status"):
+            return refusal(500, "InternalError", "unable to complete request: stop/start already underway")
         self.acts.append(f"{verb} {name}")
         if "dryRun" in request.body:
             return Answer(202, b"")
         if verb == "stop":
-            self.objects.pop(vmi_path(name), None)
+            self._stop(name, vm)
             spec["runStrategy"] = spec["runStrategy"] if by_request else "Halted"
         else:
             self.start(name, "n2" if verb == "restart" else "n1", len(self.acts))
         return Answer(202, b"")
 
+    def _stop(self, name: str, vm: Object) -> None:
+        vmi = self.objects.pop(vmi_path(name), None)
+        if vmi and self.slow:
+            vmi["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+            self.objects[vmi_path(name)] = vmi
+            vm["status"] = {"stateChangeRequests": [{"action": "Stop", "uid": vmi["metadata"]["uid"]}]}
+
+
+def _launcher(vmi: Object) -> Object:
+    metadata, ended = vmi["metadata"], vmi["status"]["phase"] in ("Succeeded", "Failed")
+    owner = {"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachineInstance", "controller": True}
+    labels = {"kubevirt.io": "virt-launcher", "kubevirt.io/created-by": metadata["uid"]}
+    return {
+        "metadata": {
+            "name": f"virt-launcher-{metadata['name']}",
+            "namespace": metadata["namespace"],
+            "uid": f"launcher-of-{metadata['uid']}",
+            "labels": labels,
+            "ownerReferences": [{**owner, "name": metadata["name"], "uid": metadata["uid"]}],
+        },
+        "spec": {"nodeName": vmi["status"].get("nodeName", ""), "containers": [{"name": "compute"}]},
+        "status": {"phase": "Succeeded" if ended else "Running"},
+    }
+
+
+def _template(vmi: Object) -> Object:
+    return {"metadata": {"labels": vmi["metadata"].get("labels", {})}, "spec": vmi["spec"]}
+
 
 def _is_of(kind: Kind, path: str) -> bool:
     return path.startswith(kind.path.removesuffix(kind.resource)) and path.split("/")[-2] == kind.resource
+
+
+def _listed(path: str) -> Kind | None:
+    """The kind whose objects are listed at a path, in one namespace or all."""
+    group, _slash, rest = path.partition("/namespaces/")
+    return LISTED.get(path) or LISTED.get(f"{group}/{rest.partition('/')[2]}")
+
+
+def _is_wanted(item: Object, query: dict[str, str]) -> bool:
+    node = str((item.get("status") or {}).get("nodeName") or "")
+    labels = {**(item["metadata"].get("labels") or {}), **({"kubevirt.io/nodeName": node} if node else {})}
+    fields = {"spec.nodeName": str((item.get("spec") or {}).get("nodeName") or "")}
+    return is_selected(query.get("labelSelector", ""), labels) and is_selected(query.get("fieldSelector", ""), fields)
 
 
 def _owned_by(vm: str) -> list[Object]:
@@ -219,13 +316,19 @@ def _owned_by(vm: str) -> list[Object]:
     return [{"apiVersion": "kubevirt.io/v1", **owner}]
 
 
+def fill(fake: DrainingApi, *nodes: str) -> None:
+    """With nodes, and what a drain needs beside them."""
+    for name in nodes:
+        labels = {HOSTNAME: name, "kubevirt.io/schedulable": "true", "kubernetes.io/arch": "amd64", Q35: "true"}
+        fake.add_node(name, labels, status={"allocatable": dict(ROOM)})
+    fake.configure()
+    fake.objects["/api/v1/namespaces/medik8s-leases"] = {"metadata": {"name": "medik8s-leases"}}
+
+
 def empty_nodes() -> DrainingApi:
     """Nodes n1 and n2."""
     fake = DrainingApi()
-    for name in ("n1", "n2"):
-        fake.add_node(name, {HOSTNAME: name}, status={"allocatable": dict(ROOM)})
-    fake.configure()
-    fake.objects["/api/v1/namespaces/medik8s-leases"] = {"metadata": {"name": "medik8s-leases"}}
+    fill(fake, "n1", "n2")
     return fake
 
 

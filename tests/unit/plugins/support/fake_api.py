@@ -33,15 +33,21 @@ class Request:
     path: str
     query: dict[str, str]
     body: Object = field(default_factory=dict)
+    authorization: str = ""
 
 
 @dataclass(frozen=True)
 class Answer:
-    """`cut`: send only that many bytes of the body, then close the connection."""
+    """`cut`: send only that many bytes of the body, then close the connection. headers: besides the usual."""
 
     status: int
     body: Object | bytes
     cut: int | None = None
+    headers: tuple[tuple[str, str], ...] = ()
+
+
+# The connection is closed without an answer, as by a server that goes down.
+SILENCE = Answer(0, b"")
 
 
 # What answers a request in place of the server; None leaves it to the server.
@@ -55,12 +61,18 @@ def refusal(status: int, reason: str, message: str) -> Answer:
 
 @dataclass
 class FakeApi:
-    """`lists`: objects by the name of their list. `faults`: by path. `forbidden`: names of lists that answer 403."""
+    """`lists`: objects by the name of their list. `faults`: by path. `forbidden`: names of lists that answer 403.
+
+    withheld: verbs and resources, as `delete leases.coordination.k8s.io`, that reviews say are not allowed. token: the
+    only one that is let in, empty for anybody.
+    """
 
     lists: dict[str, list[Object]] = field(default_factory=lambda: {kind.name: [] for kind in KINDS})
     faults: dict[str, Fault] = field(default_factory=dict)
     forbidden: set[str] = field(default_factory=set)
+    withheld: set[str] = field(default_factory=set)
     requests: list[Request] = field(default_factory=list)
+    token: str = ""
     url: str = ""
 
     def unserve(self, name: str) -> None:
@@ -76,6 +88,8 @@ class FakeApi:
 
     def answer(self, request: Request) -> Answer:
         self.requests.append(request)
+        if self.token and request.authorization != f"Bearer {self.token}":
+            return refusal(401, "Unauthorized", "Unauthorized")
         fault = self.faults.get(request.path)
         answer = fault(request) if fault else None
         return answer or self._discovery(request) or self._review(request) or self._list(request)
@@ -92,8 +106,8 @@ class FakeApi:
         if request.path != REVIEWS:
             return None
         wanted = request.body["spec"]["resourceAttributes"]
-        denied = {(BY_NAME[name].group, BY_NAME[name].resource) for name in self.forbidden}
-        return Answer(201, {"status": {"allowed": (wanted["group"], wanted["resource"]) not in denied}})
+        denied = {f"list {BY_NAME[name].title}" for name in self.forbidden} | self.withheld
+        return Answer(201, {"status": {"allowed": asked_for(wanted) not in denied}})
 
     def _list(self, request: Request) -> Answer:
         kind = next((kind for kind in KINDS if kind.path == request.path and kind.name in self.lists), None)
@@ -105,6 +119,14 @@ class FakeApi:
         items = self.lists[kind.name]
         rest = {"continue": str(start + limit)} if start + limit < len(items) else {}
         return Answer(200, {"metadata": {"resourceVersion": "7", **rest}, "items": items[start : start + limit]})
+
+
+def asked_for(wanted: Object) -> str:
+    """The verb and resource of a review; `in place` for a namespace, and the name of one object, behind them."""
+    resource = "/".join(filter(None, (wanted["resource"], wanted["subresource"])))
+    title = ".".join(filter(None, (resource, wanted["group"])))
+    place = f"in {wanted['namespace']}" if "namespace" in wanted else ""
+    return " ".join(filter(None, (wanted["verb"], title, wanted["name"], place)))
 
 
 @contextmanager
@@ -150,11 +172,17 @@ def _handler(api: FakeApi) -> type[BaseHTTPRequestHandler]:
 
         def _reply(self, body: Object) -> None:
             url = urlsplit(self.path)
-            answer = api.answer(Request(self.command, url.path, dict(parse_qsl(url.query)), body))
+            credentials = self.headers.get("Authorization") or ""
+            answer = api.answer(Request(self.command, url.path, dict(parse_qsl(url.query)), body, credentials))
+            if answer is SILENCE:
+                self.close_connection = True
+                return
             content = answer.body if isinstance(answer.body, bytes) else json.dumps(answer.body).encode()
             self.send_response(answer.status)
             self.send_header("Content-Type", "application/json")
             self.send_header("Content-Length", str(len(content)))
+            for name, value in answer.headers:
+                self.send_header(name, value)
             self.end_headers()
             self.wfile.write(content[: answer.cut])
             self.close_connection = answer.cut is not None

@@ -11,6 +11,8 @@ from __future__ import annotations
 
 import itertools
 import json
+import re
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -18,8 +20,12 @@ from typing import Any
 from unit.plugins.support.fake_api import Answer, Object, Request, refusal
 from unit.plugins.support.object_api import NODES, ObjectApi
 
+# Seconds for which a watch goes on without a step, and between two looks for one.
+_STREAM, _PAUSE = 0.2, 0.005
+
 KUBEVIRT = "/apis/kubevirt.io/v1"
 MIGRATIONS = "virtualmachineinstancemigrations"
+WEBHOOK = "migration-create-validator.kubevirt.io"
 HOSTNAME = "kubernetes.io/hostname"
 SUCCESS = ("Pending", "Scheduling", "Running", "Succeeded")
 FAILURE = ("Pending", "Scheduling", "Running", "Failed")
@@ -37,19 +43,22 @@ def migrations_path(namespace: str = "shop") -> str:
 
 @dataclass
 class MigratingApi(ObjectApi):
-    """`courses`: the phases of each migration to come, the last one for all further ones.
+    """`courses`: the phases of each migration to come, the last one for all further ones. own_courses: of single VMIs.
 
     homeless: target pods find no node. forgotten: they are removed before anybody sees them, and only events tell.
-    stubborn: deleted migrations stay. reason: what failures are put down to.
+    stubborn: deleted migrations stay. reason: what failures are put down to. step_seconds: how long each phase takes.
     """
 
     courses: list[tuple[str, ...]] = field(default_factory=lambda: [SUCCESS])
+    own_courses: dict[str, list[tuple[str, ...]]] = field(default_factory=dict)
     homeless: bool = False
     forgotten: bool = False
     stubborn: bool = False
     reason: str = "Live migration aborted"
+    step_seconds: float = 0.0
     _ticks: Iterator[int] = field(default_factory=itertools.count)
     _playing: dict[str, Iterator[str]] = field(default_factory=dict)
+    _told: set[str] = field(default_factory=set)
 
     def add_vmi(self, name: str, node: str = "n1", namespace: str = "shop", **spec: Any) -> Object:
         status = {"phase": "Running", "nodeName": node, "conditions": [{"type": "LiveMigratable", "status": "True"}]}
@@ -59,17 +68,30 @@ class MigratingApi(ObjectApi):
         self.objects[f"/api/v1/namespaces/{namespace}"] = {"metadata": {"name": namespace}}
         return vmi
 
-    def add_migration(self, name: str, vmi: str, run: str = "", phase: str = "Running", node: str = "n2") -> Object:
-        """One in flight, begun by an earlier run or, without one, by somebody else."""
-        labels = {"virtops.kubevirt/run": run} if run else {}
+    def add_migration(
+        self,
+        name: str,
+        vmi: str,
+        run: str = "",
+        phase: str = "Running",
+        node: str = "n2",
+        course: tuple[str, ...] = ("Succeeded",),
+    ) -> Object:
+        """One in flight away from n1, begun by an earlier run or, without one, by somebody else."""
+        labels = {"virtops.kubevirt/run": run, "virtops.kubevirt/source-node": "n1"} if run else {}
         metadata = {"name": name, "namespace": "shop", "uid": f"uid-{name}", "resourceVersion": "1", "labels": labels}
         spec = {"vmiName": vmi, "addedNodeSelector": {HOSTNAME: node}}
         item: Object = {"metadata": metadata, "spec": spec, "status": {}}
         path = f"{migrations_path()}/{name}"
         self.objects[path] = item
-        self._playing[path] = iter(("Succeeded",))
+        self._playing[path] = iter(course)
         self._reach(item, phase)
         return item
+
+    def finish(self, migration: Object) -> None:
+        """Let it succeed when somebody watches next."""
+        metadata = migration["metadata"]
+        self._playing[f"{migrations_path(metadata['namespace'])}/{metadata['name']}"] = iter(("Succeeded",))
 
     def created(self) -> list[Object]:
         """The migrations asked for so far, dry runs left out."""
@@ -79,11 +101,13 @@ class MigratingApi(ObjectApi):
         if request.path == NODES:
             return self._items(self._nodes(request.query["labelSelector"]))
         if request.path.endswith(f"/{MIGRATIONS}") and request.method == "GET":
-            return self._watch() if "watch" in request.query else self._items(self.migrations())
+            return self._migrations(request.query)
         if request.path.endswith("/pods"):
             return self._items(self._homeless_pods() if self.homeless and not self.forgotten else [])
         if request.path.endswith("/events"):
             return self._items(self._events(request.query["fieldSelector"]) if self.homeless else [])
+        if request.path.endswith("/evacuate/cancel"):
+            return self._withdraw(request)
         if request.method == "DELETE" and "dryRun" in request.query:
             return Answer(200, {})
         if request.method == "DELETE" and self.stubborn:
@@ -93,16 +117,54 @@ class MigratingApi(ObjectApi):
             return refusal(404, "NotFound", f"{request.path} not found")
         return super()._list(request)
 
+    def _withdraw(self, request: Request) -> Answer:
+        """Follows EvacuateCancelHandler in pkg/virt-api/rest/evacuate_cancel.go."""
+        path = request.path.removesuffix("/evacuate/cancel").replace("/subresources.", "/")
+        status = self.objects[path]["status"]
+        if status.get("evacuationNodeName") != request.body["evacuationNodeName"]:
+            return refusal(500, "InternalError", "the server rejected our request due to an error in our request")
+        if "dryRun" not in request.body:
+            del status["evacuationNodeName"]
+        return Answer(200, b"")
+
     def _create(self, request: Request) -> Answer:
+        is_migration = request.path.endswith(f"/{MIGRATIONS}")
+        denial = self._denial(request.path, request.body["spec"]["vmiName"]) if is_migration else ""
+        if denial:
+            # As virt-api's webhook does, which the API server asks before it looks for the name.
+            return refusal(400, "", f'admission webhook "{WEBHOOK}" denied the request: {denial}')
         answer = super()._create(request)
-        if answer.status == 201 and isinstance(answer.body, dict):
+        if is_migration and answer.status == 201 and isinstance(answer.body, dict):
             answer.body["metadata"]["uid"] = f"uid-{answer.body['metadata']['name']}"
-            course = self.courses.pop(0) if len(self.courses) > 1 else self.courses[0]
+            courses = self.own_courses.get(request.body["spec"]["vmiName"], self.courses)
+            course = courses.pop(0) if len(courses) > 1 else courses[0]
             self._playing[f"{request.path}/{answer.body['metadata']['name']}"] = iter(course)
         return answer
 
+    def _denial(self, path: str, vmi: str) -> str:
+        """Follows pkg/virt-api/webhooks/validating-webhook/admitters/migration-create-admitter.go."""
+        found = self.objects.get(f"{path.rpartition('/')[0]}/virtualmachineinstances/{vmi}")
+        if found is None:
+            return f'the VMI "shop/{vmi}" does not exist'
+        if found["status"]["phase"] in ("Succeeded", "Failed"):
+            return "Cannot migrate VMI in finalized state."
+        for condition in found["status"].get("conditions", ()):
+            if condition["type"] == "LiveMigratable" and condition["status"] == "False":
+                return f"Cannot migrate VMI, Reason: {condition.get('reason')}, Message: {condition.get('message')}"
+        for item in self.migrations():
+            is_unfinished = item.get("status", {}).get("phase") not in ("Succeeded", "Failed")
+            if item["spec"]["vmiName"] == vmi and is_unfinished:
+                job = (
+                    f"Active migration job ({item['metadata']['uid']}) is currently already in progress for VMI {vmi}."
+                )
+                return f"in-flight migration detected. {job}"
+        return ""
+
     def migrations(self) -> list[Object]:
-        return [item for path, item in self.objects.items() if f"/{MIGRATIONS}/" in path]
+        return [item for _path, item in self._migrations_by_path()]
+
+    def _migrations_by_path(self) -> list[tuple[str, Object]]:
+        return [(path, item) for path, item in list(self.objects.items()) if f"/{MIGRATIONS}/" in path]
 
     def _nodes(self, selector: str) -> list[Object]:
         wanted = dict(pair.split("=") for pair in selector.split(","))
@@ -112,14 +174,40 @@ class MigratingApi(ObjectApi):
     def _items(self, items: list[Object]) -> Answer:
         return Answer(200, {"metadata": {"resourceVersion": str(next(self._versions))}, "items": items})
 
-    def _watch(self) -> Answer:
-        """One event: the next step of the first migration that has one."""
+    def _migrations(self, query: dict[str, str]) -> Answer:
+        selector = query.get("labelSelector", "")
+        if "watch" in query:
+            shown = [item for item in self._news() if matches(selector, item)]
+            events = (json.dumps({"type": "MODIFIED", "object": item}).encode() + b"\n" for item in shown)
+            return Answer(200, b"".join(events))
+        return self._items([item for item in self.migrations() if matches(selector, item)])
+
+    def _news(self) -> list[Object]:
+        """What was created since the last watch, as a server tells at once; else the next step that is played.
+
+        It is waited for a moment, as a server keeps a watch open: one that ends at once is opened again at once.
+        """
+        end = time.monotonic() + _STREAM
+        while True:
+            untold = [item for path, item in self._migrations_by_path() if path not in self._told]
+            self._told.update(path for path, _item in self._migrations_by_path())
+            step = None if untold else self._play()
+            news = [step] if step else untold
+            if news:
+                return news
+            if time.monotonic() > end:
+                return []
+            time.sleep(_PAUSE)
+
+    def _play(self) -> Object | None:
+        """The first migration that has a next step, after it."""
         for path, course in self._playing.items():
             phase = next(course, None)
             if phase and path in self.objects:
+                time.sleep(self.step_seconds)
                 self._reach(self.objects[path], phase)
-                return Answer(200, json.dumps({"type": "MODIFIED", "object": self.objects[path]}).encode() + b"\n")
-        return Answer(200, b"")
+                return self.objects[path]
+        return None
 
     def _reach(self, item: Object, phase: str) -> None:
         """What virt-controller and virt-handler write when a migration comes to a phase."""
@@ -151,15 +239,28 @@ class MigratingApi(ObjectApi):
         return [_event("virt-launcher-db", SCHEDULER_WORDS), _event("virt-launcher-other", "0/2 nodes: others")]
 
 
+def matches(selector: str, item: Object) -> bool:
+    """Whether an object has the labels of a selector made of `key=value` and `key in (value,value)`."""
+    labels = item["metadata"].get("labels") or {}
+    for key, _operator, values in re.findall(r"([^,=\s]+)\s*(=| in )\s*(\([^)]*\)|[^,]*)", selector):
+        if labels.get(key) not in values.strip("()").split(","):
+            return False
+    return True
+
+
 def _event(name: str, message: str) -> Object:
     return {"metadata": {"resourceVersion": "1"}, "involvedObject": {"name": name}, "message": message}
 
 
 def shop() -> MigratingApi:
-    """VMIs `db` on n1 and `web` on n2, of two nodes in zones a and b."""
     fake = MigratingApi()
+    stock(fake)
+    return fake
+
+
+def stock(fake: MigratingApi) -> None:
+    """VMIs `db` on n1 and `web` on n2, of two nodes in zones a and b."""
     fake.add_node("n1", {HOSTNAME: "n1", "zone": "a"})
     fake.add_node("n2", {HOSTNAME: "n2", "zone": "b"})
     fake.add_vmi("db", node="n1")
     fake.add_vmi("web", node="n2")
-    return fake

@@ -48,6 +48,7 @@ class ModuleRunner:
         self._capsys.readouterr()
         with patch_module_args({**arguments, **internals}), pytest.raises(SystemExit) as ended:
             main()
-        result: Result = json.loads(self._capsys.readouterr().out)
+        # Something else may have printed meanwhile.
+        result: Result = json.loads(self._capsys.readouterr().out.splitlines()[-1])
         assert (ended.value.code == 0) is not bool(result.get("failed")), result
         return result

@@ -76,8 +76,8 @@ class ObjectApi(FakeApi):
 
     def _delete(self, request: Request) -> Answer:
         old = self.objects[request.path]
-        expected = request.body.get("preconditions", {}).get("resourceVersion", old["metadata"]["resourceVersion"])
-        if expected != old["metadata"]["resourceVersion"]:
+        expected = request.body.get("preconditions", {})
+        if any(old["metadata"].get(name) != value for name, value in expected.items()):
             return refusal(409, "Conflict", "the precondition failed")
         # Options in the body make the server pass over those in the query.
         if "dryRun" not in (request.body or request.query):

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from ansible.errors import AnsibleFilterError
-from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.snapshot_file import load
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.looks.snapshot_file import load
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot import Snapshot
-from ansible_collections.virtops.kubevirt.plugins.plugin_utils import _surroundings
+from ansible_collections.virtops.kubevirt.plugins.plugin_utils import _once
 from ansible_collections.virtops.kubevirt.plugins.test.live_migratable import TestModule as Plugin
 
 from unit.plugins.module_utils._kubevirt.machines import launcher, metadata, node, vmi
@@ -26,9 +26,10 @@ Object = dict[str, Any]
 NO = [{"type": "LiveMigratable", "status": "False", "reason": "HostDeviceNotLiveMigratable"}]
 YES = [{"type": "LiveMigratable", "status": "True"}]
 BACKUP = {"changedBlockTracking": {"backupStatus": {"backupName": "nightly"}}}
+TEMPLATE: Object = {"template": {"spec": {"domain": {}}}}
 LISTS = {
     "vmis": [vmi("db"), vmi("gpu", status={"conditions": NO})],
-    "vms": [{"metadata": metadata("db"), "spec": {}}, {"metadata": metadata("off"), "spec": {}}],
+    "vms": [{"metadata": metadata(name), "spec": TEMPLATE} for name in ("db", "off")],
     "pods": [launcher(vmi("db"))],
     "nodes": [node()],
 }
@@ -37,7 +38,12 @@ ask: Callable[..., bool] = Plugin().tests()["live_migratable"]
 
 
 def vm(conditions: Any) -> Object:
-    return {"kind": "VirtualMachine", "metadata": metadata("db"), "spec": {}, "status": {"conditions": conditions}}
+    return {
+        "kind": "VirtualMachine",
+        "metadata": metadata("db"),
+        "spec": TEMPLATE,
+        "status": {"conditions": conditions},
+    }
 
 
 @pytest.mark.parametrize(
@@ -82,7 +88,7 @@ def test_a_file_is_read_once_until_it_changes(tmp_path: Path, monkeypatch: pytes
         reads += 1
         return load(source)
 
-    monkeypatch.setattr(_surroundings, "load", counted)
+    monkeypatch.setattr(_once, "load", counted)
     assert [ask(name, str(path)) for name in ("shop/db", "shop/gpu")] == [True, False]
     assert [ask(name, {"snapshot_path": str(path), "changed": True}) for name in ("shop/db", "shop/gpu")] == [
         True,

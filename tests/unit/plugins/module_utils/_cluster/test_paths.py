@@ -7,8 +7,11 @@ from __future__ import annotations
 
 import pytest
 
-from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.paths import collection_path, object_path
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.mistake import Mistake
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.paths import (
+    collection_path,
+    object_path,
+)
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.invalid_request import InvalidRequest
 
 
 def test_paths_as_the_api_has_them() -> None:
@@ -24,9 +27,9 @@ def test_a_name_stays_one_part_of_the_path() -> None:
 
 @pytest.mark.parametrize("name", ["", " ", ".", "..", "x/../db", "db/status", "x%2Fdb"])
 def test_a_name_that_would_be_another_path_makes_none(name: str) -> None:
-    with pytest.raises(Mistake, match="the name of one of the pods is"):
+    with pytest.raises(InvalidRequest, match="the name of one of the pods is"):
         object_path("v1", "shop", "pods", name)
-    with pytest.raises(Mistake, match="the name of one of the namespaces is"):
+    with pytest.raises(InvalidRequest, match="the name of one of the namespaces is"):
         object_path("v1", name, "pods", "db")
-    with pytest.raises(Mistake, match="the name of one of the namespaces is"):
+    with pytest.raises(InvalidRequest, match="the name of one of the namespaces is"):
         collection_path("v1", name, "pods")

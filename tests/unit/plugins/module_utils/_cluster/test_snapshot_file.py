@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.failure import Failure
-from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.snapshot_file import load, write
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.looks.snapshot_file import load, write
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.failure import Failure
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot import Cluster, SnapshotError
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot_format import document, encode_all
 

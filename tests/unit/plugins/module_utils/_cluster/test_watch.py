@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.failure import Failure
-from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.watch import WatchedList
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.failure import Failure
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.watch import WatchedList
 
 Object = dict[str, Any]
 
@@ -58,7 +58,7 @@ def event(kind: str, name: str, version: int) -> Object:
 
 def watched(server: Server) -> WatchedList:
     client: Any = server
-    known = WatchedList(client, "/path", "things", "")
+    known = WatchedList(client, "/path", "things", {})
     known.update(0)
     return known
 

@@ -9,6 +9,7 @@ import pytest
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.configuration import Configuration, Migrations
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.migration_target import target_pod
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.namespaces import Namespace, Namespaces
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.no_target_pod import NoTargetPod
 
 from unit.plugins.module_utils._kubevirt.machines import launcher, node, vmi
@@ -41,7 +42,7 @@ def ask(
         source or launcher(machine),
         source_node or host(),
         configuration or Configuration(),
-        lists or {},
+        Namespaces(lists or {}).named("shop"),
         added,
     )
 
@@ -109,16 +110,16 @@ class TestNone:
     @pytest.mark.parametrize("domain", [{}, HOST_MODEL])
     def test_the_node_is_gone(self, domain: Object) -> None:
         machine = vmi(domain=domain)
-        found = target_pod(machine, launcher(machine), None, Configuration(), {})
+        found = target_pod(machine, launcher(machine), None, Configuration(), Namespace())
         assert found == NoTargetPod("source-node-unknown", "its node n1 does not exist", "restart it")
 
     def test_the_node_is_not_needed_where_a_vendor_is_named(self) -> None:
         machine = vmi(nodeSelector={VENDOR: "true"})
-        assert selector(target_pod(machine, launcher(machine), None, Configuration(), {}))
+        assert selector(target_pod(machine, launcher(machine), None, Configuration(), Namespace()))
 
     def test_the_vmi_runs_nowhere(self) -> None:
         machine = vmi(status={"nodeName": None})
-        found = target_pod(machine, launcher(machine), None, Configuration(), {})
+        found = target_pod(machine, launcher(machine), None, Configuration(), Namespace())
         assert found == NoTargetPod("source-node-unknown", "it runs on no node", "wait until it runs")
 
     def test_the_node_does_not_tell_its_cpu(self) -> None:
@@ -131,7 +132,7 @@ class TestNone:
         machine = vmi(status={"selinuxContext": context})
         assert ask(machine).id == "selinux-context-unknown"
         careless = Configuration(migrations=Migrations(match_selinux_level=False))
-        assert selector(target_pod(machine, launcher(machine), host(), careless, {}))
+        assert selector(target_pod(machine, launcher(machine), host(), careless, Namespace()))
 
     def test_a_whole_selinux_context(self) -> None:
         assert selector(ask(vmi(status={"selinuxContext": "system_u:object_r:container_file_t:s0:c1,c2"})))

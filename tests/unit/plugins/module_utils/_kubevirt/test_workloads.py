@@ -38,6 +38,17 @@ def test_objects_are_found_by_name_and_the_running_one_first() -> None:
     assert found.find("m/a") is None
 
 
+def test_vmis_are_found_by_the_replica_set_that_controls_them() -> None:
+    def replica(name: str, kind: str) -> Any:
+        owner = {"kind": kind, "name": "set", "uid": "s", "controller": True}
+        return {"metadata": {"namespace": "n", "name": name, "ownerReferences": [owner]}}
+
+    vmis = [replica("set-1", "VirtualMachineInstanceReplicaSet"), replica("other", "VirtualMachine"), VMI]
+    found = Workloads({"vmis": vmis})
+    assert found.vmis_of("n/set") == vmis[:1]
+    assert found.vmis_of("m/set") == []
+
+
 def test_pods_that_have_ended_are_not_active() -> None:
     found = Workloads({"pods": [launcher("old", phase="Succeeded"), launcher("new"), launcher("other", uid="v")]})
     assert names(found.pods(VMI)) == ["old", "new"]

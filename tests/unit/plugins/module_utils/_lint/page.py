@@ -11,7 +11,7 @@ from __future__ import annotations
 import textwrap
 from pathlib import Path
 
-from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.contract import Rule
+from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.contract import LintRule
 from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.rules.registry import RULES
 
 PAGE = Path(__file__).parents[5] / "docs/docsite/rst/placement_lint.rst"
@@ -23,7 +23,7 @@ def listed() -> str:
     return "".join(section(rule) for rule in RULES)
 
 
-def section(rule: Rule) -> str:
+def section(rule: LintRule) -> str:
     mends = ", with a patch" if rule.mends else ""
     # A literal that is broken over two lines is still one.
     text = textwrap.fill(rule.explanation, 118, break_long_words=False, break_on_hyphens=False)

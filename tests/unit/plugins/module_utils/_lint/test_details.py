@@ -9,8 +9,8 @@ import copy
 
 import pytest
 
-from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.contract import Severity
 from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.lint import lint
+from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.problem import Severity
 
 from integration.lint.case import Place
 from integration.lint.objects import HOST, PREFERRED, ZONE, apart, budget, deployment, on, term, vm, vms

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.contract import Rule
+from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.contract import LintRule
 from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.rules import registry
 from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.rules.registry import RULES
 
@@ -19,7 +19,7 @@ def test_the_guide_lists_the_rules_as_they_are() -> None:
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.id)
-def test_a_rule_is_named_as_its_file(rule: Rule) -> None:
+def test_a_rule_is_named_as_its_file(rule: LintRule) -> None:
     assert getattr(registry, rule.id.replace("-", "_")).RULE is rule
     assert not rule.title.endswith(".")
     assert rule.explanation.endswith(".")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.contract import Severity
+from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.problem import Severity
 
 from integration.lint.case import Place, nodes
 from integration.lint.objects import PREFERRED, ZONE, apart, near, spread, term, vms

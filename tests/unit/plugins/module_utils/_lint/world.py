@@ -16,6 +16,7 @@ from typing import Any
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.configuration import configuration
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.launcher.pod import launcher_pod
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.launcher.vmi import vmi_of
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.namespaces import Namespaces
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.occupant import occupant
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.pod import pod as parsed
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot_kinds import KINDS
@@ -39,13 +40,13 @@ def world(objects: Iterable[Object]) -> Lists:
         else:
             lists[LIST_OF[obj["kind"]]].append(obj)
     _bind(lists)
-    config = configuration(lists)
+    config, namespaces = configuration(lists), Namespaces(lists)
     made: list[tuple[Object | None, Object]] = []
     for item in (*lists["vms"], *lists["vmireplicasets"]):
         for number in range(item["spec"].get("replicas", 1)):
             vmi = vmi_of(item, config, number)
             lists["vmis"].append(vmi)
-            made.append((vmi, launcher_pod(vmi, config, lists)))
+            made.append((vmi, launcher_pod(vmi, config, namespaces.of(vmi))))
     for owner in lists["replicasets"]:
         made += [(None, _pod(owner, number)) for number in range(owner["spec"]["replicas"])]
     # Who needs a neighbour comes after it.

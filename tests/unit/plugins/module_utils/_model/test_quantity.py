@@ -112,3 +112,19 @@ def test_writing(given: str, binary: bool, written: str) -> None:
 @given(st.integers(-(2**62), 2**62), st.booleans())
 def test_what_is_written_reads_as_the_same(nanos: int, binary: bool) -> None:
     assert quantity.parse(quantity.text(nanos, binary=binary)) == nanos
+
+
+@pytest.mark.parametrize(
+    ("text", "units"),
+    [
+        (f"{'0' * 6000}64Mi", 64 * 2**20),
+        (f"64.{'0' * 6000}1Mi", 64 * 2**20 + 1),
+        (f"64.{'0' * 6000}Mi", 64 * 2**20),
+        ("9" * 6000, 0),
+        (f"1e{'9' * 6000}", 0),
+        (f"1e-{'9' * 6000}", 1),
+    ],
+)
+def test_more_digits_than_python_takes_for_a_number(text: str, units: int) -> None:
+    """KubeVirt's webhooks let them through, so whoever may create a VM can write them."""
+    assert quantity.units(quantity.parse(text)) == units

@@ -86,6 +86,18 @@ def test_what_is_left(hard: Object, used: Object, reason: str) -> None:
     assert [excess.reason for excess in excesses(pod(SMALL), [quota(hard, used)])] == ([reason] if reason else [])
 
 
+def test_pods_that_have_gone_and_come_by_then() -> None:
+    full = quota({"cpu": "1", "pods": "2"}, {"cpu": "1", "pods": "2"})
+    assert excesses(pod(SMALL), [full], gone=[pod(SMALL)]) == []
+    (excess,) = excesses(pod(SMALL), [full], gone=[pod(SMALL)], come=[pod(SMALL)])
+    assert excess.reason == "cpu: 500m on top of 1 of 1, pods: 1 on top of 2 of 2"
+    (excess,) = excesses(pod(SMALL, SMALL), [full], gone=[pod(SMALL)])
+    assert excess.reason == "cpu: 1000m on top of 500m of 1"
+    # Only what the quota counts.
+    scoped = quota({"pods": "1"}, {"pods": "1"}, scopes=["BestEffort"])
+    assert excesses(pod(container()), [scoped], gone=[pod(SMALL)]) != []
+
+
 def test_a_device_over_its_quota() -> None:
     (excess,) = excesses(pod(container(requests={GPU: "2"})), [quota({f"requests.{GPU}": "1"})])
     assert (excess.quota, excess.reason) == ("q", f"requests.{GPU}: 2 on top of 0 of 1")

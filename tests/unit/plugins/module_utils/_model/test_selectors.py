@@ -155,3 +155,9 @@ def test_a_narrowed_selector_matches_no_more(
     selector = label_selector({"matchLabels": wanted})
     narrowed = selector.narrowed(exact_requirements(more))
     assert narrowed.matches(labels) == (selector.matches(labels) and more.items() <= labels.items())
+
+
+def test_an_operand_of_thousands_of_digits_is_out_of_range() -> None:
+    """The API server stores it, so whoever may create a VM can write it."""
+    assert int64("9" * 6000) is None
+    assert int64("-" + "0" * 6000 + "7") == -7

@@ -13,6 +13,19 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot i
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot_kinds import BY_NAME, KINDS
 
 NODE = {"metadata": {"name": "n1"}}
+TEMPLATE: Any = {"spec": {"template": {"spec": {}}}}
+# What the API server lets no object be without.
+LEAST: dict[str, Any] = {
+    "pods": {"spec": {}},
+    "vmis": {"spec": {}},
+    "vms": TEMPLATE,
+    "vmireplicasets": TEMPLATE,
+    "migrations": {"spec": {"vmiName": "a"}},
+    "volumeattachments": {"spec": {"nodeName": "n1"}},
+    "priorityclasses": {"value": 1},
+    "instancetypes": {"spec": {"cpu": {"guest": 1}, "memory": {"guest": "1Gi"}}},
+    "clusterinstancetypes": {"spec": {"cpu": {"guest": 1}, "memory": {"guest": "1Gi"}}},
+}
 
 
 def test_lists_that_are_not_given_are_empty() -> None:
@@ -23,7 +36,7 @@ def test_lists_that_are_not_given_are_empty() -> None:
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
 def test_items_may_name_their_kind(kind: Any) -> None:
-    item = {"kind": kind.kind, "metadata": {"name": "a"}}
+    item = {"kind": kind.kind, **LEAST.get(kind.name, {}), "metadata": {"name": "a"}}
     assert from_plain({kind.name: [item]}).lists[kind.name] == [item]
 
 
@@ -53,3 +66,58 @@ def test_what_is_wrong_is_said(given: object, sentence: str) -> None:
     with pytest.raises(SnapshotError) as caught:
         from_plain(given)
     assert sentence in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "item", "sentence"),
+    [
+        ("nodes", {"spec": []}, "Node n1 cannot be read: spec is a list, where a mapping belongs. Correct it"),
+        ("nodes", {"spec": {"unschedulable": "yes"}}, "spec.unschedulable is a string, where true or false belongs"),
+        ("nodes", {"spec": {"taints": [{"key": "a"}]}}, "Node n1 cannot be read: spec.taints[0] has no effect."),
+        ("nodes", {"spec": {"taints": [None]}}, "spec.taints[0] is nothing, where a mapping belongs"),
+        ("nodes", {"spec": {"taints": "a"}}, "spec.taints is a string, where a list belongs"),
+        (
+            "nodes",
+            {"status": {"allocatable": {"cpu": "4x"}}},
+            "status.allocatable[cpu] is '4x', which is no amount such as 500m or 2Gi",
+        ),
+        ("nodes", {"status": {"allocatable": {"cpu": True}}}, "is a value of type bool, where an amount such as"),
+        (
+            "nodes",
+            {"status": {"allocatable": {5: "1"}}},
+            "status.allocatable[5] is a value of type int",
+        ),
+        ("nodes", {"status": {"images": [{"sizeBytes": 10**30}]}}, "sizeBytes is a number that is out of all bounds"),
+        (
+            "nodes",
+            {"status": {"images": [{"sizeBytes": 1.5}]}},
+            "is a value of type float, where a whole",
+        ),
+        (
+            "nodes",
+            {"metadata": {"name": "n1", "labels": {"\x1b[2J": 1}}},
+            "metadata.labels[\ufffd[2J]",
+        ),
+        ("nodes", {"kind": ["Node"]}, "Node n1 cannot be read: kind is a list, where a string belongs."),
+        ("pods", {"metadata": {"namespace": "shop", "name": "a"}}, "Pod shop/a cannot be read: it has no spec."),
+        (
+            "pdbs",
+            {"spec": {"maxUnavailable": "half"}},
+            "spec.maxUnavailable is 'half', where a number or",
+        ),
+    ],
+)
+def test_a_malformed_object_is_named_with_its_field(name: str, item: Any, sentence: str) -> None:
+    with pytest.raises(SnapshotError) as caught:
+        from_plain({name: [{**NODE, **item}]})
+    assert sentence in str(caught.value)
+
+
+def test_what_is_null_is_as_if_it_were_not_there() -> None:
+    item = {"metadata": {"name": "n1", "labels": None}, "spec": None, "status": {"allocatable": None}, "kind": None}
+    assert from_plain({"nodes": [item]}).lists["nodes"] == [item]
+
+
+def test_what_nobody_reads_may_be_anything() -> None:
+    item = {**NODE, "more": [[]], "spec": {"podCIDRs": 5}}
+    assert from_plain({"nodes": [item]}).lists["nodes"] == [item]

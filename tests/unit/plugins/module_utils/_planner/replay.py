@@ -126,7 +126,7 @@ class Replay:
 
     def _target(self, vmi: Json, source: Json, selector: dict[str, str]) -> Json:
         node = next(node for node in self.lists["nodes"] if node["metadata"]["name"] == vmi["status"]["nodeName"])
-        own = Namespaces(self.lists).lists(vmi["metadata"]["namespace"])
+        own = Namespaces(self.lists).of(vmi)
         pod = target_pod(vmi, source, node, configuration(self.lists), own, selector)
         assert isinstance(pod, dict)
         return pod

@@ -9,11 +9,15 @@ from typing import Any
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.configuration import Configuration
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.launcher.pod import launcher_pod
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.namespaces import Namespace
+from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.policies import compile_rules
 
 Json = dict[str, Any]
 Lists = dict[str, list[Json]]
 
 HOST, ZONE = "kubernetes.io/hostname", "topology.kubernetes.io/zone"
+# Of the status of a VMI that cannot be migrated.
+FIXED = {"conditions": [{"type": "LiveMigratable", "status": "False", "reason": "HostDeviceNotLiveMigratable"}]}
 _DEVICES = {f"devices.kubevirt.io/{name}": "1k" for name in ("kvm", "tun", "vhost-net")}
 
 
@@ -28,6 +32,11 @@ def node(name: str, zone: str = "", memory: str = "8Gi", *, cordoned: bool = Fal
         "spec": {"unschedulable": cordoned},
         "status": {"allocatable": allocatable},
     }
+
+
+def rules(policy: str) -> Any:
+    """One policy for all VMs."""
+    return compile_rules([{"policy": policy}])
 
 
 class Scene:
@@ -69,7 +78,7 @@ class Scene:
             owned: Json = {"metadata": {"namespace": "shop", "name": name, "uid": f"owner-{name}"}, "kind": owner}
             owned["spec"] = {"template": template} | ({"runStrategy": "Always"} if owner == "VirtualMachine" else {})
             self.lists["vms" if owner == "VirtualMachine" else "vmireplicasets"].append(owned)
-        pod = launcher_pod({**vmi, "status": {"phase": "Running"}}, Configuration(), {})
+        pod = launcher_pod({**vmi, "status": {"phase": "Running"}}, Configuration(), Namespace())
         pod["metadata"] |= {"name": f"virt-launcher-{name}", "uid": f"pod-{name}"}
         pod["spec"]["nodeName"] = on
         pod["status"] = {"phase": "Running"}

@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.mistake import Mistake
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.invalid_request import InvalidRequest
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.drain import plan_drain
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.drain_plan import DrainPlan, Outcome
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.policies import compile_rules
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.scores.registry import Profile
 
-from unit.plugins.module_utils._planner.scene import HOST, ZONE, Json, Scene, apart, even, near, node
+from unit.plugins.module_utils._planner.scene import FIXED, HOST, ZONE, Scene, apart, even, near, node, rules
 
 REPLICA_SET = "VirtualMachineInstanceReplicaSet"
 KUBEVIRT = {
@@ -242,71 +242,6 @@ def test_a_pod_that_outlives_its_vmi_is_going() -> None:
     assert [pod.why for pod in plan_drain(scene.lists, ["a"]).pods] == ["It is being deleted already."]
 
 
-def rules(policy: str) -> Any:
-    return compile_rules([{"policy": policy}])
-
-
-FIXED = {"conditions": [{"type": "LiveMigratable", "status": "False", "reason": "HostDeviceNotLiveMigratable"}]}
-NEXT_DOOR = {"nodeSelector": {HOST: "a"}}
-
-
-@pytest.mark.parametrize(
-    ("owner", "vm_rules", "policy", "outcome", "target", "feasible"),
-    [
-        ("VirtualMachine", {}, "fail", Outcome.STAYS, None, False),
-        ("VirtualMachine", {}, "restart", Outcome.RESTARTS, "b", True),
-        ("VirtualMachine", {}, "stop", Outcome.STOPS, None, True),
-        ("VirtualMachine", NEXT_DOOR, "restart", Outcome.STAYS, None, False),
-        ("VirtualMachine", NEXT_DOOR, "stop", Outcome.STOPS, None, True),
-        (REPLICA_SET, {}, "restart", Outcome.RESTARTS, "b", True),
-        (REPLICA_SET, {}, "stop", Outcome.RESTARTS, "b", True),
-        (REPLICA_SET, NEXT_DOOR, "stop", Outcome.STOPS, None, True),
-        ("", {}, "restart", Outcome.STAYS, None, False),
-        ("", {}, "stop", Outcome.STAYS, None, False),
-    ],
-)
-def test_policies(
-    owner: str, vm_rules: Json, policy: str, outcome: Outcome, target: str | None, feasible: bool
-) -> None:
-    scene = Scene(node("a"), node("b"))
-    scene.vm("vm", "a", owner=owner, status=FIXED, rules=vm_rules)
-    plan = plan_drain(scene.lists, ["a"], policies=rules(policy))
-    (machine,) = plan.stuck
-    assert (machine.outcome, machine.target_node, plan.feasible) == (outcome, target, feasible)
-    assert machine.choices == ((target,) if target else ())
-    assert (machine.wave is None) is (outcome is Outcome.STAYS)
-    waits = owner == REPLICA_SET and outcome is Outcome.STOPS
-    assert machine.message.startswith("0/2 nodes are available") is waits
-    assert ("waits until a node fits" in machine.why) is waits
-
-
-def test_a_restart_needs_an_owner_that_starts_again() -> None:
-    scene = Scene(node("a"), node("b"))
-    scene.vm("vm", "a", status=FIXED)
-    scene.lists["vms"][0]["spec"]["runStrategy"] = "Halted"
-    (machine,) = plan_drain(scene.lists, ["a"], policies=rules("restart")).stuck
-    assert "Nor can it restart: VirtualMachine vm does not start it again (runStrategy Halted)." in machine.why
-    (machine,) = plan_drain(scene.lists, ["a"], policies=rules("stop")).stuck
-    assert machine.outcome is Outcome.STOPS
-
-
-@pytest.mark.parametrize("run_strategy", ["Always", "RerunOnFailure", "Manual", "Once"])
-def test_a_vm_that_is_asked_restarts(run_strategy: str) -> None:
-    scene = Scene(node("a"), node("b"))
-    scene.vm("vm", "a", status=FIXED)
-    scene.lists["vms"][0]["spec"]["runStrategy"] = run_strategy
-    (machine,) = plan_drain(scene.lists, ["a"], policies=rules("restart")).stuck
-    assert (machine.outcome, machine.target_node) == (Outcome.RESTARTS, "b")
-
-
-def test_a_paused_replica_set_makes_no_other_replica() -> None:
-    scene = Scene(node("a"), node("b"))
-    scene.vm("vm", "a", owner=REPLICA_SET, status=FIXED)
-    scene.lists["vmireplicasets"][0]["spec"]["paused"] = True
-    (machine,) = plan_drain(scene.lists, ["a"], policies=rules("stop")).stuck
-    assert (machine.outcome, machine.message) == (Outcome.STOPS, "")
-
-
 def test_what_is_not_evaluated_is_said() -> None:
     scene = Scene(node("a"), node("b"), kubevirts=[KUBEVIRT])
     scene.vm("vm", "a", rules={"resourceClaims": [{"name": "gpu"}]})
@@ -360,7 +295,7 @@ MISTAKES: list[tuple[dict[str, Any], str]] = [
 def test_mistakes(arguments: dict[str, Any], problem: str) -> None:
     scene = Scene(node("a"), node("b"))
     scene.vm("vm", "a")
-    with pytest.raises(Mistake) as raised:
+    with pytest.raises(InvalidRequest) as raised:
         plan_drain(scene.lists, **arguments)
     assert (
         str(raised.value)

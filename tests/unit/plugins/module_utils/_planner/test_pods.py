@@ -13,6 +13,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.drain im
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.drain_plan import PodFate
 
 from unit.plugins.module_utils._planner.scene import HOST, Json, Scene, apart, node
+from unit.plugins.support.objects import kubevirt
 
 SCRATCH = [{"name": "scratch", "emptyDir": {}}]
 
@@ -48,6 +49,27 @@ def test_fates(fields: dict[str, Any], outcome: str, target: str | None, needs: 
     assert (found.outcome.value, found.target_node, found.needs) == (outcome, target, needs)
     assert (found.message != "") is (outcome == "waits")
     assert (found.wave is None) is (outcome == "stays" or found.why == "It is being deleted already.")
+
+
+@pytest.mark.parametrize(
+    ("namespace", "label", "kubevirts", "needs"),
+    [
+        ("kubevirt", "virt-api", [kubevirt()], ()),
+        ("kubevirt", "virt-template-apiserver", [kubevirt()], ()),
+        ("shop", "virt-api", [kubevirt()], ("delete_emptydir_data",)),
+        ("kubevirt", None, [kubevirt()], ("delete_emptydir_data",)),
+        ("kubevirt", "virt-api", [], ("delete_emptydir_data",)),
+        ("kubevirt", "virt-api", [kubevirt(phase=None)], ("delete_emptydir_data",)),
+    ],
+)
+def test_kubevirts_own_pods_hold_nothing_of_worth(
+    namespace: str, label: str | None, kubevirts: list[Json], needs: tuple[str, ...]
+) -> None:
+    """They have an emptyDir for profiles. A label alone makes no pod one of them."""
+    scene = Scene(node("a"), node("b"), kubevirts=kubevirts)
+    metadata = {"namespace": namespace, "labels": {"kubevirt.io": label} if label else {}}
+    scene.pod("virt-api-1", "a", metadata=metadata, volumes=[{"name": "profile-data", "emptyDir": {}}])
+    assert fate(scene).needs == needs
 
 
 def test_finished_pods_stay() -> None:
@@ -109,6 +131,35 @@ def test_disruption_budgets(budgets: list[Json], outcome: str, names: tuple[str,
     found = fate(scene)
     assert (found.outcome.value, found.budgets) == (outcome, names)
     assert ("PodDisruptionBudget" in found.why) is bool(names)
+
+
+def spread_out(budgets: list[Json]) -> Scene:
+    """A pod on each of three nodes, of which no two may share one."""
+    scene = Scene(node("a"), node("b"), node("c"), pdbs=budgets)
+    for number, name in enumerate("abc"):
+        scene.pod(f"web-{number}", name, affinity={"podAntiAffinity": _apart_from({"app": "web"})})
+    return scene
+
+
+@pytest.mark.parametrize(("allowed", "expected"), [(1, 3), (0, 3)])
+def test_a_budget_does_not_let_go_what_waits_for_the_same_nodes(allowed: int, expected: int) -> None:
+    """The replacement of the first waits until its node is back, and with it the eviction of the second."""
+    scene = spread_out([budget("b", allowed, expected, 2)])
+    assert plan_drain(scene.lists, ["a"]).feasible
+    found = plan_drain(scene.lists, ["a", "b"])
+    assert sorted(pod.outcome.value for pod in found.pods) == ["refused", "waits"]
+    (refused,) = (pod for pod in found.pods if pod.outcome.value == "refused")
+    assert (refused.wave, refused.budgets) == (None, ("b",))
+    assert "PodDisruptionBudget b lets only 1 of its pods be away, and that of others that leave" in refused.why
+    assert (found.feasible, found.passing) == (False, False)
+    assert f"pod {refused.namespace}/{refused.name}" in found.message
+
+
+@pytest.mark.parametrize("budgets", [[], [budget("b", 2, 4, 2)], [budget("b", 1, 0, 0)]])
+def test_a_budget_that_is_wide_enough_or_not_counted_yet_lets_all_go(budgets: list[Json]) -> None:
+    found = plan_drain(spread_out(budgets).lists, ["a", "b"])
+    assert [pod.outcome.value for pod in found.pods] == ["waits", "waits"]
+    assert found.feasible
 
 
 def test_a_hotplug_pod_goes_with_its_vm() -> None:

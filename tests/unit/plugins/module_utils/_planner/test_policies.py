@@ -9,14 +9,28 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.mistake import Mistake
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.invalid_request import InvalidRequest
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.missing_library import MissingLibrary
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner import policies
-from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.policies import compile_rules, policy_for
+from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.policies import compile_rules, idle, policy_for
 
 VMI = {
     "metadata": {"namespace": "shop", "name": "db", "labels": {"app": "db", "tier": "gold"}},
     "spec": {"domain": {"cpu": {"cores": 4}}},
 }
+
+
+def test_rules_that_match_nobody() -> None:
+    rules = compile_rules(
+        [
+            {"selector": {"app": "bd"}, "policy": "stop"},
+            {"expression": "spec.nothing", "policy": "stop"},
+            {"expression": "abs(metadata.name)", "policy": "stop"},
+            {"selector": {"app": "db"}, "policy": "stop"},
+            {"policy": "fail"},
+        ]
+    )
+    assert [rule.source for rule in idle(rules, [VMI])] == ["policies[0]", "policies[1]"]
 
 
 @pytest.mark.parametrize(
@@ -53,7 +67,7 @@ def test_the_first_that_matches_counts(rules: list[Any], policy: str) -> None:
     ],
 )
 def test_mistakes(rules: Any, words: str) -> None:
-    with pytest.raises(Mistake) as raised:
+    with pytest.raises(InvalidRequest) as raised:
         compile_rules(rules)
     assert str(raised.value).startswith("Cannot apply the policies: ")
     assert words in str(raised.value)
@@ -61,12 +75,14 @@ def test_mistakes(rules: Any, words: str) -> None:
 
 def test_an_expression_that_cannot_be_applied() -> None:
     rules = compile_rules([{"expression": "abs(metadata.name)", "policy": "stop"}])
-    with pytest.raises(Mistake, match=r"policies\[0\] cannot be applied to VMI shop/db, "):
+    with pytest.raises(InvalidRequest, match=r"policies\[0\] cannot be applied to VMI shop/db, "):
         policy_for(VMI, rules)
 
 
 def test_only_expressions_need_the_library(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(policies, "HAS_JMESPATH", False)
     assert compile_rules([{"policy": "stop"}])
-    with pytest.raises(Mistake, match="needs the Python package jmespath"):
+    with pytest.raises(
+        MissingLibrary, match=r"jmespath is missing, which is needed for the expression of policies\[0\]"
+    ):
         compile_rules([{"expression": "spec", "policy": "stop"}])

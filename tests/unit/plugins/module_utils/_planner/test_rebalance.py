@@ -13,8 +13,13 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.rebalance import plan_rebalance
-from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.rebalance_plan import RebalancingPlan
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot import from_plain
+from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.document import decode, encode
+from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.rebalance import (
+    RebalancingPlan,
+    plan_rebalance,
+    rebalancing,
+)
 
 from unit.plugins.module_utils._planner.scene import HOST, ZONE, Json, Lists, Scene, apart, near, node
 
@@ -195,3 +200,17 @@ def test_a_machine_and_a_pod_of_one_name_both_go_home() -> None:
     scene.vm("db", "n1", rules={"affinity": rather("fast")})
     scene.pod("db", "n1", affinity=rather("fast"))
     assert sorted(move.kind for move in plan(scene).moves) == ["Pod", "VirtualMachineInstance"]
+
+
+def test_the_plan_that_is_carried_out_says_the_same() -> None:
+    lists = displaced(("kni-worker", "kni-worker2"))
+    moves = plan_rebalance(lists, max_moves=20).moves
+    plan = rebalancing(from_plain(lists), "patch", max_moves=20)
+    assert decode(encode(plan)) == plan
+    assert [(action.object.title, action.source, action.target, action.why) for action in plan.actions] == [
+        (f"{move.namespace}/{move.name}", move.source_node, move.target_node, move.why) for move in moves
+    ]
+    assert [bool(action.after) for action in plan.actions] == [move.wave > 1 for move in moves]
+    assert all(action.object.uid for action in plan.actions)
+    assert (plan.totals.migrations + plan.totals.evictions, len(plan.batches)) == (len(moves), 1)
+    assert rebalancing(from_plain(RECORDED), max_moves=20).batches == ()

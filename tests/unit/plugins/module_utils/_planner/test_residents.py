@@ -34,7 +34,7 @@ def test_a_machine_has_the_attachments_of_its_pod() -> None:
     for name in ("one", "two", "none"):
         scene.vm(name, "a")
     held = {name: attachment(scene, name) for name in ("one", "two")}
-    found = residents(scene.lists, Workloads(scene.lists), frozenset({"a"})).machines
+    found = residents(scene.lists["pods"], Workloads(scene.lists)).machines
     assert {machine.vmi["metadata"]["name"]: machine.attachments for machine in found} == {
         "none": (),
         "one": (held["one"],),
@@ -49,7 +49,7 @@ def test_looks_at_a_pod_do_not_grow_with_the_machines() -> None:
             scene.vm(f"vm-{number}", "a")
         pod = Watched(scene.pod("web-1", "a"))
         scene.lists["pods"][-1] = pod
-        residents(scene.lists, Workloads(scene.lists), frozenset({"a"}))
+        residents(scene.lists["pods"], Workloads(scene.lists))
         return pod.looks
 
     assert looks(20) == looks(1)

@@ -11,7 +11,12 @@ from collections.abc import Sequence
 import pytest
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.board import Board, Stage
-from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.drain import plan_drain, prepare
+from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.drain import (
+    plan_drain,
+    plan_drains,
+    prepare,
+)
+from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.ground import Ground
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.mover import Mover
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.policies import compile_rules
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.search import search
@@ -26,6 +31,7 @@ POLICIES = compile_rules(
 )
 
 
+@pytest.mark.campaign
 @pytest.mark.parametrize("seed", range(40))
 def test_what_is_planned_is_legal_at_its_moment_and_what_is_stuck_is_stuck(seed: int) -> None:
     lists = tight_cluster(seed, nodes=5, machines=11, pods=4)
@@ -40,6 +46,7 @@ def test_what_is_planned_is_legal_at_its_moment_and_what_is_stuck_is_stuck(seed:
 
 
 # In the first ones VMs have to go before pods, or to fuller nodes, for all to have a place.
+@pytest.mark.campaign
 @pytest.mark.parametrize("seed", [3, 14, 23, 77, 237, *range(400, 430)])
 def test_the_scheduler_chooses_for_pods_what_is_foretold(seed: int) -> None:
     lists = tight_cluster(seed, nodes=6, machines=16, pods=8)
@@ -48,6 +55,7 @@ def test_the_scheduler_chooses_for_pods_what_is_foretold(seed: int) -> None:
     assert replay.wrong == []
 
 
+@pytest.mark.campaign
 @pytest.mark.parametrize("seed", [133, 373])
 def test_vms_that_are_spread_may_be_anywhere_on_their_way(seed: int) -> None:
     lists = tight_cluster(seed, nodes=6, machines=16, pods=8)
@@ -58,14 +66,25 @@ def test_vms_that_are_spread_may_be_anywhere_on_their_way(seed: int) -> None:
         assert replay.wrong == []
 
 
+@pytest.mark.campaign
+@pytest.mark.parametrize("seed", range(20))
+def test_batches_are_planned_as_if_each_were_the_only_one(seed: int) -> None:
+    lists = tight_cluster(seed, nodes=5, machines=11, pods=6)
+    batches = [["n0"], ["n1", "n2"], ["n3"], ["n0"]]
+    assert plan_drains(lists, batches, policies=POLICIES) == [
+        plan_drain(lists, nodes, policies=POLICIES) for nodes in batches
+    ]
+
+
 def test_the_same_cluster_gives_the_same_plan() -> None:
     first, second = (plan_drain(tight_cluster(3), ["n0", "n1"]) for _time in range(2))
     assert first == second
 
 
+@pytest.mark.campaign
 @pytest.mark.parametrize("seed", range(100, 130))
 def test_no_better_plan_is_missed(seed: int) -> None:
-    scene = prepare(tight_cluster(seed, machines=8, pods=0), ["n0"], (), (), {})
+    scene = prepare(Ground(tight_cluster(seed, machines=8, pods=0)), ["n0"], (), (), {})
     movers = [way for way in scene.ways.values() if isinstance(way, Mover)]
     found = search(scene.board, movers, Profile.LOW_NODE_UTILIZATION)
     assert len(found.stuck) == fewest_stuck(scene.board, movers)

@@ -11,6 +11,7 @@ from typing import Any
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.configuration import Configuration
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.launcher.pod import launcher_pod
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.launcher.vmi import vmi_of
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.namespaces import Namespace
 from ansible_collections.virtops.kubevirt.plugins.module_utils._workloads.forecast import copies, places, with_places
 from ansible_collections.virtops.kubevirt.plugins.module_utils._workloads.outlook import Outlook, Place
 
@@ -34,7 +35,7 @@ def vmi(name: str = "", node: str = "", **spec: Any) -> Json:
 
 
 def pod_of(of: Json, node: str) -> Json:
-    pod = launcher_pod(of, Configuration(), {})
+    pod = launcher_pod(of, Configuration(), Namespace())
     return {**pod, "spec": {**pod["spec"], "nodeName": node}, "status": {"phase": "Running"}}
 
 
@@ -71,6 +72,24 @@ def test_what_kubevirt_cannot_make_a_pod_of_is_told() -> None:
     (place,) = places({**lists(), "kubevirts": [kubevirt]}, copies(vmi(domain=domain), "db", 1))
     assert place.node == ""
     assert "example.com/card is not among the permittedHostDevices" in place.message
+
+
+def test_a_quota_lets_in_so_many_as_it_has_room_for() -> None:
+    status = {"hard": {"pods": "2"}, "used": {"pods": "1"}}
+    quota = {"metadata": {"namespace": "shop", "name": "q"}, "spec": {}, "status": status}
+    there = vmi("db1", node="n1")
+    given = {**lists(pod_of(there, "n1")), "resourcequotas": [quota]}
+    first, second = places({**given, "nodes": [fake_node("n1", memory="9Gi")]}, copies(vmi(), "db", 2))
+    assert first == Place("n1", "")
+    assert second.message.startswith(
+        "ResourceQuota q does not allow the pod with which shop/db-new-2 would start (pods"
+    )
+    # Those that leave make room in it, and a pod that there is already is not asked about again.
+    waiting = {**pod_of(vmi("db2"), ""), "status": {"phase": "Pending"}}
+    full = {**quota, "status": {"hard": {"pods": "1"}, "used": {"pods": "1"}}}
+    assert places({**given, "resourcequotas": [full]}, copies(vmi(), "db", 1), without={"uid-db1"}) == [Place("n1", "")]
+    again = {**lists(waiting), "resourcequotas": [full]}
+    assert places(again, [vmi("db2")]) == [Place("n1", "")]
 
 
 def test_missing_replicas_are_placed_beside_the_living() -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.mistake import Mistake
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.invalid_request import InvalidRequest
 from ansible_collections.virtops.kubevirt.plugins.module_utils._workloads.replica_set import wanted_spec
 
 from unit.plugins.module_utils._workloads.wording import Json, template, wish, worded
@@ -119,7 +119,7 @@ def test_nulls_say_nothing() -> None:
     ],
 )
 def test_problems(options: Json, problem: str) -> None:
-    with pytest.raises(Mistake) as caught:
+    with pytest.raises(InvalidRequest) as caught:
         wanted_spec(wish(**options), {})
     assert problem in caught.value.problems
     assert str(caught.value).startswith("Cannot write replica set shop/db")

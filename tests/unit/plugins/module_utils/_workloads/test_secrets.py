@@ -27,3 +27,16 @@ def test_a_change_is_told() -> None:
     assert without_secrets(volumes("new"), volumes("old")) == volumes("(hidden, changed)")
     assert without_secrets(volumes("old"), volumes("old")) == volumes("(hidden)")
     assert without_secrets(volumes("new"), {}) == volumes("(hidden)")
+
+
+def test_kubectls_copy_of_an_object_is_left_out() -> None:
+    """It holds the same secrets, with every quote and line break in them written otherwise."""
+    copy = {"kubectl.kubernetes.io/last-applied-configuration": '{"userData": "pass\\nword"}'}
+    assert without_secrets({"annotations": {**copy, "team": "a"}}) == {"annotations": {"team": "a"}}
+    assert list(secrets({"annotations": copy})) == list(copy.values())
+
+
+def test_ignition_data_is_hidden() -> None:
+    annotations = {"kubevirt.io/ignitiondata": '{"passwd": {}}'}
+    assert without_secrets({"annotations": annotations}) == {"annotations": {"kubevirt.io/ignitiondata": "(hidden)"}}
+    assert list(secrets({"annotations": annotations})) == ['{"passwd": {}}']

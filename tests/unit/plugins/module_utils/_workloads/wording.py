@@ -10,7 +10,7 @@ from typing import Any
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module.replica_set_arguments import placement, spec
 from ansible_collections.virtops.kubevirt.plugins.module_utils._workloads.placement import Own
-from ansible_collections.virtops.kubevirt.plugins.module_utils._workloads.replica_set import Wish
+from ansible_collections.virtops.kubevirt.plugins.module_utils._workloads.replica_set import ReplicaSetRequest
 
 Json = dict[str, Any]
 
@@ -24,11 +24,11 @@ def worded(**options: Any) -> Json:
     return _validated(placement()["options"], options)
 
 
-def wish(**options: Any) -> Wish:
+def wish(**options: Any) -> ReplicaSetRequest:
     """Of a task for the replica set shop/db."""
     given = _validated(spec(), {"namespace": "shop", "name": "db", **options})
     names = ("namespace", "name", "replicas", "paused", "selector", "template", "placement", "masquerade")
-    return Wish(**{name: given[name] for name in names}, eviction_strategy=given["eviction_strategy"])
+    return ReplicaSetRequest(**{name: given[name] for name in names}, eviction_strategy=given["eviction_strategy"])
 
 
 def template(*, labels: Json | None = None, **fields: Any) -> Json:

@@ -64,6 +64,10 @@ def with_quota(**hard: str) -> Object:
     }
 
 
+def with_limit(**limit: Any) -> Object:
+    return {"limitranges": [{"metadata": metadata("tight"), "spec": {"limits": [limit]}}]}
+
+
 UNKNOWN: Object = {"conditions": None}
 CLAIM: Object = {"volumes": [{"name": "disk", "persistentVolumeClaim": {"claimName": "data"}}]}
 DATA_VOLUME: Object = {"volumes": [{"name": "disk", "dataVolume": {"name": "data"}}]}
@@ -145,6 +149,12 @@ BLOCKED = [
         says="its node n1 has no label host-model-cpu.node.kubevirt.io/<model>",
     ),
     Case(
+        "limit-range-violated",
+        object="LimitRange shop/tight",
+        says="(cpu of the pod: a request of 100m, at least 2)",
+        lists=with_limit(type="Pod", min={"cpu": "2"}),
+    ),
+    Case(
         "quota-exceeded",
         object="ResourceQuota shop/small",
         says="(pods: 1 on top of 1 of 1)",
@@ -201,6 +211,7 @@ FREE = [
     Case("", vmi(status={"selinuxContext": None}), lists={"kubevirts": [ANY_LEVEL]}),
     Case("", lists=with_quota(**{"requests.memory": "2Gi"})),
     Case("", lists=with_quota(**{"limits.cpu": "3"})),
+    Case("", lists=with_limit(type="Pod", min={"cpu": "100m"})),
     Case("", vmi(status={"volumeStatus": [{**HOTPLUGGED, "phase": "Ready"}, {"name": "a", "phase": "Pending"}]})),
     Case("", vmi(nodeSelector={"zone": "a"}), selector={"rack": "1"}),
     Case("", lists={"nodes": []}),
@@ -210,7 +221,7 @@ FREE = [
 
 def found(case: Case) -> list[Blocker]:
     lists = {"nodes": [node()], "pods": [launcher(case.vmi)], "vmis": [case.vmi], **case.lists}
-    return blockers(surroundings(lists).subject(case.vmi, case.selector))
+    return blockers(surroundings(lists).candidate(case.vmi, case.selector))
 
 
 @pytest.mark.parametrize("case", BLOCKED, ids=lambda case: case.id)
@@ -234,7 +245,7 @@ def test_every_rule_is_met() -> None:
 
 def subject_of(case: Case) -> Any:
     lists = {"nodes": [node()], "pods": [launcher(case.vmi)], **case.lists}
-    return surroundings(lists).subject(case.vmi, case.selector)
+    return surroundings(lists).candidate(case.vmi, case.selector)
 
 
 def test_data_for_a_result_is_plain() -> None:

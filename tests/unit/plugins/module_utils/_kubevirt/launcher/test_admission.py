@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.launcher.admission import admitted
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.namespaces import Namespaces
 
 from unit.plugins.module_utils._kubevirt.launcher.vms import listed
 
@@ -17,7 +18,9 @@ Object = dict[str, Any]
 def store(lists: Any = None, *, resources: Object | None = None, **spec: Any) -> Any:
     container = {"name": "compute", "resources": resources or {}}
     metadata = {"namespace": "shop", "name": "p", "labels": {"app": "a"}}
-    return admitted({"metadata": metadata, "spec": {"containers": [container], **spec}}, lists or {})["spec"]
+    return admitted(
+        {"metadata": metadata, "spec": {"containers": [container], **spec}}, Namespaces(lists or {}).named("shop")
+    )["spec"]
 
 
 def test_requests_come_from_limits() -> None:

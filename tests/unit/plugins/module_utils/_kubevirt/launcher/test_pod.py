@@ -12,6 +12,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.configu
     SupportContainer,
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.launcher.pod import LauncherError, launcher_pod
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.namespaces import Namespace, Namespaces
 
 from unit.plugins.module_utils._kubevirt.launcher.vms import annotated, listed, machine
 
@@ -24,7 +25,7 @@ DISKS = {
 
 
 def spec(item: Object, lists: Any = None, **configuration: Any) -> Any:
-    return launcher_pod(item, Configuration(**configuration), lists or {})["spec"]
+    return launcher_pod(item, Configuration(**configuration), Namespaces(lists or {}).named("shop"))["spec"]
 
 
 def names(containers: list[Object]) -> list[str]:
@@ -68,9 +69,15 @@ class TestContainers:
         assert [container.get("restartPolicy") for container in found] == (["Always"] if logged else [])
 
     def test_of_shared_files(self) -> None:
-        volumes = [{"name": "s", "secret": {}}, {"name": "p", "containerPath": {"path": "/a"}}]
+        volumes = [
+            {"name": "p", "containerPath": {"path": "/a"}},
+            {"name": "u", "containerPath": {"path": "/b"}},
+            {"name": "s", "secret": {}},
+        ]
         item = machine({}, {"filesystems": [{"name": "p"}, {"name": "s"}]}, volumes=volumes)
-        assert names(spec(item)["containers"]) == ["compute", "virtiofs-s"]
+        found = spec(annotated(item, hooks="[{}]"))["containers"]
+        assert names(found) == ["compute", "virtiofs-s", "hook-sidecar-0", "virtiofs-p"]
+        assert found[1]["resources"] == found[3]["resources"]
 
     def test_of_hooks_and_bindings(self) -> None:
         interfaces = [
@@ -183,7 +190,7 @@ class TestLabels:
     def test_they_name_the_vm(self) -> None:
         item = machine(hostname="h")
         item["metadata"] |= {"name": "a.b", "labels": {"app": "x"}, "annotations": {"sidecar.istio.io/inject": "true"}}
-        assert launcher_pod(item, Configuration(), {})["metadata"]["labels"] == {
+        assert launcher_pod(item, Configuration(), Namespace())["metadata"]["labels"] == {
             "app": "x",
             "kubevirt.io": "virt-launcher",
             "kubevirt.io/created-by": "u1",
@@ -195,7 +202,7 @@ class TestLabels:
     def test_a_name_that_is_too_long(self) -> None:
         item = machine()
         item["metadata"]["name"] = "a-name-longer-than-a-label-may-be-so-that-it-has-to-be-shortened-by-someone"
-        labels = launcher_pod(item, Configuration(), {})["metadata"]["labels"]
+        labels = launcher_pod(item, Configuration(), Namespace())["metadata"]["labels"]
         assert labels["vm.kubevirt.io/name"] == item["metadata"]["name"][:63]
         assert labels["vmi.kubevirt.io/id"] == "a-name-longer-than-a-label-may-be-so-that-it-has-to-be-cc0f6952"
 

@@ -10,6 +10,7 @@ import pytest
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.configuration import EVEN_PARITY, Configuration
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.launcher.overhead import memory_overhead
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.launcher.resources import compute_resources
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.namespaces import Namespace, Namespaces
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model import quantity
 
 from unit.plugins.module_utils._kubevirt.launcher.vms import listed, machine
@@ -21,7 +22,7 @@ GI = 2**30
 def resources(item: Object, lists: Any = None, **configuration: Any) -> tuple[Object, Object]:
     """Requests and limits; of memory what is beyond the overhead, in bytes."""
     settings = Configuration(**configuration)
-    found = compute_resources(item, settings, lists or {})
+    found = compute_resources(item, settings, Namespaces(lists or {}).named("shop"))
     overhead = memory_overhead(item, settings)
     for side in ("requests", "limits"):
         if "memory" in found[side]:
@@ -58,7 +59,9 @@ def test_memory(domain: Object, overcommit: int, requested: int | None, limit: i
 
 def test_an_overhead_that_is_not_requested() -> None:
     found = compute_resources(
-        machine({"resources": {"overcommitGuestOverhead": True, "limits": {"memory": "1Gi"}}}), Configuration(), {}
+        machine({"resources": {"overcommitGuestOverhead": True, "limits": {"memory": "1Gi"}}}),
+        Configuration(),
+        Namespace(),
     )
     assert found["requests"]["memory"] == "1Gi"
     assert quantity.parse(found["limits"]["memory"]) > quantity.parse("1Gi")
@@ -113,11 +116,13 @@ QUOTA = {"resourcequotas": [listed("q", spec={"hard": {"limits.memory": "9Gi", "
 RATIO = "alpha.kubevirt.io/auto-memory-limits-ratio"
 
 
-@pytest.mark.parametrize(("label", "ratio"), [(None, 2.0), ("1.5", 1.5), ("0.5", 2.0), ("much", 2.0)])
+@pytest.mark.parametrize(
+    ("label", "ratio"), [(None, 2.0), ("1.5", 1.5), ("0.5", 2.0), ("much", 2.0), ("inf", 2.0), ("nan", 2.0)]
+)
 def test_a_quota_of_limits(label: str | None, ratio: float) -> None:
     namespace = {"metadata": {"name": "shop", "labels": {RATIO: label} if label else {}}}
     item = machine({"cpu": {"cores": 3}})
-    found = compute_resources(item, Configuration(), {**QUOTA, "namespaces": [namespace]})
+    found = compute_resources(item, Configuration(), Namespaces({**QUOTA, "namespaces": [namespace]}).named("shop"))
     requested = quantity.units(quantity.parse(found["requests"]["memory"]))
     assert quantity.units(quantity.parse(found["limits"]["memory"])) == int(requested * ratio)
     assert found["limits"]["cpu"] == "3"
@@ -139,6 +144,38 @@ def test_cpu_limits_by_the_namespace_s_labels(labels: dict[str, str], limited: b
 
 def test_devices_by_claim_need_their_gate() -> None:
     item = machine({}, {"gpus": [{"name": "g", "claimName": "c", "requestName": "r"}]})
-    assert "claims" not in compute_resources(item, Configuration(), {})
+    assert "claims" not in compute_resources(item, Configuration(), Namespace())
     gate = Configuration(feature_gates=frozenset({"GPUsWithDRA"}))
-    assert compute_resources(item, gate, {})["claims"] == [{"name": "c", "request": "r"}]
+    assert compute_resources(item, gate, Namespace())["claims"] == [{"name": "c", "request": "r"}]
+
+
+def definition(name: str, device: str = "", namespace: str = "shop") -> Object:
+    annotations = {"k8s.v1.cni.cncf.io/resourceName": device} if device else {}
+    return {"metadata": {"namespace": namespace, "name": name, "annotations": annotations}}
+
+
+DEFINITIONS = [
+    definition("blue"),
+    definition("red", "vendor.com/vf"),
+    definition("red", "vendor.com/other", "nets"),
+    definition("green", "vendor.com/vf"),
+]
+NETWORKS: list[tuple[list[str], Object]] = [
+    (["blue"], {}),
+    (["red"], {"vendor.com/vf": "1"}),
+    (["red", "green"], {"vendor.com/vf": "2"}),
+    (["red", "red"], {"vendor.com/vf": "2"}),
+    (["shop/red", "nets/red"], {"vendor.com/vf": "1", "vendor.com/other": "1"}),
+    (["unknown", "nets/blue"], {}),
+]
+
+
+@pytest.mark.parametrize(("names", "expected"), NETWORKS)
+def test_devices_of_networks(names: list[str], expected: Object) -> None:
+    networks = [{"name": f"n{number}", "multus": {"networkName": name}} for number, name in enumerate(names)]
+    item = machine(networks=[{"name": "default", "pod": {}}, *networks])
+    for found in resources(item, {"networkattachmentdefinitions": DEFINITIONS}):
+        assert {name: amount for name, amount in found.items() if name.startswith("vendor.com/")} == expected
+    gate = frozenset({"ExternalNetResourceInjection"})
+    for found in resources(item, {"networkattachmentdefinitions": DEFINITIONS}, feature_gates=gate):
+        assert not any(name.startswith("vendor.com/") for name in found)

@@ -19,14 +19,16 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._model.selectors 
     Requirement,
     label_selector,
 )
-from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.tables import pod_counts
+from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.tables import pod_table
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.tables.label_column import LabelColumn
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.tables.label_index import LabelIndex
-from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.tables.memo import Memo
-from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.tables.node_table import NodeTable
-from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.tables.pod_counts import PodCounts
-from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.tables.pod_query import PodMatch, PodQuery
-from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.tables.pod_table import PodTable
+from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.tables.node_table import Memo, NodeTable
+from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.tables.pod_table import (
+    PodCounts,
+    PodMatch,
+    PodQuery,
+    PodTable,
+)
 
 from unit.plugins.module_utils._scheduler.builders import expression, node, pod, requires
 
@@ -105,7 +107,7 @@ def test_counts_stay_what_counting_would_give(
 
 
 def test_counts_asked_for_long_ago_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pod_counts, "_KEPT", 1)
+    monkeypatch.setattr(pod_table, "_KEPT", 1)
     table = PodTable()
     counts = PodCounts(table, 1)
     queries = [PodQuery((PodMatch(label_selector({"matchLabels": {"a": value}}), None),)) for value in "xy"]

@@ -1,0 +1,85 @@
+# Copyright: Contributors to the virtops.kubevirt project
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from ansible.errors import AnsibleActionFail
+from ansible.plugins.action import ActionBase
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.invalid_request import InvalidRequest
+from ansible_collections.virtops.kubevirt.plugins.module_utils._module.texts import understood
+from ansible_collections.virtops.kubevirt.plugins.plugin_utils import _variables
+from ansible_collections.virtops.kubevirt.plugins.plugin_utils._variables import Owner, is_blank
+
+Values = dict[str, Any]
+
+_ROLES = Path(__file__).parents[2] / "roles"
+_ARGUMENTS: Values = {
+    "prefix": {"type": "str"},
+    "options": {"type": "dict"},
+    "others": {"type": "list", "elements": "str", "default": []},
+    "roles": {"type": "list", "elements": "str", "default": []},
+    "hosts": {"type": "str"},
+}
+
+
+class ActionModule(ActionBase):  # type: ignore[misc]  # Ansible is published without types
+    """Refuses names that nobody knows, and tells what the others mean. It works on the controller alone."""
+
+    _supports_check_mode = True
+    _requires_connection = False
+
+    def run(self, tmp: str | None = None, task_vars: Values | None = None) -> Values:
+        result: Values = super().run(tmp, task_vars)
+        _checked, arguments = self.validate_argument_spec(_ARGUMENTS, required_together=[("prefix", "options")])
+        self._variables = task_vars or {}
+        try:
+            owner = self._owner(arguments)
+            others = [_variables.role(_ROLES / name) for name in arguments["roles"]]
+            _variables.check_names(owner, others, self._seen(owner, arguments["hosts"]))
+            given = _variables.taken(owner, self._values(owner))
+        except InvalidRequest as error:
+            return {**result, "failed": True, "msg": str(error), "error": error.to_json()}
+        return {**result, "changed": False, "given": given}
+
+    def _owner(self, arguments: Values) -> Owner:
+        """The playbook that the task describes, or else the role that it stands in."""
+        prefix, role = arguments["prefix"], self._task._role
+        if prefix:
+            return Owner(f"playbook {prefix}", f"{prefix}_", arguments["options"], frozenset(arguments["others"]))
+        if not role:
+            raise AnsibleActionFail("Outside of a role a task has to give prefix and options.")
+        found = _variables.role(Path(role._role_path))
+        return replace(found, others=found.others.union(arguments["others"]))
+
+    def _seen(self, owner: Owner, hosts: str | None) -> dict[str, Iterable[str]]:
+        """Names of variables by host. `hosts`: the variable that names further hosts, or groups of them."""
+        seen: dict[str, Iterable[str]] = {self._variables["inventory_hostname"]: self._variables}
+        named = understood(owner.attempted, owner.options, self._evaluated([hosts])) if hosts else {}
+        groups, everything = self._variables["groups"], self._variables["hostvars"]
+        for name in named.get(hosts or "", ()):
+            for host in groups.get(name, (name,)):
+                if host in everything:
+                    seen[host] = everything[host]
+        return seen
+
+    def _values(self, owner: Owner) -> Values:
+        """Of the variables that are given. One that is blank has its default, also for those that are made of it."""
+        role = self._task._role
+        defaults = role.get_default_vars() if role else {}
+        values = self._evaluated(owner.options)
+        blank = {name for name, value in values.items() if is_blank(value)}
+        instead = {name: defaults[name] for name in blank if name in defaults}
+        if instead:
+            values = self._evaluated(owner.options, instead)
+        return {name: value for name, value in values.items() if name not in blank - instead.keys()}
+
+    def _evaluated(self, names: Iterable[str], instead: Mapping[str, Any] | None = None) -> Values:
+        variables = {**self._variables, **(instead or {})}
+        templar = self._templar.copy_with_new_env(available_variables=variables)
+        return {name: templar.template(variables[name]) for name in names if name in variables}

@@ -1,0 +1,60 @@
+# Copyright: Contributors to the virtops.kubevirt project
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Note that this document fragment is **PRIVATE** to the collection. It can have breaking changes at any time.
+
+from __future__ import annotations
+
+
+class ModuleDocFragment:
+    """How nodes are put into batches; see module_utils/_planner/batch_rules.py."""
+
+    DOCUMENTATION = r"""
+options:
+  batch:
+    description:
+      - How many of O(nodes) are out of service together at most, or which share of them, such as V(25%).
+      - A share is of all O(nodes), also of those that are done. It is rounded down, but at least 1.
+      - With V(auto) a batch is as large as costs no migration more, and never larger than what fills KubeVirt's limits
+        for migrations at the same time.
+      - With O(order=free) a batch is smaller where that many nodes cannot be emptied together.
+    type: str
+    default: "1"
+  order:
+    description:
+      - With V(free) the order of the nodes, and which are in a batch together, is chosen such that each batch can be
+        emptied, with as few migrations as possible. Nodes that the run has taken already come before all others.
+      - With V(given) it is that of O(nodes).
+    type: str
+    choices: [free, given]
+    default: given
+  batch_constraints:
+    description: What holds for all batches that are made of O(nodes).
+    type: dict
+    suboptions:
+      apart:
+        description: Keys of labels. Of the nodes with the same value of such a label one at a time is out of service.
+        type: list
+        elements: str
+        default: []
+      together:
+        description: Key of a label. All nodes with one value of it are done before those with another value.
+        type: str
+      first:
+        description: Names of nodes that are maintained before all others.
+        type: list
+        elements: str
+        default: []
+      last:
+        description: Names of nodes that are maintained after all others.
+        type: list
+        elements: str
+        default: []
+  room:
+    description:
+      - How many VMs on nodes that stay in service may be migrated, in all, so that a VM that would find no node gets
+        its place. It is done only where a VM would stay on its node or be interrupted without it, whatever the order
+        that O(order) allows, and each of these migrations says in RV(lines) for whose sake it is.
+    type: int
+    default: 0
+"""

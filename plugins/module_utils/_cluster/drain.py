@@ -1,0 +1,149 @@
+# Copyright: Contributors to the virtops.kubevirt project
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Empty a node by a plan, and plan anew what does not come about.
+
+The node counts as empty only by a look of its own, taken when nothing is under way any more.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Protocol
+
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.plan_run import PlanRun
+from ansible_collections.virtops.kubevirt.plugins.module_utils._execution import draining, telling
+from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.migrating import Migrating
+from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.observation import Observation
+from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.reducer import Record
+from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.difference import differences
+from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import Plan
+from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.remainder import leaving, left
+
+# A pause between two plans lasts at least so many seconds, and so many times as long as the last plan took.
+_LEAST_PAUSE, _SHARE = 1.0, 4.0
+
+
+class Replan(Protocol):
+    """What is left of a plan, mended by a fresh look at the whole cluster. Raises Failure, InvalidRequest.
+
+    failures: by title of a VM, nodes to which it could not be migrated. hopeless: titles of those that are not tried
+    again. ended: ids of actions.
+    """
+
+    def __call__(
+        self, plan: Plan, failures: Mapping[str, Collection[str]], hopeless: Collection[str], ended: Collection[str]
+    ) -> Plan: ...
+
+
+class Memory(Protocol):
+    """What outlives the process. Nothing is raised."""
+
+    def recall(self, record: Record, now: float) -> Record:
+        """The record of a drain that begins, with what another one of the same maintenance has left."""
+
+    def keep(self, record: Record) -> None: ...
+
+
+@dataclass(kw_only=True)
+class NodeDrain(PlanRun):
+    """replan: mends what is left of the plan. memory: what the next process gets to know.
+
+    retries: how often a VM whose migration failed is migrated again. max_failed: when more VMs than that have failed
+    for good, nothing more is begun; None for no limit. before: titles of all that was to leave at first. first: uids of
+    the pods among it, None before the first look. is_lost: something will not leave. failed: how many VMs had failed
+    for good when that was too many, else 0. off: titles of VMs that were to be restarted and do not run.
+    """
+
+    replan: Replan
+    memory: Memory
+    retries: int
+    max_failed: int | None = None
+    first: frozenset[str] | None = None
+    before: tuple[str, ...] = ()
+    here: draining.Remaining = field(default_factory=lambda: draining.Remaining((), (), ()))
+    is_lost: bool = False
+    failed: int = 0
+    off: tuple[str, ...] = ()
+    _planned_for: frozenset[str] = frozenset()
+    _plan_at: float = 0.0
+
+    @property
+    def is_done(self) -> bool:
+        """Whether nothing is left on the node, as was seen at last, and what was to be restarted runs."""
+        return self.is_over and not (self.is_lost or self.off)
+
+    def _begin(self) -> None:
+        super()._begin()
+        self.record = self.memory.recall(self.record, self._now())
+        self.means.teller.tell(telling.outlook(self.record))
+
+    def _guard(self, age: float) -> None:
+        """Before anything is done, what is about to begin is kept: whoever goes on has to wait for it."""
+        super()._guard(age)
+        self.memory.keep(self.record)
+
+    def _totals(self) -> str:
+        return telling.totals(self.plan, self.execution.node, self.record)
+
+    def _conclude(self) -> None:
+        """See whether it is over, or whether another plan is needed."""
+        if self.here.none and not self.record.unfinished:
+            self._guard(0.0)
+            self.is_over = self._is_empty()
+        elif self._is_given_up():
+            self.is_over = self.is_lost = not draining.under_way(self.record)
+        elif self._needs_plan():
+            self._replan()
+        elif draining.is_lost(self.plan, self.record, self.here):
+            self.is_over = self.is_lost = True
+
+    def _look(self, seconds: float) -> Observation:
+        look = super()._look(seconds)
+        self.here = draining.remaining(self.execution.node, look, self.first)
+        self.off = draining.off(self.record, look)
+        if self.first is None:
+            self.first = frozenset(pod.uid for pod in self.here.pods)
+            self.before = tuple(self.here.titles())
+        return look
+
+    def _is_empty(self) -> bool:
+        """By lists read anew, as a watch may lag behind."""
+        self.means.looks.forget()
+        self._look(0.0)
+        return self.here.none
+
+    def _is_given_up(self) -> bool:
+        """Whether too many VMs have failed for good. What is in flight then is followed to its end."""
+        if self.max_failed is not None and not self.failed:
+            failed = len(draining.failed_machines(self.plan, self.record, self.here)) + len(self.off)
+            if failed > self.max_failed:
+                self.failed = failed
+                self.execution = replace(self.execution, begins=False)
+                self.means.teller.tell(f"VMs that have failed for good: {failed}. Nothing more is begun")
+        return bool(self.failed)
+
+    def _needs_plan(self) -> bool:
+        new = draining.unplanned(self.plan, self.record, self.here)
+        if new - self._planned_for:
+            return True
+        waiting = any(isinstance(entry, Migrating) and entry.refusal for entry in self.record.unfinished)
+        passing = any(entry.passing for entry in self.plan.blocked)
+        return bool(new or waiting or passing) and time.monotonic() >= self._plan_at
+
+    def _replan(self) -> None:
+        begun, node = time.monotonic(), self.execution.node
+        failures = draining.failures(self.record)
+        hopeless = {title for title, nodes in failures.items() if len(nodes) > self.retries}
+        ended = [name for name, entry in self.record.entries.items() if not (entry.unfinished or entry.has_failed)]
+        self._planned_for = draining.unplanned(self.plan, self.record, self.here)
+        plan = self.replan(self.plan, failures, hopeless, ended)
+        returned = draining.returned(self.record, self.here)
+        gone = [name for name in ended if self.record.entries[name].uid not in returned]
+        for line in differences(leaving(left(self.plan, gone), node), leaving(left(plan, gone), node)):
+            self.means.teller.tell(f"the plan has changed: {line}")
+        self._follow(plan, returned)
+        self.means.looks.forget()  # the plan may know what the watches do not show yet
+        self._plan_at = time.monotonic() + max(_LEAST_PAUSE, _SHARE * (time.monotonic() - begun))

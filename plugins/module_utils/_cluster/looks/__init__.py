@@ -1,0 +1,19 @@
+# Copyright: Contributors to the virtops.kubevirt project
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Looks at the cluster, and files of them. Nothing is changed here.
+
+objects.py            migrations, VMIs and their owners, found by name
+snapshot.py           reads the cluster into a document
+snapshot_file.py      snapshot files
+plan_file.py          plan files
+placement_lists.py    what the scheduler would look at to place a pod now
+prospects.py          what there is for each VMI that is wanted elsewhere
+inquiries.py          answers to the reducer's questions that watches do not give
+observer.py           looks at what is on nodes and at a run's migrations, by watches
+migration_looks.py    looks at some VMIs on their way, with as few permissions as that takes
+migration_reasons.py  why a migration gets no node, or has failed
+replicas.py           the VMIs of a replica set, watched
+"""
+
+from __future__ import annotations

@@ -1,0 +1,131 @@
+# Copyright: Contributors to the virtops.kubevirt project
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Answers to the reducer's questions that watches do not give, each by a request of its own."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.looks import migration_reasons
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.looks.objects import (
+    API_VERSION,
+    VMIS,
+    find_owner,
+    find_vmi,
+)
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.client import Client
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.paths import (
+    collection_path,
+)
+from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.interrupting import REPLICA_SET, VM
+from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.observation import (
+    Observation,
+    Questions,
+    SeenPod,
+    SeenReplicaSet,
+    SeenVm,
+    SeenVmi,
+)
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.migration import (
+    Migration,
+    by_vmi,
+    failure_reason,
+)
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import JsonObject
+
+_LAUNCHERS_OF = "kubevirt.io/created-by"
+# The scheduler's words are asked for this often, in seconds: nothing tells by itself when they change.
+_WORDS_EVERY = 2.0
+
+
+class Inquiries:
+    """unschedulable_timeout: of the migrations that are asked about, in seconds. Methods raise Failure."""
+
+    def __init__(self, client: Client, unschedulable_timeout: int) -> None:
+        self._client = client
+        self._timeout = unschedulable_timeout
+        self._words: Mapping[str, str] = {}
+        self._words_until = -math.inf
+
+    def ask_scheduler(self, questions: Questions) -> float:
+        """Ask for its words if that is due. So many seconds a look may wait for news: none if there are new words."""
+        if not (questions.placing or questions.unplaced):
+            self._words = {}
+            return math.inf
+        left = self._words_until - time.monotonic()
+        if left > 0:
+            return left
+        self._words = self._scheduler_words(questions)
+        self._words_until = time.monotonic() + _WORDS_EVERY
+        return 0.0
+
+    def observe(
+        self,
+        questions: Questions,
+        vmis: Iterable[SeenVmi],
+        migrations: Iterable[Migration],
+        pods: Iterable[SeenPod] = (),
+    ) -> Observation:
+        """What was seen by watches, with the answers to what they do not tell. VMIs are read later than all of that."""
+        vms = self._owners(VM, questions.vms)
+        replica_sets = self._owners(REPLICA_SET, questions.replica_sets)
+        found = {vmi.title: vmi for vmi in vmis}
+        read = {title: self._vmi(title) for title in questions.vmis | (questions.known - found.keys())}
+        found |= {title: SeenVmi.of(vmi) for title, vmi in read.items() if vmi is not None}
+        gone = {title for title, vmi in read.items() if vmi is None}
+        words, reasons = dict(self._words), dict[str, str]()
+        for uid, title in questions.failed.items():
+            reasons[uid], words[uid] = self._reason(uid, title, read.get(title))
+        return Observation(
+            vmis={title: vmi for title, vmi in found.items() if title not in gone},
+            pods={pod.uid: pod for pod in pods},
+            migrations=by_vmi(migrations),
+            words=words,
+            reasons=reasons,
+            siblings=self._siblings(questions.owners),
+            vms={title: SeenVm.of(vm) for title, vm in vms.items()},
+            replica_sets={title: SeenReplicaSet.of(item) for title, item in replica_sets.items()},
+        )
+
+    def _owners(self, kind: str, titles: Iterable[str]) -> dict[str, JsonObject]:
+        read = {title: find_owner(self._client, kind, *title.split("/")) for title in titles}
+        return {title: item for title, item in read.items() if item is not None}
+
+    def _vmi(self, title: str) -> JsonObject | None:
+        namespace, _slash, name = title.partition("/")
+        return find_vmi(self._client, namespace, name)
+
+    def _scheduler_words(self, questions: Questions) -> dict[str, str]:
+        words: dict[str, str] = {}
+        for namespace, uids in questions.placing.items():
+            words |= migration_reasons.scheduler_messages(self._client, namespace, uids)
+        for uid, namespace in questions.unplaced.items():
+            words[uid] = migration_reasons.unscheduled_reason(self._client, namespace, f"{_LAUNCHERS_OF}={uid}")
+        return words
+
+    def _reason(self, uid: str, title: str, vmi: JsonObject | None) -> tuple[str, str]:
+        """Why a migration failed, by the hypervisor, else the scheduler, else KubeVirt; and the scheduler's words."""
+        namespace = title.partition("/")[0]
+        if vmi is not None and (reason := failure_reason(vmi, uid)):
+            return reason, ""
+        if words := migration_reasons.past_scheduler_message(self._client, namespace, uid):
+            return f"no node could take it within {self._timeout} s: {words}", words
+        return migration_reasons.last_warning(self._client, namespace, uid), ""
+
+    def _siblings(self, owners: Iterable[tuple[str, str]]) -> dict[str, tuple[SeenVmi, ...]]:
+        """Each namespace is read once, however many owners there are in it."""
+        by_namespace: defaultdict[str, list[str]] = defaultdict(list)
+        for namespace, uid in owners:
+            by_namespace[namespace].append(uid)
+        found: dict[str, tuple[SeenVmi, ...]] = {}
+        for namespace, uids in by_namespace.items():
+            page = self._client.get(
+                collection_path(API_VERSION, namespace, VMIS), f"list VMIs in namespace {namespace}"
+            )
+            vmis = sorted(map(SeenVmi.of, page["items"]), key=lambda vmi: vmi.name)
+            found |= {uid: tuple(vmi for vmi in vmis if vmi.owner_uid == uid) for uid in uids}
+        return found

@@ -1,0 +1,94 @@
+# Copyright: Contributors to the virtops.kubevirt project
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Migrations, VMIs, and the VMs and replica sets that own these, found by name."""
+
+from __future__ import annotations
+
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.client import Client
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.failure import Failure
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.paths import (
+    collection_path,
+    object_path,
+)
+from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.interrupting import REPLICA_SET, VM
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.migration import (
+    FAILED,
+    RUN_LABEL,
+    SOURCE_LABEL,
+    Migration,
+    label_value,
+    read_migration,
+)
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import JsonObject
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.stopped_mark import LABEL
+
+API_VERSION = "kubevirt.io/v1"
+KIND = "VirtualMachineInstanceMigration"
+RESOURCE = "virtualmachineinstancemigrations"
+VMIS = "virtualmachineinstances"
+RESOURCES = {VM: "virtualmachines", REPLICA_SET: "virtualmachineinstancereplicasets"}
+
+
+def migrations_path(namespace: str | None) -> str:
+    """Of all migrations in a namespace, or (None) in all namespaces. Raises InvalidRequest."""
+    return collection_path(API_VERSION, namespace, RESOURCE)
+
+
+def migration_path(namespace: str, name: str) -> str:
+    """Raises InvalidRequest."""
+    return object_path(API_VERSION, namespace, RESOURCE, name)
+
+
+def find(client: Client, path: str, attempted: str) -> JsonObject | None:
+    """An object, or None if there is none. Raises Failure."""
+    try:
+        found: JsonObject = client.get(path, attempted)
+    except Failure as error:
+        if error.status == 404:
+            return None
+        raise
+    return found
+
+
+def find_vmi(client: Client, namespace: str, name: str) -> JsonObject | None:
+    """Raises Failure, InvalidRequest."""
+    path = object_path(API_VERSION, namespace, VMIS, name)
+    return find(client, path, f"read VMI {namespace}/{name}")
+
+
+def find_migrations(client: Client, namespace: str) -> list[Migration]:
+    """All of a namespace, over or not. Raises Failure."""
+    page = client.get(migrations_path(namespace), f"list {RESOURCE} in namespace {namespace}")
+    return [read_migration(item) for item in page["items"]]
+
+
+def failed_migrations(client: Client, run: str, source: str) -> list[str]:
+    """Uids of the failed migrations of a run away from a node, sorted. run: the label. Raises Failure."""
+    labels = f"{RUN_LABEL}={run},{SOURCE_LABEL}={label_value(source)}"
+    page = client.get(migrations_path(None), f"list {RESOURCE} away from node {source}", labelSelector=labels)
+    return sorted(entry.uid for entry in map(read_migration, page["items"]) if entry.phase == FAILED)
+
+
+def unfinished(client: Client, namespace: str) -> dict[str, Migration]:
+    """The unfinished migrations of a namespace by the name of their VMI, which has one at most. Raises Failure."""
+    return {entry.vmi: entry for entry in find_migrations(client, namespace) if entry.unfinished}
+
+
+def find_owner(client: Client, kind: str, namespace: str, name: str) -> JsonObject | None:
+    """A VM or replica set, or None if there is none. Raises Failure."""
+    return find(client, owner_path(kind, namespace, name), f"read {kind} {namespace}/{name}")
+
+
+def stopped(client: Client, kind: str) -> list[JsonObject]:
+    """Those that carry a mark, in all namespaces. Raises Failure."""
+    path = collection_path(API_VERSION, None, RESOURCES[kind])
+    items: list[JsonObject] = client.get(path, f"list stopped {RESOURCES[kind]}", labelSelector=f"{LABEL}=true")[
+        "items"
+    ]
+    return items
+
+
+def owner_path(kind: str, namespace: str, name: str) -> str:
+    """Of a VM or replica set. Raises InvalidRequest."""
+    return object_path(API_VERSION, namespace, RESOURCES[kind], name)

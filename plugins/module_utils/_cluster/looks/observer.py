@@ -1,0 +1,109 @@
+# Copyright: Contributors to the virtops.kubevirt project
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Looks at what a plan is about: watches of what is on its nodes and of the run's migrations, and answers to questions.
+
+How many requests that takes depends on what happens, not on how long it takes: three lists and a watch of each, one
+request for a VM that has arrived or failed, and one every two seconds while target pods have no node.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterable
+
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.looks.inquiries import Inquiries
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.looks.objects import (
+    API_VERSION,
+    RESOURCE,
+    VMIS,
+    migrations_path,
+)
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.client import Client
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.paths import (
+    collection_path,
+)
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.watch import WatchedList
+from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.observation import (
+    Observation,
+    Questions,
+    SeenPod,
+    SeenVmi,
+)
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.drained_pod import has_ended
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.migration import (
+    RUN_LABEL,
+    SOURCE_LABEL,
+    label_value,
+    read_migration,
+)
+
+# virt-controller sets it as soon as the VMI's pod is ready, and virt-handler moves it with a migration.
+_NODE_LABEL = "kubevirt.io/nodeName"
+# Events seldom come alone: so long is waited for more of them, in seconds.
+_LULL = 0.02
+
+
+class Observer:
+    """nodes: those that are looked at. run: label of the run. unschedulable_timeout: of its migrations, in seconds."""
+
+    def __init__(self, client: Client, nodes: Iterable[str], run: str, unschedulable_timeout: int) -> None:
+        self._client = client
+        self._inquiries = Inquiries(client, unschedulable_timeout)
+        self._bell = threading.Event()
+        self._run = run
+        self._pods: dict[str, WatchedList] = {}
+        self._vmis: WatchedList
+        self._migrations: WatchedList
+        self._sources: set[str] = set()
+        self.attend(nodes, ())
+
+    def attend(self, nodes: Iterable[str], sources: Iterable[str]) -> None:
+        """Look at these nodes as well from now on, and at the run's migrations away from `sources`."""
+        names = sorted({*self._pods, *nodes})
+        if self._sources != (everywhere := {*self._sources, *sources, *names}):
+            self._sources = everywhere
+            labels = ",".join(sorted(map(label_value, everywhere)))
+            self._migrations = self._watched(
+                migrations_path(None), RESOURCE, labelSelector=f"{RUN_LABEL}={self._run},{SOURCE_LABEL} in ({labels})"
+            )
+            self._bell.set()
+        if names == sorted(self._pods):
+            return
+        for name in names:
+            if name not in self._pods:
+                self._pods[name] = self._watched("/api/v1/pods", "pods", fieldSelector=f"spec.nodeName={name}")
+        vmis = collection_path(API_VERSION, None, VMIS)
+        self._vmis = self._watched(vmis, "VMIs", labelSelector=f"{_NODE_LABEL} in ({','.join(names)})")
+        self._bell.set()
+
+    def look(self, questions: Questions, seconds: float) -> Observation:
+        """Return with the next changes, or after some seconds without one; at once the first time. Raises Failure."""
+        wait = min(seconds, self._inquiries.ask_scheduler(questions))
+        if self._bell.wait(max(0.0, wait)):
+            self._bell.clear()
+            time.sleep(_LULL)
+        # Migrations first: of one that is over, the VMI is looked at later than it.
+        for watched in (self._migrations, self._vmis, *self._pods.values()):
+            watched.update(0)
+        pods = (pod for watched in self._pods.values() for pod in watched.objects.values() if not has_ended(pod))
+        return self._inquiries.observe(
+            questions,
+            map(SeenVmi.of, self._vmis.objects.values()),
+            map(read_migration, self._migrations.objects.values()),
+            map(SeenPod.of, pods),
+        )
+
+    def first(self) -> Observation:
+        """A look that waits for nothing. Raises Failure."""
+        return self.look(Questions(), 0.0)
+
+    def forget(self) -> None:
+        """Let the next look read everything anew, and not wait."""
+        for watched in (self._migrations, self._vmis, *self._pods.values()):
+            watched.forget()
+        self._bell.set()
+
+    def _watched(self, path: str, title: str, **selectors: str) -> WatchedList:
+        return WatchedList(self._client, path, title, selectors, self._bell)

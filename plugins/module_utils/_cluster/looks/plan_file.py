@@ -1,0 +1,117 @@
+# Copyright: Contributors to the virtops.kubevirt project
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Plan files on disk."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport import private_file
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.failure import Failure
+from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.document import (
+    PlanError,
+    decode,
+    encode,
+    sha256,
+)
+from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import Plan
+
+_WHAT = "the plan"
+_TEXT = "the text of the plan"
+# How the text begins, and more characters than its first line has.
+_DIGEST, _LONGEST = "The plan with the digest ", 200
+
+
+def load_plan(source: object) -> Plan:
+    """The plan of a path, or of a handle as maintenance_plan returns it. Raises PlanError, Failure.
+
+    The file of a handle must still hold the plan that it held then.
+    """
+    if isinstance(source, (str, os.PathLike)):
+        return _read(Path(source))
+    path = source.get("plan_path") if isinstance(source, Mapping) else None
+    if not isinstance(source, Mapping) or not isinstance(path, (str, os.PathLike)):
+        raise PlanError(
+            f"A plan is expected, got {source!r:.60}. Give the path of its file, or what maintenance_plan returned."
+        )
+    plan = _read(Path(path))
+    wanted = source.get("sha256")
+    if wanted:
+        require_same(path, plan, str(wanted))
+    return plan
+
+
+def require_same(path: str | os.PathLike[str], plan: Plan, wanted: str) -> None:
+    """Raise PlanError unless a plan, read from a path, has the hash that is wanted."""
+    found = sha256(plan)
+    if found != wanted:
+        raise PlanError(
+            f"{path}: the plan is not the one that was meant (sha256 {found}, expected {wanted}): the file was "
+            "replaced or edited since. Take the one that was approved, or plan and approve anew."
+        )
+
+
+def find_plan(path: Path) -> Plan | None:
+    """The plan at a path; None if there is no file, or one that is no plan."""
+    try:
+        return _read(path)
+    except (Failure, PlanError):
+        return None
+
+
+def check_writable(path: Path) -> None:
+    """Raise Failure if `write` or `write_text` would fail, as far as that can be told without writing."""
+    private_file.check_writable(path, _WHAT)
+    beside = text_beside(path)
+    private_file.check_writable(beside, _TEXT)
+    if beside.is_file() and _first_line(beside)[: len(_DIGEST)] != _DIGEST:
+        remedy = "Move it away, or give the plan another path: what people read of it stands beside it."
+        raise Failure(f"write {_TEXT}", str(beside), "this file is of something else", remedy)
+
+
+def write(path: Path, plan: Plan) -> None:
+    """Replace a file. Raises Failure, with all as it was."""
+    private_file.write(path, [encode(plan)], _WHAT)
+
+
+def write_text(path: Path, plan: Plan, lines: Sequence[str]) -> None:
+    """Write the plan of a path for people, beside it, unless that is there. Raises Failure, with all as it was."""
+    content = "".join(f"{line}\n" for line in (_head(plan), *lines)).encode()
+    beside = text_beside(path)
+    if not private_file.has_mode(beside) or private_file.read(beside, _TEXT, "maintenance_plan") != content:
+        private_file.write(beside, [content], _TEXT)
+
+
+def find_text(path: Path, plan: Plan) -> Path | None:
+    """The path of what `write_text` wrote of this very plan, if it is there."""
+    beside = text_beside(path)
+    return beside if _first_line(beside) == _head(plan) else None
+
+
+def text_beside(path: Path) -> Path:
+    """Where the text of a path's plan stands."""
+    return path.with_suffix(".txt") if path.suffix == ".json" else path.with_name(f"{path.name}.txt")
+
+
+def _head(plan: Plan) -> str:
+    return f"{_DIGEST}{sha256(plan)}."
+
+
+def _first_line(path: Path) -> str:
+    """Without its end; empty for a file that cannot be read as text."""
+    try:
+        with path.open(encoding="utf-8") as stream:
+            return stream.readline(_LONGEST).rstrip("\n")
+    except (OSError, UnicodeDecodeError):
+        return ""
+
+
+def _read(path: Path) -> Plan:
+    content = private_file.read(path, _WHAT, "maintenance_plan")
+    try:
+        return decode(content)
+    except PlanError as error:
+        raise PlanError(f"{path}: {error}") from error

@@ -1,0 +1,97 @@
+# Copyright: Contributors to the virtops.kubevirt project
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Take a snapshot: read the cluster into a document."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timezone
+from typing import Any
+
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.client import Client
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.collector import (
+    paused_collector,
+)
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.failure import Failure
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.listing import read_lists
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.permissions import (
+    explain_forbidden,
+)
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot import Cluster
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot_format import Document, document
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot_kinds import BY_NAME, KINDS
+
+_FIND = "find KubeVirt in the cluster"
+
+
+def take(client: Client, page_size: int) -> Document:
+    """Read everything that placement needs. Raises Failure."""
+    try:
+        with paused_collector():
+            return _take(client, page_size)
+    except Failure as error:
+        if error.status != 403:
+            raise
+        raise explain_forbidden(client, KINDS, error) from error
+
+
+def _take(client: Client, page_size: int) -> Document:
+    taken_at = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+    version = client.get("/version", "read the server's version")["gitVersion"]
+    # First and alone: a cluster without KubeVirt is told from one short request, not after its 100,000 pods.
+    found = read_lists(client, [BY_NAME["kubevirts"]], page_size)
+    kubevirt = _deployed(client, found["kubevirts"])
+    found |= read_lists(client, [kind for kind in KINDS if kind.name not in found], page_size)
+    missing = [name for name, lines in found.items() if lines is None]
+    _require(client, missing)
+    lists = {name: lines or () for name, lines in found.items()}
+    cluster = Cluster(_uid(lists["namespaces"]), version, kubevirt["status"].get("observedKubeVirtVersion") or "")
+    return document(lists, cluster=cluster, taken_at=taken_at, missing_kinds=missing)
+
+
+def _deployed(client: Client, lines: Sequence[bytes] | None) -> Mapping[str, Any]:
+    """The KubeVirt object of a cluster in which KubeVirt runs."""
+    if lines is None:
+        raise Failure(
+            _FIND,
+            client.server,
+            "the API server knows no kubevirts.kubevirt.io, so KubeVirt is not installed",
+            "Install KubeVirt, or check that host, kubeconfig and context point to the right cluster.",
+            reason="KubeVirtNotInstalled",
+        )
+    kubevirt = json.loads(lines[0]) if lines else {}
+    phase = (kubevirt.get("status") or {}).get("phase")
+    if phase != "Deployed":
+        state = f"is in phase {phase or 'unknown'}" if lines else "does not exist"
+        raise Failure(
+            _FIND,
+            client.server,
+            f"its definitions are installed, but its KubeVirt object {state}, so KubeVirt is not deployed",
+            "Create the KubeVirt object or wait until its phase is Deployed, and look into virt-operator's log.",
+            reason="KubeVirtNotDeployed",
+        )
+    return kubevirt
+
+
+def _require(client: Client, missing: Sequence[str]) -> None:
+    needed = [BY_NAME[name].title for name in missing if not (BY_NAME[name].optional or BY_NAME[name].dispensable)]
+    if needed:
+        raise Failure(
+            "read the cluster",
+            client.server,
+            f"the API server does not serve {', '.join(needed)}",
+            "Check that the versions of Kubernetes and KubeVirt are supported.",
+            status=404,
+            reason="NotFound",
+        )
+
+
+def _uid(namespaces: Sequence[bytes]) -> str:
+    """A cluster has no name of its own; its namespace kube-system lives as long as it does."""
+    for line in namespaces:
+        item = json.loads(line)
+        if item["metadata"]["name"] == "kube-system":
+            return str(item["metadata"]["uid"])
+    return ""

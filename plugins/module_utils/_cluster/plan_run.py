@@ -1,0 +1,194 @@
+# Copyright: Contributors to the virtops.kubevirt project
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Carry a plan out: look, let the reducer say what follows, do it, tell of it, and again until it is over."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field, replace
+from typing import Protocol
+
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.failure import Failure
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.carrying_out import Verbs
+from ansible_collections.virtops.kubevirt.plugins.module_utils._execution import telling
+from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.migrating import Migrating
+from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.observation import Observation, Questions
+from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.reducer import (
+    Execution,
+    Record,
+    advance,
+    answered,
+    follow,
+    questions,
+    rehearsal,
+    rehearsed,
+)
+from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import Plan
+
+# Seconds until the next look, if nothing happens: while something is asked for again, and while it is only waited for.
+_PAUSE, _QUIET = 0.5, 5.0
+_PAUSE_AFTER_TROUBLE = 1.0
+# A look at who has the nodes may be so old, in seconds, when something is done.
+_GUARDED_FOR = 2.0
+
+
+def no_guard(_nodes: Collection[str]) -> None:
+    """Of a plan for which no node has to be ours."""
+
+
+class Deadline:
+    """So many seconds from now."""
+
+    def __init__(self, seconds: float) -> None:
+        self._end = time.monotonic() + seconds
+
+    @property
+    def left(self) -> float:
+        """In seconds, 0 when it is over."""
+        return max(0.0, self._end - time.monotonic())
+
+
+class Teller(Protocol):
+    """Takes lines for people."""
+
+    def tell(self, line: str) -> None: ...
+
+    def detail(self, line: str) -> None: ...
+
+    def totals(self, text: str) -> None: ...
+
+
+class Looks(Protocol):
+    """Looks at what a plan is about. Methods raise Failure."""
+
+    def attend(self, nodes: Collection[str], sources: Collection[str]) -> None:
+        """Look at these nodes as well from now on, and at the run's migrations away from `sources`."""
+
+    def look(self, questions: Questions, seconds: float) -> Observation:
+        """Return with the next changes, or after some seconds without one; at once the first time."""
+
+    def forget(self) -> None:
+        """Let the next look read everything anew, and not wait."""
+
+
+@dataclass(frozen=True, slots=True)
+class Means:
+    """What a plan is carried out with. `guard`: raises Failure unless these nodes, and the run, are ours."""
+
+    looks: Looks
+    verbs: Verbs
+    guard: Callable[[Collection[str]], None]
+    teller: Teller
+
+
+@dataclass
+class PlanRun:
+    """A plan on its way. `trouble`: why the last look failed. `is_over`: nothing more will come of it."""
+
+    means: Means
+    execution: Execution
+    plan: Plan
+    record: Record = field(default_factory=Record)
+    trouble: Failure | None = None
+    is_over: bool = False
+    _guarded_at: float = float("-inf")
+    _origin: tuple[float, float] = field(default_factory=lambda: (time.time(), time.monotonic()))
+
+    def rehearse(self) -> None:
+        """Put everything to the server without doing it. Raises Failure."""
+        self._follow(self.plan)
+        # What some commands take is asked for when it is known who owns a VMI.
+        asking = replace(self.execution, begins=False)
+        self.record, _none = advance(self.plan, self.record, self._look(0.0), self._now(), asking)
+        look = self._look(0.0)
+        commands = rehearsal(self.plan, self.record, look, self._now(), self.execution)
+        answers, trouble = self.means.verbs.carry_out(commands)
+        self.record = rehearsed(self.record, answers, self._now())
+        if trouble is not None:
+            raise trouble
+
+    def start(self) -> None:
+        """Take the first step only, and wait for nothing. Raises Failure."""
+        self._begin()
+        self._tick(0.0)
+
+    def run(self, seconds: float) -> None:
+        """Until it is over, or for so long. Raises Failure, InvalidRequest."""
+        end = time.monotonic() + seconds
+        self._begin()
+        while not self.is_over and time.monotonic() < end:
+            try:
+                self._tick(end - time.monotonic())
+                self.trouble = None
+            except Failure as error:
+                if not error.passing:
+                    raise
+                self._endure(error, end)
+
+    def _begin(self) -> None:
+        self._follow(self.plan)
+        self._tell(follow(self.plan, Record(), self.execution))
+
+    def _conclude(self) -> None:
+        """See, after a step, whether it is over."""
+        self.is_over = not self.record.unfinished
+
+    def _totals(self) -> str:
+        """How far it is."""
+        return telling.counts(self.record)
+
+    def _look(self, seconds: float) -> Observation:
+        return self.means.looks.look(questions(self.record), seconds)
+
+    def _follow(self, plan: Plan, returned: frozenset[str] = frozenset()) -> None:
+        """returned: uids of what has left and was there again, for which the plan was made anew."""
+        self.plan, self.record = plan, follow(plan, self.record, self.execution, returned)
+        self.means.looks.attend(self.execution.places(plan), self.execution.sources(plan))
+
+    def _guard(self, age: float) -> None:
+        """Raise Failure unless nodes and run are ours, by a look that is at most so many seconds old."""
+        if time.monotonic() - self._guarded_at >= age:
+            self.means.guard(self.execution.nodes(self.plan))
+            self._guarded_at = time.monotonic()
+
+    def _tick(self, rest: float) -> None:
+        look = self._look(min(rest, self._pause()))
+        before = self.record
+        self.record, commands = advance(self.plan, before, look, self._now(), self.execution)
+        if commands:
+            self._guard(_GUARDED_FOR)
+            answers, trouble = self.means.verbs.carry_out(commands)
+            self.record = answered(self.record, answers, self._now())
+            if trouble is not None:
+                self._tell(before)
+                raise trouble
+        else:
+            self._guard(_QUIET)
+        self._tell(before)
+        self._conclude()
+
+    def _pause(self) -> float:
+        entries = self.record.unfinished
+        idle = entries and all(
+            isinstance(entry, Migrating) and entry.in_flight and not entry.suspect for entry in entries
+        )
+        return _QUIET if idle else _PAUSE
+
+    def _tell(self, before: Record) -> None:
+        for entry in telling.news(before, self.record):
+            (self.means.teller.detail if entry.detail else self.means.teller.tell)(entry.line)
+        self.means.teller.totals(self._totals())
+
+    def _endure(self, error: Failure, end: float) -> None:
+        """Wait a moment after the server gave no answer; it is told once."""
+        if self.trouble is None:
+            self.means.teller.tell(f"{error} Trying again.")
+        self.trouble = error
+        time.sleep(min(max(0.0, end - time.monotonic()), _PAUSE_AFTER_TROUBLE))
+
+    def _now(self) -> float:
+        """Seconds since the epoch, as of the beginning; clocks may be set meanwhile."""
+        wall, steady = self._origin
+        return wall + time.monotonic() - steady

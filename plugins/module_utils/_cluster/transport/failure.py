@@ -1,0 +1,79 @@
+# Copyright: Contributors to the virtops.kubevirt project
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The one exception of everything that reaches out of the process: the API and files."""
+
+from __future__ import annotations
+
+import re
+from http import HTTPStatus
+from typing import Any
+
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.printable import sentence
+
+# Reasons of failures without an answer that time does not mend.
+_LASTING = frozenset({"CertificateInvalid", "NameUnknown"})
+
+_UNAUTHORIZED = re.compile(r'User ".*" cannot \S+ (resource|path) "')
+_BY_WEBHOOK = re.compile(r'admission webhook ".*" denied the request')
+
+
+class Failure(Exception):
+    """Something outside did not work out. The fields are for programs, the text is the sentence for people.
+
+    attempted: a verb with its object, as in "list pods". where: the server or path it was tried on. status: of HTTP,
+    where there was an answer. reason: one word of the server's or the system's. message: the other side's own words.
+    remedy: what the reader can do, a sentence. details: further data for programs, such as the rules that are missing.
+    unanswered: it was asked, and no answer came. What has neither status nor that was judged on this side.
+    """
+
+    def __init__(
+        self,
+        attempted: str,
+        where: str,
+        message: str,
+        remedy: str,
+        *,
+        status: int | None = None,
+        reason: str = "",
+        details: dict[str, Any] | None = None,
+        unanswered: bool = False,
+    ) -> None:
+        super().__init__(sentence(f"Cannot {attempted} ({where}): {message.rstrip('.')}. {remedy}"))
+        self.attempted = attempted
+        self.where = where
+        self.message = message
+        self.remedy = remedy
+        self.status = status
+        self.reason = reason
+        self.details = details or {}
+        self.unanswered = unanswered
+
+    @property
+    def passing(self) -> bool:
+        """Whether the same request may well succeed a little later: there was no answer, or one of an ailing server."""
+        if self.status is None:
+            return self.unanswered and self.reason not in _LASTING
+        return self.status == HTTPStatus.TOO_MANY_REQUESTS or self.status >= HTTPStatus.INTERNAL_SERVER_ERROR
+
+    @property
+    def concerns_all(self) -> bool:
+        """Whether other requests of the kind would be refused as well: it is about who asks, not about what for.
+
+        Authorization says so in words of the API server's own (forbiddenMessage in k8s.io/apiserver,
+        endpoints/handlers/responsewriters/errors.go); admission, a webhook or a policy, forbids one object.
+        """
+        if self.status == HTTPStatus.FORBIDDEN:
+            return bool(_UNAUTHORIZED.search(self.message)) and not _BY_WEBHOOK.search(self.message)
+        return self.status == HTTPStatus.UNAUTHORIZED
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "attempted": self.attempted,
+            "object": self.where,
+            "status": self.status,
+            "reason": self.reason,
+            "server_message": self.message,
+            "remedy": self.remedy,
+            **self.details,
+        }

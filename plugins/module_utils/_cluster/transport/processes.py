@@ -1,0 +1,71 @@
+# Copyright: Contributors to the virtops.kubevirt project
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Tell processes apart: the one that a number means now, and whether it still lives."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import platform
+from dataclasses import dataclass
+from pathlib import Path
+
+_DEAD = frozenset("ZXx")
+
+
+@dataclass(frozen=True, slots=True)
+class Process:
+    """`started`: by the system's own count, empty where there is no /proc. `place`: where its number means anything."""
+
+    pid: int
+    started: str
+    place: str
+
+    @classmethod
+    def of(cls, pid: int) -> Process:
+        return cls(pid, _stat(pid)[1], place())
+
+    @property
+    def here(self) -> bool:
+        """Whether its number means anything in this place."""
+        return self.place == place()
+
+    @property
+    def alive(self) -> bool:
+        """False as well for one that has ended and that its parent has not asked for yet; True if it is elsewhere."""
+        if not self.here:
+            return True
+        state, started = _stat(self.pid)
+        if state:
+            return state not in _DEAD and started == self.started
+        if self.started:
+            return False
+        try:
+            os.kill(self.pid, 0)
+        except ProcessLookupError:
+            return False
+        except PermissionError:
+            return True
+        return True
+
+
+def place() -> str:
+    """Names a boot of a machine and a container in it: the ones that this process is in."""
+    parts = [platform.node()]
+    with contextlib.suppress(OSError):
+        parts.append(Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip())
+    with contextlib.suppress(OSError):
+        parts.append(str(Path("/proc/self/ns/pid").readlink()))
+    return " ".join(parts)
+
+
+def _stat(pid: int) -> tuple[str, str]:
+    """State and start of a process, empty if they cannot be told."""
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return "", ""
+    # The name before it is in parentheses, and may hold any characters.
+    fields = text.rpartition(")")[2].split()
+    return fields[0], fields[19]

@@ -1,0 +1,171 @@
+# Copyright: Contributors to the virtops.kubevirt project
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""From what the client library raises to a Failure: what went wrong on the way to the API, and what helps.
+
+The library wraps the cause several times over (its own exceptions, urllib3's, ssl's, the system's), differently from
+version to version. So the whole chain is looked through, and the innermost exception that is known decides.
+"""
+
+from __future__ import annotations
+
+import socket
+import ssl
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.failure import Failure
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import embedded
+
+try:
+    import urllib3.exceptions as urllib3_errors
+    from kubernetes.client.exceptions import ApiException
+except ImportError:  # AnsibleK8SModule says which library is missing before any of this is used
+    TRANSPORT_ERRORS: tuple[type[BaseException], ...] = ()
+else:
+    TRANSPORT_ERRORS = (ApiException, urllib3_errors.HTTPError, OSError)
+
+# X509_V_ERR_* of OpenSSL.
+_EXPIRED, _NOT_YET_VALID, _WRONG_HOST, _WRONG_ADDRESS = 10, 9, 62, 64
+
+_TRUST = (
+    "Give the certificate authority of the cluster as certificate-authority-data in the kubeconfig or as ca_cert, "
+    "and check that the address is really that of the cluster."
+)
+_CERTIFICATE_REMEDIES = {
+    _EXPIRED: "Renew the API server's certificate, and check the clock of this machine.",
+    _NOT_YET_VALID: "Check the clock of this machine and of the control plane.",
+    _WRONG_HOST: "Use a name that the certificate holds, or add the name in use to the API server's certificate.",
+    _WRONG_ADDRESS: "Use a name or address that the certificate holds, or add this one to the server's certificate.",
+}
+_STATUS_REMEDIES = {
+    400: "Check that the server's version is supported.",
+    401: "Check the credentials: the client certificate may have expired, or the token be wrong or too old.",
+    403: "Grant the permission to the user or service account.",
+    404: "Check the name, and that host, kubeconfig and context point to the right cluster.",
+    409: "Somebody else writes the object at the same time: try again.",
+    410: "Try again.",
+    429: "The API server is overloaded: try again later, or use a smaller page_size.",
+}
+_NETWORK_REMEDY = "Check the address and port, and that the API server runs and is reachable from this machine."
+_PROXY_REMEDY = "Check the proxy in the kubeconfig, in the option proxy, or in the environment."
+_CUT_REMEDY = "Try again, and check the API server and what stands between, such as a proxy or load balancer."
+
+Explained = tuple[str, str, str]  # reason, message, remedy
+
+
+def failure(error: BaseException, attempted: str, where: str) -> Failure:
+    """What to tell about an error of TRANSPORT_ERRORS. `where`: what to call the server if the error does not say."""
+    chain = list(_chain(error))
+    where = next(filter(None, map(_address, chain)), where)
+    for known in chain:
+        if getattr(known, "status", None) and hasattr(known, "body"):
+            return _from_answer(known, attempted, where)
+    for cause, explain in _CAUSES:
+        for known in reversed(chain):
+            if isinstance(known, cause):
+                reason, message, remedy = _of_proxy(chain) or explain(known)
+                return Failure(attempted, where, message, remedy, reason=reason, unanswered=True)
+    reason = type(chain[-1]).__name__
+    return Failure(attempted, where, _words(error), _NETWORK_REMEDY, reason=reason, unanswered=True)
+
+
+def _of_proxy(chain: list[BaseException]) -> Explained | None:
+    """What keeps a request from its proxy says nothing of the server. The proxy's address may hold a password."""
+    if not TRANSPORT_ERRORS or not any(isinstance(known, urllib3_errors.ProxyError) for known in chain):
+        return None
+    return "ProxyFailed", "the proxy on the way does not answer as one", _PROXY_REMEDY
+
+
+def _from_answer(error: Any, attempted: str, where: str) -> Failure:
+    """From an answer with a status: a Status object of Kubernetes, or whatever a proxy sends."""
+    body = embedded(error.body.decode(errors="replace") if isinstance(error.body, bytes) else error.body)
+    answer: dict[str, Any] = body if isinstance(body, dict) else {}
+    reason = answer.get("reason") or error.reason or ""
+    remedy = _STATUS_REMEDIES.get(error.status, "Look into the API server's log, and try again.")
+    message = _said(answer) or reason or "no explanation"
+    return Failure(
+        attempted,
+        where,
+        f"the API server answered {error.status}, {message}",
+        remedy,
+        status=error.status,
+        reason=reason,
+    )
+
+
+def _said(answer: dict[str, Any]) -> str:
+    """The message, and causes that it leaves out, such as which disruption budget forbids an eviction."""
+    message = str(answer.get("message") or "")
+    causes = (answer.get("details") or {}).get("causes") or ()
+    more = [words for words in (str(cause.get("message") or "") for cause in causes) if words not in message]
+    return ": ".join([message.rstrip("."), *more]) if more else message
+
+
+def _certificate(error: Any) -> Explained:
+    remedy = _CERTIFICATE_REMEDIES.get(error.verify_code, _TRUST)
+    return "CertificateInvalid", f"the API server's certificate is not valid, {error.verify_message}", remedy
+
+
+def _handshake(error: Any) -> Explained:
+    remedy = "Check that the address is that of an API server, and that it accepts the client certificate."
+    return "TlsFailed", f"no secure connection came about, {error.reason or error}", remedy
+
+
+def _name(error: Any) -> Explained:
+    return "NameUnknown", f"the host's name cannot be resolved, {error.strerror}", "Check the address and the DNS."
+
+
+def _refused(error: Any) -> Explained:
+    return "ConnectionRefused", "connection refused", _NETWORK_REMEDY
+
+
+def _timeout(error: Any) -> Explained:
+    return "Timeout", "there was no answer in time", f"{_NETWORK_REMEDY} On a slow one raise request_timeout."
+
+
+def _cut(error: Any) -> Explained:
+    return "ConnectionLost", "the connection was lost before the answer was complete", _CUT_REMEDY
+
+
+def _system(error: Any) -> Explained:
+    return type(error).__name__, error.strerror or str(error), _NETWORK_REMEDY
+
+
+def _causes() -> Iterator[tuple[type[BaseException] | tuple[type[BaseException], ...], Callable[[Any], Explained]]]:
+    """Specific ones first: most of these are kinds of OSError."""
+    yield ssl.SSLCertVerificationError, _certificate
+    yield ssl.SSLError, _handshake
+    yield socket.gaierror, _name
+    yield ConnectionRefusedError, _refused
+    yield TimeoutError, _timeout
+    if TRANSPORT_ERRORS:
+        yield urllib3_errors.TimeoutError, _timeout
+        yield urllib3_errors.ProtocolError, _cut
+    yield ConnectionError, _cut
+    yield OSError, _system
+
+
+_CAUSES = tuple(_causes())
+
+
+def _chain(error: BaseException) -> Iterator[BaseException]:
+    """An exception and all that it wraps, outermost first."""
+    seen: set[int] = set()
+    waiting: list[Any] = [error]
+    while waiting:
+        current = waiting.pop(0)
+        if isinstance(current, BaseException) and id(current) not in seen:
+            seen.add(id(current))
+            yield current
+            waiting += [getattr(current, "reason", None), *current.args, current.__cause__, current.__context__]
+
+
+def _address(error: Any) -> str | None:
+    """The server's address, as far as an error of urllib3 names it."""
+    pool: Any = getattr(error, "pool", None)
+    return f"{pool.scheme}://{pool.host}:{pool.port}" if hasattr(pool, "scheme") else None
+
+
+def _words(error: BaseException) -> str:
+    return str(error).splitlines()[-1] if str(error) else type(error).__name__

@@ -1,0 +1,139 @@
+# Copyright: Contributors to the virtops.kubevirt project
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Cancel the unfinished migrations of some VMIs, and wait until KubeVirt has undone them.
+
+An evacuation is withdrawn first: KubeVirt would start the next migration at once.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from typing import Any
+
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.looks.objects import (
+    KIND,
+    find,
+    find_vmi,
+    migration_path,
+    unfinished,
+)
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.client import Client
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.failure import Failure
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.evacuations import (
+    evacuated_from,
+    withdraw,
+)
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.migrations import cancel
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.migration import Migration
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import JsonObject
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.prospect import MigrationRequest
+
+NOT_MIGRATING, MIGRATING, WOULD_CANCEL, CANCELLING = "not_migrating", "migrating", "would_cancel", "cancelling"
+CANCELLED, TOO_LATE = "cancelled", "migrated"
+_INTERVAL = 0.5
+
+
+class Cancellation:
+    """What becomes of the migrations of some VMIs, as far as it was seen: nothing of it is lost with the API server.
+
+    `outcomes`: by title of the VMI; MIGRATING is one whose cancellation could not be asked for. evacuated: titles of
+    those that KubeVirt wanted to leave their nodes. `trouble`: why asking or looking fails now.
+    """
+
+    def __init__(self, client: Client, requests: Iterable[MigrationRequest]) -> None:
+        """Look for them. Raises Failure."""
+        self.trouble: Failure | None = None
+        self._client = client
+        self._requests = list(requests)
+        by_namespace = {name: unfinished(client, name) for name in {request.namespace for request in self._requests}}
+        found = {request.title: by_namespace[request.namespace].get(request.name) for request in self._requests}
+        self.migrations: dict[str, Migration] = {title: item for title, item in found.items() if item}
+        vmis = {request.title: find_vmi(client, request.namespace, request.name) for request in self._requests}
+        self.evacuated = frozenset(title for title, vmi in vmis.items() if evacuated_from(vmi))
+        self._withdrawn: set[str] = set()
+        moving = {*self.migrations, *self.evacuated}
+        self.outcomes = {title: MIGRATING if title in moving else NOT_MIGRATING for title in vmis}
+        self._sources = {title: _node(vmi) for title, vmi in vmis.items()}
+        self._nodes = dict(self._sources)
+
+    @property
+    def left(self) -> list[str]:
+        """VMIs whose migration is not undone yet."""
+        return [title for title, outcome in self.outcomes.items() if outcome in (MIGRATING, CANCELLING)]
+
+    @property
+    def has_begun(self) -> bool:
+        asked = any(outcome not in (NOT_MIGRATING, MIGRATING) for outcome in self.outcomes.values())
+        return asked or bool(self._withdrawn)
+
+    def request(self, *, dry_run: bool = False) -> None:
+        """What cannot be asked for now is left to `wait`. Raises Failure only if nothing was changed."""
+        try:
+            self._request(dry_run=dry_run)
+        except Failure as error:
+            if dry_run or not self.has_begun:
+                raise
+            self.trouble = error
+
+    def wait(self, seconds: float) -> None:
+        """Until KubeVirt has undone them all, at most for so long; not on where time does not mend the trouble."""
+        end = time.monotonic() + seconds
+        while self.left and time.monotonic() < end:
+            try:
+                self._request(dry_run=False)
+                self._look()
+                self.trouble = None
+            except Failure as error:
+                self.trouble = error
+                if not error.passing:
+                    return
+            if self.left:
+                time.sleep(_INTERVAL)
+
+    def results(self) -> list[dict[str, Any]]:
+        """What a module returns of them, in the order of the requests."""
+        results = []
+        for request in self._requests:
+            migration = self.migrations.get(request.title)
+            result = {
+                "namespace": request.namespace,
+                "name": request.name,
+                "outcome": self.outcomes[request.title],
+                "source_node": self._sources[request.title],
+                "node": self._nodes[request.title],
+                "migration": migration.name if migration else "",
+            }
+            results.append(result)
+        return results
+
+    def _request(self, *, dry_run: bool) -> None:
+        for request in self._requests:
+            title = request.title
+            if self.outcomes[title] != MIGRATING:
+                continue
+            if title in self.evacuated - self._withdrawn:
+                withdraw(self._client, request.namespace, request.name, dry_run=dry_run)
+                self._withdrawn.add(title)
+            if title in self.migrations:
+                cancel(self._client, self.migrations[title], dry_run=dry_run)
+            asked = CANCELLING if title in self.migrations else CANCELLED
+            self.outcomes[title] = WOULD_CANCEL if dry_run else asked
+
+    def _look(self) -> None:
+        by_title = {request.title: request for request in self._requests}
+        for title in self.left:
+            migration = self.migrations[title]
+            path = migration_path(migration.namespace, migration.name)
+            item = find(self._client, path, f"read {KIND} {migration.namespace}/{migration.name}")
+            if item is None or item["metadata"]["uid"] != migration.uid:
+                request = by_title[title]
+                self._nodes[title] = _node(find_vmi(self._client, request.namespace, request.name))
+                moved = self._nodes[title] not in ("", self._sources[title])
+                self.outcomes[title] = TOO_LATE if moved else CANCELLED
+
+
+def _node(vmi: JsonObject | None) -> str:
+    """Where the VMI runs; empty if it does not."""
+    return str(((vmi or {}).get("status") or {}).get("nodeName") or "")

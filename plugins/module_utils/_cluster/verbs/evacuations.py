@@ -1,0 +1,72 @@
+# Copyright: Contributors to the virtops.kubevirt project
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Withdraw evacuations: KubeVirt's answer to an eviction, which it goes on with until the VM has left its node.
+
+Follows EvacuateCancelHandler in pkg/virt-api/rest/evacuate_cancel.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from http import HTTPStatus
+
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.looks.objects import (
+    API_VERSION,
+    VMIS,
+    find_vmi,
+    unfinished,
+)
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.client import Client
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.failure import Failure
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.paths import (
+    collection_path,
+    object_path,
+)
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.migrations import cancel
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.migration import QUEUED, SCHEDULING
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import JsonObject
+
+_SUBRESOURCES = f"subresources.{API_VERSION}"
+_NODE_LABEL = "kubevirt.io/nodeName"
+# Of a migration that KubeVirt has begun for an evacuation (GenerateNewMigration in its controller's drain/evacuation).
+_PREFIX = "kubevirt-evacuation-"
+# As long as it has no target it may be in vain, and can be undone without a trace.
+_EARLY = {"", *QUEUED, SCHEDULING}
+
+
+def evacuated_from(vmi: JsonObject | None) -> str:
+    """The node that KubeVirt wants a VMI to leave; empty if there is none."""
+    return str(((vmi or {}).get("status") or {}).get("evacuationNodeName") or "")
+
+
+def withdraw(client: Client, namespace: str, name: str, *, dry_run: bool = False) -> None:
+    """Let a VMI stay where it is. A migration that has begun goes on. Raises Failure."""
+    node = evacuated_from(find_vmi(client, namespace, name))
+    if not node:
+        return
+    path = f"{object_path(_SUBRESOURCES, namespace, VMIS, name)}/evacuate/cancel"
+    body: JsonObject = {"evacuationNodeName": node, **({"dryRun": ["All"]} if dry_run else {})}
+    try:
+        client.act(path, f"withdraw the evacuation of VMI {namespace}/{name}", body)
+    except Failure as error:
+        if error.status != HTTPStatus.NOT_FOUND:
+            raise
+
+
+def take_over(client: Client, node: str) -> Iterator[str]:
+    """Withdraw the evacuations of a node's VMIs, whose titles these are, so that something else can migrate them.
+
+    A migration that KubeVirt has begun for it is cancelled, unless it has found a node. Raises Failure.
+    """
+    path = collection_path(API_VERSION, None, VMIS)
+    page = client.get(path, f"list VMIs on node {node}", labelSelector=f"{_NODE_LABEL}={node}")
+    for vmi in page["items"]:
+        namespace, name = vmi["metadata"]["namespace"], vmi["metadata"]["name"]
+        if evacuated_from(vmi) != node:
+            continue
+        withdraw(client, namespace, name)
+        begun = unfinished(client, namespace).get(name)
+        if begun is not None and begun.name.startswith(_PREFIX) and begun.phase in _EARLY:
+            cancel(client, begun)
+        yield f"{namespace}/{name}"

@@ -1,0 +1,184 @@
+# Copyright: Contributors to the virtops.kubevirt project
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Stop, start and restart virtual machines through what brings them back: a VM, or a replica set.
+
+A VM that ran by `Manual` or `RerunOnFailure` would stay off if only its VMI were deleted, so it is asked to restart;
+one that runs `Always` or `Once` gets a new VMI by itself (syncRunStrategy in pkg/virt-controller/watch/vm/vm.go).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import datetime, timezone
+from http import HTTPStatus
+
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.looks.objects import (
+    API_VERSION,
+    RESOURCES,
+    VMIS,
+    find_vmi,
+    owner_path,
+)
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.client import Client
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.failure import Failure
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.paths import (
+    object_path,
+)
+from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.interrupting import (
+    REPLICA_SET,
+    VM,
+)
+from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.observation import SeenVm, SeenVmi
+from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.starting import (
+    StartStage,
+    is_on_its_way,
+    start_stage,
+)
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import JsonObject
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.run_strategy import (
+    BY_REQUEST,
+    HALTED,
+    run_strategy,
+)
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.stopped_mark import (
+    StoppedMark,
+    find_marks,
+    marked,
+    with_replica,
+)
+
+_SUBRESOURCES = "subresources.kubevirt.io/v1"
+# Controllers write these objects as well; to lose that often in a row is no coincidence any more.
+_ATTEMPTS = 5
+
+
+def delete_vmi(client: Client, namespace: str, name: str, uid: str, *, dry_run: bool = False) -> None:
+    """End this very VMI; one that is gone is no error. Raises Failure."""
+    path = object_path(API_VERSION, namespace, VMIS, name)
+    try:
+        client.delete_only(path, f"delete VMI {namespace}/{name}", {"uid": uid}, dry_run=dry_run)
+    except Failure as error:
+        if error.status not in (HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT):
+            raise
+
+
+def request(client: Client, verb: str, namespace: str, name: str, *, dry_run: bool = False) -> None:
+    """start, stop or restart a VM. Raises Failure."""
+    path = f"{object_path(_SUBRESOURCES, namespace, RESOURCES[VM], name)}/{verb}"
+    client.act(path, f"{verb} VM {namespace}/{name}", {"dryRun": ["All"]} if dry_run else {})
+
+
+def mark_vm(client: Client, vm: JsonObject, node: str, owner: str) -> None:
+    """Note on a VM that it is stopped for a node, and what it ran with; older marks are void. Raises Failure.
+
+    One that is halted is stopped already, by a request whose answer was lost or by somebody else: what it ran with
+    stands in its mark, or is for them to know.
+    """
+    since = _now()
+
+    def change(current: JsonObject) -> JsonObject:
+        if run_strategy(current) == HALTED:
+            return {}
+        return {"metadata": marked({node: StoppedMark(owner, run_strategy(current), since)})}
+
+    _write(client, vm, VM, change, dry_run=False)
+
+
+def mark_replica(client: Client, replica_set: JsonObject, node: str, owner: str, vmi: str) -> None:
+    """Note on a replica set which VMI of it is stopped for a node. Raises Failure."""
+    since = _now()
+
+    def change(current: JsonObject) -> JsonObject:
+        return {"metadata": marked(with_replica(current, node, owner, vmi, since))}
+
+    _write(client, replica_set, REPLICA_SET, change, dry_run=False)
+
+
+def take_mark_off(client: Client, item: JsonObject, kind: str, node: str, *, dry_run: bool) -> None:
+    """What was stopped for the node runs again, or is not to. Raises Failure."""
+
+    def change(current: JsonObject) -> JsonObject:
+        marks = find_marks(current)
+        return {"metadata": marked(marks)} if marks.pop(node, None) else {}
+
+    _write(client, item, kind, change, dry_run=dry_run)
+
+
+def start(client: Client, vm: JsonObject, node: str, *, dry_run: bool) -> StartStage:
+    """Let a VM that was stopped for the node run as before, and say how far it was. Raises Failure.
+
+    Called again, it asks for nothing twice. One that somebody else has stopped since loses its mark.
+    """
+    seen, vmi = SeenVm.of(vm), _seen_vmi(client, vm)
+    how_far = start_stage(seen, vmi, node)
+    if how_far is StartStage.UNWANTED:
+        take_mark_off(client, vm, VM, node, dry_run=dry_run)
+    if how_far is StartStage.WANTED:
+        if seen.strategy in BY_REQUEST and not is_on_its_way(seen, vmi):
+            _ask_to_start(client, vm, dry_run=dry_run)
+        _give_strategy_back(client, vm, node, dry_run=dry_run)
+    return how_far
+
+
+def _ask_to_start(client: Client, vm: JsonObject, *, dry_run: bool) -> None:
+    """virt-api takes no request while a VMI runs or an older request is pending."""
+    try:
+        request(client, "start", vm["metadata"]["namespace"], vm["metadata"]["name"], dry_run=dry_run)
+    except Failure as error:
+        # Somebody else was quicker; else it is refused for good.
+        vmi = _seen_vmi(client, vm) if error.status == HTTPStatus.CONFLICT else None
+        if vmi is None or not is_on_its_way(SeenVm.of(vm), vmi):
+            raise
+
+
+def _seen_vmi(client: Client, vm: JsonObject) -> SeenVmi | None:
+    vmi = find_vmi(client, vm["metadata"]["namespace"], vm["metadata"]["name"])
+    return SeenVmi.of(vmi) if vmi is not None else None
+
+
+def _give_strategy_back(client: Client, vm: JsonObject, node: str, *, dry_run: bool) -> None:
+    def change(current: JsonObject) -> JsonObject:
+        marks = find_marks(current)
+        mark = marks.get(node)
+        if mark is None or not mark.run_strategy:
+            return {}
+        spec = _as_before(current, mark.run_strategy)
+        given = {**marks, node: replace(mark, run_strategy="")}
+        return {"metadata": marked(given), **({"spec": spec} if spec else {})}
+
+    _write(client, vm, VM, change, dry_run=dry_run)
+
+
+def _now() -> str:
+    return datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _as_before(vm: JsonObject, strategy: str) -> JsonObject:
+    """The fields to write. A VM that somebody has given another strategy since keeps that."""
+    if run_strategy(vm) != HALTED or not strategy or strategy in BY_REQUEST:
+        return {}
+    return {"runStrategy": strategy} if "runStrategy" in vm["spec"] else {"running": True}
+
+
+def _write(
+    client: Client, item: JsonObject, kind: str, change: Callable[[JsonObject], JsonObject], *, dry_run: bool
+) -> None:
+    """Patch what was read, if there is a change, and read again if somebody else was quicker."""
+    namespace, name = item["metadata"]["namespace"], item["metadata"]["name"]
+    path, attempted = owner_path(kind, namespace, name), f"mark {kind} {namespace}/{name}"
+    query = {"dryRun": "All"} if dry_run else {}
+    for attempt in range(1, _ATTEMPTS + 1):
+        body = change(item)
+        if not body:
+            return
+        body["metadata"]["resourceVersion"] = item["metadata"]["resourceVersion"]
+        try:
+            client.patch(path, attempted, body, **query)
+        except Failure as error:
+            if error.status != HTTPStatus.CONFLICT or attempt == _ATTEMPTS:
+                raise
+            item = client.get(path, attempted)
+        else:
+            return

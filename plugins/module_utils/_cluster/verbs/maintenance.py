@@ -1,0 +1,242 @@
+# Copyright: Contributors to the virtops.kubevirt project
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Cordon a node with an owner, and undo just that.
+
+The Lease comes first and goes last, so that whoever keeps to it never sees a node that is half taken. Each step is
+written on the version that was looked at; if somebody was quicker, everything is looked at again.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from datetime import datetime, timezone
+from typing import Any
+
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.client import Client
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.failure import Failure
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.paths import object_path
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.node_leases import NodeLeases
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.nodes import FIELD_MANAGER
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.cordon import (
+    ANNOTATION,
+    Cordon,
+    Mark,
+    find_cordon,
+    find_mark,
+)
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.node_lease import NodeLease, parse_lease
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import JsonObject
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.printable import brief
+
+# Nodes are written by their kubelets every few seconds; to lose that often in a row is no coincidence any more.
+ATTEMPTS = 5
+LEASE_HELD, CORDONED_BY_OTHER, NOT_CORDONED = "LeaseHeld", "CordonedByOther", "NotCordoned"
+_OTHERS = frozenset({LEASE_HELD, CORDONED_BY_OTHER})
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """`keep_foreign`: go on where somebody else has cordoned the node, and leave that cordon alone.
+
+    run: the run that the node is taken for, empty for none.
+    """
+
+    node: str
+    owner: str
+    reason: str | None
+    keep_foreign: bool
+    lease_namespace: str
+    lease_seconds: int
+    dry_run: bool
+    run: str = ""
+
+    @property
+    def query(self) -> dict[str, str]:
+        return {"fieldManager": FIELD_MANAGER, **({"dryRun": "All"} if self.dry_run else {})}
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """Who has a node: its cordon, and its Lease as far as it is valid."""
+
+    cordon: Cordon | None
+    lease: NodeLease | None
+
+    def facts(self) -> dict[str, Any]:
+        """What makes a change; the time to which a Lease runs does not."""
+        return {
+            "schedulable": self.cordon is None,
+            "cordon": asdict(self.cordon) if self.cordon else None,
+            "lease_holder": self.lease.holder if self.lease else None,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Transition:
+    before: State
+    after: State
+    # A mark or Lease of the owner's was removed, though it may have been void: somebody uncordoned, or time ran out.
+    tidied: bool = False
+
+    @property
+    def changed(self) -> bool:
+        return self.tidied or self.before.facts() != self.after.facts()
+
+
+def begin(client: Client, request: Request, *, wait_seconds: float, pause: float) -> Transition:
+    """Take the node. Waits so long for others to let go of it, looking every `pause` seconds. Raises Failure."""
+    deadline = time.monotonic() + wait_seconds
+    while True:
+        try:
+            return _until_written(lambda: _begin(client, request))
+        except Failure as error:
+            left = deadline - time.monotonic()
+            if error.reason not in _OTHERS or left <= 0:
+                raise
+        time.sleep(min(pause, left))
+
+
+def require(client: Client, request: Request) -> Cordon:
+    """See that the owner has taken the node, or that it is kept all the same. Raises Failure."""
+    leases = NodeLeases(client, request.lease_namespace, request.query)
+    node, _lease, state = _look(client, leases, request)
+    if state.lease and state.lease.holder != request.owner:
+        raise _held(client, request, "drain", state.lease)
+    if state.cordon is None:
+        raise _not_cordoned(client, request, find_mark(node))
+    if not state.cordon.belongs_to(request.owner) and not request.keep_foreign:
+        raise _foreign(client, request, "cordon", state.cordon)
+    return state.cordon
+
+
+def end(client: Client, request: Request) -> Transition:
+    """Give the node back. Raises Failure."""
+    return _until_written(lambda: _end(client, request))
+
+
+def _until_written(attempt: Callable[[], Transition]) -> Transition:
+    for _number in range(ATTEMPTS - 1):
+        try:
+            return attempt()
+        except Failure as error:
+            if error.status != 409:
+                raise
+    return attempt()
+
+
+def _begin(client: Client, request: Request) -> Transition:
+    leases = NodeLeases(client, request.lease_namespace, request.query)
+    node, lease, before = _look(client, leases, request)
+    if before.lease and before.lease.holder != request.owner:
+        raise _held(client, request, "cordon", before.lease)
+    if before.cordon and not before.cordon.belongs_to(request.owner) and not request.keep_foreign:
+        raise _foreign(client, request, "cordon", before.cordon)
+    now = datetime.now(timezone.utc)
+    held = leases.hold(lease, node, request.owner, request.lease_seconds, now, request.run)
+    cordon = before.cordon
+    if cordon is None:
+        mark = Mark(request.owner, now.strftime("%Y-%m-%dT%H:%M:%SZ"), request.reason)
+        try:
+            _write(client, request, node, mark, {"unschedulable": True})
+        except Failure:
+            _let_go(leases, request, before)
+            raise
+        cordon = Cordon(mark.owner, mark.since, mark.reason, marked=True)
+    return Transition(before, State(cordon, parse_lease(held)))
+
+
+def _end(client: Client, request: Request) -> Transition:
+    leases = NodeLeases(client, request.lease_namespace, request.query)
+    node, lease, before = _look(client, leases, request)
+    ours = before.cordon is not None and before.cordon.belongs_to(request.owner)
+    mark = find_mark(node)
+    own_mark = mark is not None and mark.owner == request.owner
+    # Whoever holds the Lease counts on the cordon, whosever it is. A node without either is theirs, and nothing to do.
+    if before.lease and before.lease.holder != request.owner and (before.cordon or own_mark):
+        raise _held(client, request, "uncordon", before.lease)
+    if before.cordon and not ours and not request.keep_foreign:
+        raise _foreign(client, request, "uncordon", before.cordon)
+    if own_mark:
+        _write(client, request, node, None, {"unschedulable": None} if ours else {})
+    own_lease = lease if lease and parse_lease(lease).holder == request.owner else None
+    if own_lease:
+        leases.release(own_lease)
+    after = State(None if ours else before.cordon, None if own_lease else before.lease)
+    return Transition(before, after, tidied=own_mark or own_lease is not None)
+
+
+def _look(client: Client, leases: NodeLeases, request: Request) -> tuple[JsonObject, JsonObject | None, State]:
+    """The node, its Lease of whatever age, and what they mean together."""
+    node: JsonObject = client.get(_path(request.node), f"read node {request.node}")
+    lease = leases.read(request.node)
+    parsed = parse_lease(lease) if lease else None
+    valid = parsed if parsed and parsed.is_valid(datetime.now(timezone.utc)) else None
+    return node, lease, State(find_cordon(node, FIELD_MANAGER), valid)
+
+
+def _write(client: Client, request: Request, node: JsonObject, mark: Mark | None, spec: JsonObject) -> None:
+    body: JsonObject = {
+        "metadata": {
+            "resourceVersion": node["metadata"]["resourceVersion"],
+            "annotations": {ANNOTATION: mark.to_text() if mark else None},
+        },
+        "spec": spec,
+    }
+    verb = "cordon" if mark else "uncordon"
+    client.patch(_path(request.node), f"{verb} node {request.node}", body, **request.query)
+
+
+def _let_go(leases: NodeLeases, request: Request, before: State) -> None:
+    """Release a Lease that was taken for nothing; one that was held before stays."""
+    if request.dry_run or before.lease:
+        return
+    lease = leases.read(request.node)
+    if lease and parse_lease(lease).holder == request.owner:
+        leases.release(lease)
+
+
+def _not_cordoned(client: Client, request: Request, mark: Mark | None) -> Failure:
+    taken = mark is not None and mark.owner == request.owner
+    return Failure(
+        f"drain node {request.node}",
+        client.server,
+        "somebody has uncordoned it since it was taken, so what leaves could come back"
+        if taken
+        else "it is not cordoned, so what leaves could come back",
+        "Find out who needs it; started again, the same run or drain cordons it anew."
+        if taken
+        else f"Cordon it before as {request.owner} with node_maintenance, or set cordon to true.",
+        reason=NOT_CORDONED,
+    )
+
+
+def _held(client: Client, request: Request, verb: str, lease: NodeLease) -> Failure:
+    until = lease.expires_at.strftime("%Y-%m-%dT%H:%M:%SZ") if lease.expires_at else "ever"
+    return Failure(
+        f"{verb} node {request.node}",
+        client.server,
+        f"{brief(lease.holder)} holds its lease {lease.namespace}/{lease.name} until {until}",
+        "Let the holder finish, or set wait and a wait_timeout that lasts so long."
+        if verb == "cordon"
+        else "Let the holder finish, then run this again.",
+        reason=LEASE_HELD,
+        details={"holder": lease.holder},
+    )
+
+
+def _foreign(client: Client, request: Request, verb: str, cordon: Cordon) -> Failure:
+    return Failure(
+        f"{verb} node {request.node}",
+        client.server,
+        f"it has been cordoned by {cordon.told}, not by {request.owner}",
+        "Let them uncordon it, or set foreign_cordon to keep to go on and leave their cordon as it is.",
+        reason=CORDONED_BY_OTHER,
+        details={"holder": cordon.by},
+    )
+
+
+def _path(node: str) -> str:
+    return object_path("v1", None, "nodes", node)

@@ -1,0 +1,216 @@
+# Copyright: Contributors to the virtops.kubevirt project
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Renew the Leases of a run for as long as its ansible-playbook lives, whatever task it is at.
+
+A process of its own, as tasks of the user's may last an hour and know nothing of Leases. It is bound to that
+ansible-playbook: when that ends, however it ends, it releases the run, so that the same command can go on at once, and
+ends as well. It ends too when the run was released or is another's. It never takes a Lease, so one that was lost while
+the machine slept stays lost. What it needs of the cluster's credentials comes through a pipe and stays in its memory.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
+from datetime import datetime, timezone
+from http import HTTPStatus
+from typing import Any
+
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.client import (
+    Client,
+    connect_by,
+)
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.failure import Failure
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.processes import Process
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.node_leases import NodeLeases
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.nodes import FIELD_MANAGER
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.run_lease import (
+    RUN_LOST,
+    RunHold,
+)
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.migration import RUN_LABEL
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.node_lease import is_due, renewed_lease
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import embedded
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.run_lease import (
+    RENEWAL,
+    Invocation,
+)
+
+# In seconds: how often to see whether ansible-playbook lives; how long the last word to the API may take, so that
+# nothing outlives a run by more than a moment; between two tries of an API server that is away; of one request.
+_POLL, _LAST_WORD, _RETRY, _REQUEST = 0.5, 1.0, 2.0, 5.0
+_READY = "ready"
+# What a new interpreter needs before it can find this file. Its grandchild works on, as nobody's child, so that nobody
+# has to wait for it.
+_BEGIN = """\
+import json, os, sys
+given = json.load(sys.stdin)
+if os.fork():
+    os._exit(0)
+sys.path[:] = given["path"]
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.renewer import main
+main(given)
+"""
+
+
+class Renewer:
+    """What the process does. `connect`: to the cluster, with credentials as they are by then; raises Failure."""
+
+    def __init__(self, run: str, invocation: str, namespace: str, me: Process, connect: Callable[[], Client]) -> None:
+        self._run = run
+        self._invocation = Invocation(invocation)
+        self._namespace = namespace
+        self._me = json.dumps(asdict(me), sort_keys=True)
+        self._connect = connect
+        self._over = threading.Event()
+        self._reconnect()
+
+    def begin(self) -> bool:
+        """Renew the run in this process's name; False if another process of the invocation does. Raises Failure."""
+        holder = self._hold.look()
+        if holder and self._hold.owns(holder) and _lives(holder.renewer):
+            return False
+        self._hold.renew(self._me)
+        return True
+
+    def work(self) -> None:
+        """Until told to end, or there is nothing to renew any more."""
+        while (pause := self._renew()) is not None:
+            if self._over.wait(pause):
+                with contextlib.suppress(Failure):
+                    self._hold.release()
+                return
+
+    def end(self) -> None:
+        """Let `work` release the run and return."""
+        self._over.set()
+
+    def renew_nodes(self, now: datetime) -> None:
+        """Those of the run's nodes whose Lease has lost a third of its time. Raises Failure."""
+        for lease in self._nodes.labelled(RUN_LABEL, self._run):
+            if is_due(lease, self._run, now):
+                with contextlib.suppress(Failure):  # somebody else writes it, or the next time will do
+                    self._nodes.write(renewed_lease(lease, now), there=True)
+
+    def _renew(self) -> float | None:
+        """Seconds until the next time; None if the run is not this process's to renew any more."""
+        try:
+            if self._hold.renew().renewer != self._me:
+                return None
+        except Failure as error:
+            if error.reason == RUN_LOST:
+                return None
+            if error.status == HTTPStatus.UNAUTHORIZED:
+                with contextlib.suppress(Failure):  # the kubeconfig may have a newer token by now, or be gone
+                    self._reconnect()
+            return _RETRY
+        with contextlib.suppress(Failure):
+            self.renew_nodes(datetime.now(timezone.utc))
+        return RENEWAL
+
+    def _reconnect(self) -> None:
+        client = self._connect()
+        self._hold = RunHold(client, self._run, self._invocation, self._namespace)
+        self._nodes = NodeLeases(client, self._namespace, {"fieldManager": FIELD_MANAGER})
+
+
+def start(connection: Mapping[str, Any], hold: RunHold, playbook: Process, seconds: float) -> None:
+    """Have the run renewed from now on as long as `playbook` lives. Raises Failure if that did not come about in time.
+
+    connection: options of kubernetes.core. The run has to be held.
+    """
+    given = {
+        "path": [entry for entry in sys.path if entry],
+        "connection": dict(connection),
+        "playbook": asdict(playbook),
+        "run": hold.run,
+        "invocation": hold.invocation.id,
+        "namespace": hold.namespace,
+    }
+    command = [sys.executable, "-I", "-c", f"# virtops.kubevirt holds run {hold.run}\n{_BEGIN}"]
+    pipe, nowhere = subprocess.PIPE, subprocess.DEVNULL
+    # A module's run_command waits for the end of what it starts, and this is to live on.
+    with subprocess.Popen(  # pylint: disable=ansible-bad-function
+        command, stdin=pipe, stdout=pipe, stderr=nowhere, start_new_session=True
+    ) as child:
+        try:
+            # Its output ends with the answer, as the process that renews lets go of it then.
+            answer = child.communicate(json.dumps(given).encode(), timeout=seconds)[0].decode().strip()
+        except subprocess.TimeoutExpired:
+            child.kill()
+            answer = "it did not answer in time"
+    if answer != _READY:
+        raise Failure(
+            f"keep run {hold.run} held",
+            connection.get("host") or "the server of the kubeconfig",
+            f"the process that is to renew its Lease did not begin: {answer or 'it ended at once'}",
+            "Remove the cause and start the same command again.",
+            reason="NotRenewed",
+        )
+
+
+def main(given: Mapping[str, Any]) -> None:
+    """The process's life, in the grandchild of `start`."""
+    signal.signal(signal.SIGTERM, _end)
+    playbook = Process(**given["playbook"])
+    try:
+        renewer = Renewer(
+            given["run"],
+            given["invocation"],
+            given["namespace"],
+            Process.of(os.getpid()),
+            lambda: connect_by(given["connection"], _REQUEST),
+        )
+        begun = renewer.begin()
+    except Failure as error:
+        _say(" ".join(str(error).split()))
+        return
+    _say(_READY)
+    _leave()
+    if begun:
+        _accompany(renewer, playbook)
+
+
+def _accompany(renewer: Renewer, playbook: Process) -> None:
+    work = threading.Thread(target=renewer.work, daemon=True)
+    work.start()
+    while work.is_alive() and playbook.alive:
+        work.join(_POLL)
+    renewer.end()
+    work.join(_LAST_WORD)
+
+
+def _end(_signal: int, _frame: object) -> None:
+    """In a way that removes the files of the client library."""
+    raise SystemExit
+
+
+def _say(answer: str) -> None:
+    """To who started this, which is no module whose output is read."""
+    sys.stdout.write(f"{answer}\n")
+    sys.stdout.flush()
+
+
+def _leave() -> None:
+    """Hold on to nothing of who started this: whoever reads its output must not wait for this process."""
+    os.chdir("/")
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    for descriptor in (0, 1, 2):
+        os.dup2(nowhere, descriptor)
+    os.close(nowhere)
+
+
+def _lives(renewer: str) -> bool:
+    """Whether the process that the Lease names lives; one on another machine does as far as can be told."""
+    try:
+        return Process(**embedded(renewer)).alive
+    except (TypeError, ValueError):
+        return False

@@ -1,0 +1,96 @@
+# Copyright: Contributors to the virtops.kubevirt project
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a task lets its run remember while it works: seldom written, and never in the task's way.
+
+A write that fails is told once and tried again with the next one. Two tasks may add to the same document: each adds to
+what the other has written. Once the run is lost nothing is written any more: it is for others to say what it remembers.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from http import HTTPStatus
+from typing import TypeAlias
+
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.failure import Failure
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.run_lease import (
+    RUN_LOST,
+    RunHold,
+)
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.run_store import RunStore
+
+# A document made anew from what is kept under its name, None if nothing is; None to leave that as it is.
+Make: TypeAlias = "Callable[[bytes | None], bytes | None]"
+
+# Seconds from one write to the next, unless it cannot wait.
+_PAUSE = 5.0
+# Others that write the same document at the same time; to lose that often in a row is no coincidence any more.
+_ATTEMPTS = 5
+
+
+class RunMemory:
+    """`hold`: of the run whose store it is. tell: takes lines for people."""
+
+    def __init__(self, hold: RunHold, store: RunStore, tell: Callable[[str], None]) -> None:
+        self._hold = hold
+        self._store = store
+        self._tell = tell
+        self._waiting: dict[str, Make] = {}
+        self._next = float("-inf")
+        self._is_told = False
+
+    def recall(self, name: str) -> bytes | None:
+        """None if there is nothing, or it cannot be read, which is told."""
+        try:
+            found = self._store.get(name)
+        except Failure as error:
+            self._tell(f"{error} Going on without it.")
+            return None
+        return found.content if found else None
+
+    def remember(self, name: str, make: Make) -> None:
+        """To be written next, in place of what was to be written under the name."""
+        self._waiting[name] = make
+
+    def write(self, *, at_once: bool = False, last: bool = False) -> None:
+        """Write what waits, unless that was done a moment ago and it can wait: `last` says that it will not be again.
+
+        Nothing waits any more if the run is lost.
+        """
+        if not self._waiting or (time.monotonic() < self._next and not (at_once or last)):
+            return
+        self._next = time.monotonic() + _PAUSE
+        for name, make in list(self._waiting.items()):
+            try:
+                # A task that ends may have been slow to hear of it.
+                self._hold.require(anew=last)
+                self._put(name, make)
+            except Failure as error:
+                if error.reason == RUN_LOST:
+                    self._waiting.clear()
+                    return
+                self._tell_once(error, last=last)
+            else:
+                del self._waiting[name]
+                self._is_told = False
+
+    def _put(self, name: str, make: Make) -> None:
+        for attempt in range(1, _ATTEMPTS + 1):
+            found = self._store.get(name)
+            content = make(found.content if found else None)
+            if content is None:
+                return
+            try:
+                self._store.put(name, content, after=found.generation if found else 0)
+            except Failure as error:
+                if error.status != HTTPStatus.CONFLICT or attempt == _ATTEMPTS:
+                    raise
+            else:
+                return
+
+    def _tell_once(self, error: Failure, *, last: bool) -> None:
+        if not self._is_told:
+            self._tell(f"{error}{'' if last else ' Trying again.'}")
+            self._is_told = True

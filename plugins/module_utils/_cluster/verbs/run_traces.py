@@ -1,0 +1,243 @@
+# Copyright: Contributors to the virtops.kubevirt project
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a run has left in the cluster, and how it is undone: only what is the run's, and as often as it may take.
+
+Evacuations are KubeVirt's answer to somebody's eviction, and nobody's to withdraw here.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from http import HTTPStatus
+
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.looks import objects
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.looks.objects import (
+    KIND,
+    find,
+    migration_path,
+    migrations_path,
+)
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.plan_run import Deadline
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.starts import start_run
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.client import Client
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.failure import Failure
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs import maintenance
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.leases import Leases
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.nodes import (
+    FIELD_MANAGER,
+    read_nodes,
+)
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.cordon import find_mark
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.migration import (
+    RUN_LABEL,
+    Migration,
+    read_migration,
+)
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.node_lease import lease_name, parse_lease
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import JsonObject
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.stopped_mark import find_marks
+
+_INTERVAL = 0.5
+# What appears while the rest is undone is undone as well, so often; more of it is no straggler's any more.
+_ROUNDS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class RunTraces:
+    """migrations: unfinished ones. nodes: that carry its mark. leases: of nodes. stopped_for: nodes."""
+
+    migrations: tuple[Migration, ...]
+    nodes: tuple[str, ...]
+    leases: tuple[JsonObject, ...]
+    stopped_for: tuple[str, ...]
+
+    def lines(self) -> list[str]:
+        """What is to be undone, one line each."""
+        held = {lease_name(node) for node in self.nodes}
+        names = [lease["metadata"]["name"] for lease in self.leases]
+        return [
+            *(f"migration {migration.namespace}/{migration.name}" for migration in self.migrations),
+            *(f"cordon of node {node}" for node in self.nodes),
+            *(f"lease {name}" for name in names if name not in held),
+            *(f"VMs stopped for node {node}" for node in self.stopped_for),
+        ]
+
+
+@dataclass
+class Undone:
+    """What came of it. problems: what could not be undone, a clause each."""
+
+    cancelled: list[str] = field(default_factory=list)
+    given_back: list[str] = field(default_factory=list)
+    started: list[JsonObject] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+
+
+class _Nobody:
+    """Hears of VMs that start: the result tells of them."""
+
+    def tell(self, line: str) -> None: ...
+
+    def detail(self, line: str) -> None: ...
+
+    def totals(self, text: str) -> None: ...
+
+
+def find_traces(client: Client, run: str, namespace: str) -> RunTraces:
+    """Raises Failure."""
+    labelled = {"labelSelector": f"{RUN_LABEL}={run}"}
+    migrations = map(
+        read_migration, _items(client, migrations_path(None), "list the migrations of the run", **labelled)
+    )
+    marks = ((node["metadata"]["name"], find_mark(node)) for node in read_nodes(client))
+    leases = Leases(client, namespace, {}).labelled(RUN_LABEL, run)
+    return RunTraces(
+        migrations=tuple(migration for migration in migrations if migration.unfinished),
+        nodes=tuple(name for name, mark in marks if mark and mark.owner == run),
+        leases=tuple(lease for lease in leases if parse_lease(lease).holder == run),
+        stopped_for=tuple(stopped_for(client, run)),
+    )
+
+
+def stopped_for(client: Client, owner: str) -> list[str]:
+    """Nodes for which the owner has stopped what does not run again yet. Raises Failure."""
+    nodes = set()
+    for kind in objects.RESOURCES:
+        try:
+            items = objects.stopped(client, kind)
+        except Failure as error:
+            if error.status != HTTPStatus.NOT_FOUND:  # a cluster without KubeVirt
+                raise
+            items = []
+        nodes |= {node for item in items for node, mark in find_marks(item).items() if mark.owner == owner}
+    return sorted(nodes)
+
+
+class Undoing:
+    """Undoes the traces of a run. `require`: raises Failure unless the run is still ours."""
+
+    def __init__(self, client: Client, run: str, namespace: str, seconds: float, require: Callable[[], None]) -> None:
+        self.undone = Undone()
+        self._client = client
+        self._run = run
+        self._namespace = namespace
+        self._deadline = Deadline(seconds)
+        self._require = require
+
+    def undo(self) -> Undone:
+        """Until nothing is left, or something cannot be undone. Raises Failure.
+
+        A task that has lost the run may hear of it a moment later, and what it asked for shows after that.
+        """
+        rounds = 0
+        while not self.undone.problems and (lines := (traces := self._find()).lines()):
+            if rounds == _ROUNDS:
+                self.undone.problems += [f"{line} is there again" for line in lines]
+            else:
+                self._undo(traces)
+            rounds += 1
+        return self.undone
+
+    def _find(self) -> RunTraces:
+        return find_traces(self._client, self._run, self._namespace)
+
+    def _undo(self, traces: RunTraces) -> None:
+        """One thing after the other, so that nothing moves to a node that is about to be free. Raises Failure."""
+        self._cancel(traces.migrations)
+        for node in sorted({*traces.nodes, *_nodes_of(traces.leases)}):
+            self._give_back(node)
+        self._release(traces.leases)
+        for node in traces.stopped_for:
+            self._start(node)
+
+    def _cancel(self, migrations: tuple[Migration, ...]) -> None:
+        for migration in migrations:
+            self._require()
+            self._delete(migration)
+        waiting = list(migrations)
+        while waiting and self._deadline.left:
+            waiting = [migration for migration in waiting if self._is_under_way(migration)]
+            if waiting:
+                time.sleep(_INTERVAL)
+        for migration in migrations:
+            title = f"{migration.namespace}/{migration.name}"
+            if migration in waiting:
+                self.undone.problems.append(f"migration {title} is cancelled, but KubeVirt has not undone it yet")
+            else:
+                self.undone.cancelled.append(title)
+
+    def _delete(self, migration: Migration) -> None:
+        path = migration_path(migration.namespace, migration.name)
+        attempted = f"cancel migration {migration.namespace}/{migration.name}"
+        try:
+            self._client.delete_only(path, attempted, {"uid": migration.uid}, dry_run=False)
+        except Failure as error:
+            if error.status not in (HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT):
+                raise
+
+    def _is_under_way(self, migration: Migration) -> bool:
+        path = migration_path(migration.namespace, migration.name)
+        item = find(self._client, path, f"read {KIND} {migration.namespace}/{migration.name}")
+        return item is not None and item["metadata"]["uid"] == migration.uid and read_migration(item).unfinished
+
+    def _give_back(self, node: str) -> None:
+        """A cordon of somebody else stays, and so does a node that somebody else holds."""
+        self._require()
+        wanted = maintenance.Request(
+            node=node,
+            owner=self._run,
+            reason=None,
+            keep_foreign=True,
+            lease_namespace=self._namespace,
+            lease_seconds=1,
+            dry_run=False,
+        )
+        try:
+            maintenance.end(self._client, wanted)
+        except Failure as error:
+            if error.status != HTTPStatus.NOT_FOUND:
+                self._refused(error)
+        else:
+            self.undone.given_back.append(node)
+
+    def _release(self, leases: tuple[JsonObject, ...]) -> None:
+        """Those that are left, as their nodes are gone."""
+        found = Leases(self._client, self._namespace, {"fieldManager": FIELD_MANAGER})
+        for lease in leases:
+            found.release(lease)
+
+    def _start(self, node: str) -> None:
+        going = start_run(self._client, node, self._run, lambda _nodes: self._require(), _Nobody())
+        going.run(max(1.0, self._deadline.left))
+        for entry in going.record.entries.values():
+            result = entry.result()
+            self.undone.started.append(result)
+            if entry.unfinished or entry.has_failed:
+                problem = f"{result['kind']} {entry.title} does not run again: {entry.status()}"
+                self.undone.problems.append(problem)
+
+    def _refused(self, error: Failure) -> None:
+        """Told with the rest, if it is about this node alone."""
+        if error.passing or error.status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
+            raise error
+        self.undone.problems.append(f"{error.attempted}: {error.message}")
+
+
+def _items(client: Client, path: str, attempted: str, **query: str) -> list[JsonObject]:
+    try:
+        items: list[JsonObject] = client.get(path, attempted, **query)["items"]
+    except Failure as error:
+        if error.status == HTTPStatus.NOT_FOUND:  # a cluster without KubeVirt
+            return []
+        raise
+    return items
+
+
+def _nodes_of(leases: tuple[JsonObject, ...]) -> Iterator[str]:
+    for lease in leases:
+        for owner in lease["metadata"].get("ownerReferences") or ():
+            if owner.get("kind") == "Node":
+                yield str(owner["name"])

@@ -1,0 +1,97 @@
+# Copyright: Contributors to the virtops.kubevirt project
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What is to be done now, as values, and what came of it.
+
+Whoever carries a command out asks first whether it is done already: a command may come again after a lost answer, a
+crash or from a second process.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
+
+
+@dataclass(frozen=True, slots=True)
+class Migrate:
+    """Create the migration of this name. `target`: empty where only labels are asked for; `selector` pins its pod.
+
+    binding: as in Execution.
+    """
+
+    action: str
+    namespace: str
+    vmi: str
+    uid: str
+    name: str
+    source: str
+    target: str
+    selector: Mapping[str, str]
+    binding: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Evict:
+    """Ask for the eviction of this very pod."""
+
+    action: str
+    namespace: str
+    pod: str
+    uid: str
+
+
+@dataclass(frozen=True, slots=True)
+class Interrupt:
+    """End this very VMI so that its owner starts it again elsewhere, or (`stop`) leaves it off until it is started."""
+
+    action: str
+    namespace: str
+    vmi: str
+    uid: str
+    owner_kind: str
+    owner: str
+    owner_uid: str
+    node: str
+    stop: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """Let this VM run as it did before it was stopped for the node, unless somebody else has stopped it since."""
+
+    action: str
+    namespace: str
+    vm: str
+    uid: str
+    node: str
+
+
+@dataclass(frozen=True, slots=True)
+class TakeMarkOff:
+    """Forget that this VM or replica set, of this kind of the API, was stopped for the node: it runs again."""
+
+    action: str
+    kind: str
+    namespace: str
+    name: str
+    uid: str
+    node: str
+
+
+Command: TypeAlias = "Migrate | Evict | Interrupt | Start | TakeMarkOff"
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What came of a command. `refused`: the server's words, empty if it was carried out.
+
+    passing: it may be carried out a little later, as when a disruption budget forbids an eviction for now. lost: no
+    answer came, or none that tells whether it was carried out; without words of the server, a look tells.
+    """
+
+    command: Command
+    refused: str = ""
+    passing: bool = False
+    lost: bool = False

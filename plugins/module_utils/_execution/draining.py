@@ -1,0 +1,132 @@
+# Copyright: Contributors to the virtops.kubevirt project
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Whether a node is empty, and what is on it that the plan does not know or cannot move."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.interrupting import Interrupting
+from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.migrating import Migrating
+from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.observation import (
+    Observation,
+    SeenPod,
+    SeenVmi,
+)
+from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.record import WAITING, Entry
+from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.reducer import Record
+from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import Action, Plan
+
+
+@dataclass(frozen=True, slots=True)
+class Remaining:
+    """What is still to leave a node: VMIs, ordinary pods, and pods of VMIs that have yet to end."""
+
+    vmis: tuple[SeenVmi, ...]
+    pods: tuple[SeenPod, ...]
+    launchers: tuple[SeenPod, ...]
+
+    @property
+    def none(self) -> bool:
+        return not (self.vmis or self.pods or self.launchers)
+
+    @property
+    def all(self) -> tuple[SeenVmi | SeenPod, ...]:
+        """What an action is needed for; launcher pods go with their VMIs."""
+        return (*self.vmis, *self.pods)
+
+    def titles(self) -> list[str]:
+        """VMs first, then pods, each by name."""
+        return [*sorted(f"vm {vmi.title}" for vmi in self.vmis), *sorted(f"pod {pod.title}" for pod in self.pods)]
+
+
+def remaining(node: str, look: Observation, first: frozenset[str] | None) -> Remaining:
+    """first: uids of the pods that were there at the first look, None at that one.
+
+    A pod that has come since was let in by its tolerations, and would come again.
+    """
+    here = [pod for pod in look.pods.values() if pod.node == node]
+    ordinary = (pod for pod in here if not (pod.machine or pod.stays))
+    return Remaining(
+        vmis=tuple(vmi for vmi in look.vmis.values() if vmi.node == node and not vmi.has_ended),
+        pods=tuple(pod for pod in ordinary if first is None or pod.uid in first or not pod.tolerates),
+        launchers=tuple(pod for pod in here if pod.machine),
+    )
+
+
+def unplanned(plan: Plan, record: Record, here: Remaining) -> frozenset[str]:
+    """Uids of what is to leave, does not end by itself, and has no action under way: only a new plan can tell how.
+
+    What the plan knows to be blocked for good is not among it, nor what has failed in a way that no plan mends. Who was
+    to make room for somebody and has failed is: others have to, or nobody can.
+    """
+    entries = record.entries.values()
+    known = {
+        entry.uid for entry in entries if entry.unfinished or (entry.has_failed and not isinstance(entry, Migrating))
+    }
+    left = {item.uid for item in here.all if not item.ending and item.uid not in known | _blocked(plan)}
+    awaited = {name for action in plan.actions if _waits(record, action) for name in action.after}
+    helpers = {action.id for action in plan.actions if action.makes_room} & awaited
+    return frozenset(left | {record.entries[name].uid for name in helpers if _has_failed(record, name)})
+
+
+def _waits(record: Record, action: Action) -> bool:
+    entry = record.entries.get(action.id)
+    return entry is not None and entry.outcome == WAITING
+
+
+def _has_failed(record: Record, name: str) -> bool:
+    entry = record.entries.get(name)
+    return entry is not None and entry.has_failed
+
+
+def returned(record: Record, here: Remaining) -> frozenset[str]:
+    """Uids of what has left, and is here again: somebody has brought it back. Or the look is older than its leaving."""
+    gone = {entry.uid for entry in record.entries.values() if not (entry.unfinished or entry.has_failed)}
+    return frozenset(item.uid for item in here.all if item.uid in gone)
+
+
+def is_lost(plan: Plan, record: Record, here: Remaining) -> bool:
+    """Whether nothing is under way any more, and nothing that is here will ever leave by this plan."""
+    dead = {entry.uid for entry in record.failed if not isinstance(entry, Migrating)} | _blocked(plan)
+    return not record.unfinished and bool(here.all) and all(item.uid in dead for item in here.all)
+
+
+def failed_machines(plan: Plan, record: Record, here: Remaining) -> frozenset[str]:
+    """Uids of the VMIs that are here and will never leave by this plan, after it was tried."""
+    blocked = _blocked(plan)
+    dead = {entry.uid for entry in record.failed if not isinstance(entry, Migrating) or entry.uid in blocked}
+    return frozenset(vmi.uid for vmi in here.vmis if vmi.uid in dead)
+
+
+def under_way(record: Record) -> list[Entry]:
+    """What has begun and has not come to its end."""
+    return [entry for entry in record.unfinished if entry.outcome != WAITING]
+
+
+def off(record: Record, look: Observation) -> tuple[str, ...]:
+    """Titles of VMs that were to be restarted and run nowhere, as nothing starts them again."""
+    failed = (entry.title for entry in record.failed if isinstance(entry, Interrupting) and entry.is_off)
+    return tuple(title for title in failed if title not in look.vmis or look.vmis[title].has_ended)
+
+
+def hindrances(plan: Plan, here: Remaining) -> Iterator[tuple[str, str, str, str]]:
+    """Kind (vm or pod), namespace, name and reason of what is here, and by the plan cannot leave, or not yet."""
+    uids = {item.uid for item in here.all}
+    for entry in plan.blocked:
+        if entry.object.uid in uids or not entry.object.uid:
+            kind = "pod" if entry.object.kind == "Pod" else "vm"
+            yield kind, entry.object.namespace, entry.object.name, "; ".join(entry.reasons)
+
+
+def failures(record: Record) -> dict[str, tuple[str, ...]]:
+    """By title, the nodes to which migrations of a VM have failed, or were refused; one entry an attempt."""
+    migrating = (entry for entry in record.entries.values() if isinstance(entry, Migrating))
+    return {entry.title: tuple(attempt.target for attempt in entry.failed) for entry in migrating if entry.failed}
+
+
+def _blocked(plan: Plan) -> set[str]:
+    """Uids of what the plan will never move."""
+    return {entry.object.uid for entry in plan.blocked if not entry.passing}

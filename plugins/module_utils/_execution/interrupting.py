@@ -1,0 +1,284 @@
+# Copyright: Contributors to the virtops.kubevirt project
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A VMI that cannot be migrated and is interrupted: restarted elsewhere, or stopped until its node is back.
+
+Who brings a VMI back decides how it is ended; follows syncRunStrategy in pkg/virt-controller/watch/vm/vm.go.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.commands import Answer, Interrupt
+from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.observation import (
+    Observation,
+    Questions,
+    SeenVmi,
+)
+from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.record import (
+    RETRY_AFTER,
+    WAITING,
+    Moment,
+    Timed,
+)
+from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import Action, ActionKind
+
+RESTART, STOP = "restart", "stop"
+VM, REPLICA_SET = "VirtualMachine", "VirtualMachineInstanceReplicaSet"
+# Outcomes, of which WAITING and the first one are not final.
+ENDING = "ending"
+RESTARTED, STOPPED, NOT_INTERRUPTED = "restarted", "stopped", "failed"
+# It has ended without this action, or there is nothing that would start it again, or would have to.
+ENDED = "ended"
+# It runs on another node, where somebody else has brought it.
+ALREADY_GONE = "already_gone"
+WOULD = {RESTART: "would_restart", STOP: "would_stop"}
+
+
+@dataclass(frozen=True, slots=True)
+class Interrupting(Timed):
+    """kind: restart or stop. source_node: which is drained. why: it is not migrated.
+
+    owner_kind, owner, owner_uid: who brings the VMI back. known: uids of its VMIs before, of which none is the
+    successor. has_acted: it was asked for, and not refused as far as is known. is_missing: it has ended, and no
+    successor showed at the last look. target_node: where it is expected to run again, or does. reason: why it failed,
+    or waits. message: why the successor has no node, in the scheduler's words. begun_at, asked_at, ended_at: seconds
+    since the epoch, else 0.
+    """
+
+    action: str
+    kind: str
+    namespace: str
+    name: str
+    uid: str
+    source_node: str
+    why: str = ""
+    target_node: str = ""
+    owner_kind: str = ""
+    owner: str = ""
+    owner_uid: str = ""
+    known: tuple[str, ...] = ()
+    successor: str = ""
+    successor_uid: str = ""
+    has_acted: bool = False
+    is_missing: bool = False
+    outcome: str = WAITING
+    reason: str = ""
+    message: str = ""
+    begun_at: float = 0.0
+    asked_at: float = 0.0
+    ended_at: float = 0.0
+
+    @classmethod
+    def begin(cls, action: Action) -> Interrupting:
+        reference = action.object
+        return cls(
+            action=action.id,
+            kind=RESTART if action.kind is ActionKind.RESTART else STOP,
+            namespace=reference.namespace,
+            name=reference.name,
+            uid=reference.uid,
+            source_node=action.node,
+            why=action.cause,
+            target_node=action.target or "",
+        )
+
+    def redirected(self, action: Action) -> Interrupting:
+        """After the plan has changed: where it is expected now, unless it is on its way."""
+        return self if self.begun_at else replace(self, target_node=action.target or "", why=action.cause)
+
+    @property
+    def unfinished(self) -> bool:
+        return self.outcome in (WAITING, ENDING)
+
+    @property
+    def has_failed(self) -> bool:
+        return self.outcome == NOT_INTERRUPTED
+
+    @property
+    def worth_telling(self) -> bool:
+        return self.outcome != WAITING or bool(self.reason)
+
+    def questions(self) -> Questions:
+        titles = frozenset({self.title})
+        if self.is_off:
+            return Questions(known=titles)
+        if not self.unfinished:
+            return Questions()
+        if self.is_missing and self.owner_kind != REPLICA_SET:
+            return Questions(vmis=titles, vms=frozenset({self._owner}))
+        unplaced = {self.successor_uid: self.namespace} if self.successor_uid else {}
+        owners = frozenset({(self.namespace, self.owner_uid)} if self._watches_siblings else ())
+        replica_sets = frozenset({self._owner} if self.is_missing else ())
+        return Questions(known=titles, unplaced=unplaced, owners=owners, replica_sets=replica_sets)
+
+    def step(self, moment: Moment) -> tuple[Interrupting, Interrupt | None]:
+        if not self.unfinished:
+            return self, None
+        vmi = moment.look.vmis.get(self.title)
+        if vmi is None or vmi.uid != self.uid:
+            return self._knowing(moment, intact=False)._gone(moment), None
+        entry = replace(self, owner_kind=vmi.owner_kind, owner=vmi.owner, owner_uid=vmi.owner_uid)
+        entry = entry._knowing(moment, intact=not (vmi.ending or vmi.has_ended))
+        if vmi.has_ended and not (vmi.ending or self.has_acted):
+            return entry._gone(moment), None
+        if vmi.ending or vmi.has_ended:
+            return replace(entry, outcome=ENDING, begun_at=entry.begun_at or moment.now), None
+        if vmi.node and vmi.node != self.source_node:
+            return replace(entry, outcome=ALREADY_GONE, target_node=vmi.node), None
+        if not moment.ready or (self.asked_at and moment.now - self.asked_at < RETRY_AFTER):
+            return entry, None
+        if entry._watches_siblings and not entry.known:
+            return entry, None  # until it is known who was there before, nobody can be told for its successor
+        return replace(entry, begun_at=entry.begun_at or moment.now), entry._command()
+
+    def answered(self, answer: Answer, now: float) -> Interrupting:
+        entry = replace(self, has_acted=self.has_acted or answer.lost or not answer.refused)
+        if answer.lost and not answer.refused:
+            return entry
+        asked = replace(entry, asked_at=now)
+        if not answer.refused:
+            return replace(asked, outcome=ENDING, reason="")
+        asked = replace(asked, reason=answer.refused)
+        return asked if answer.passing else replace(asked, outcome=NOT_INTERRUPTED, ended_at=now)
+
+    def rehearsed(self) -> Interrupting:
+        return replace(self, outcome=WOULD[self.kind])
+
+    def status(self) -> str:
+        if self.outcome == RESTARTED:
+            name = "" if self.successor in ("", self.name) else f" as {self.successor}"
+            return f"restarted{name} on {self.target_node} in {self.seconds} s"
+        if self.outcome == STOPPED:
+            return f"stopped in {self.seconds} s"
+        if self.outcome == NOT_INTERRUPTED:
+            return f"failed, {self.reason}"
+        if self.outcome == ALREADY_GONE:
+            return f"not interrupted, it is on {self.target_node} already"
+        if self.outcome == WAITING and self.reason:
+            return f"waiting, {self.reason}"
+        if self.outcome == ENDING:
+            doing = "restarting" if self.kind == RESTART else "stopping"
+            return f"{doing}, no node fits: {self.message}" if self.message else doing
+        return self.outcome.replace("_", " ")
+
+    def result(self) -> dict[str, Any]:
+        names = ("namespace", "name", "outcome", "why", "owner_kind", "owner", "successor", "target_node")
+        plain = {name: getattr(self, name) for name in names}
+        return {
+            **plain,
+            "why": self.why.rstrip("."),
+            "action": self.kind,
+            "seconds": self.seconds,
+            "failure_reason": self.reason,
+        }
+
+    @property
+    def is_off(self) -> bool:
+        """Whether it was to be restarted and is not: unless it is seen to run, it runs nowhere."""
+        return self.has_failed and self._is_of_vm
+
+    @property
+    def _watches_siblings(self) -> bool:
+        return self.kind == RESTART and self.owner_kind == REPLICA_SET
+
+    @property
+    def _is_of_vm(self) -> bool:
+        """Whether its successor will have its name; so it is as long as nothing else is known."""
+        return self.kind == RESTART and self.owner_kind != REPLICA_SET
+
+    @property
+    def _owner(self) -> str:
+        return f"{self.namespace}/{self.owner or self.name}"
+
+    def _command(self) -> Interrupt:
+        return Interrupt(
+            action=self.action,
+            namespace=self.namespace,
+            vmi=self.name,
+            uid=self.uid,
+            owner_kind=self.owner_kind,
+            owner=self.owner,
+            owner_uid=self.owner_uid,
+            node=self.source_node,
+            stop=self.kind == STOP,
+        )
+
+    def _knowing(self, moment: Moment, *, intact: bool) -> Interrupting:
+        """With who was there before it ended. intact: it has not; else its successor may be there, on its way."""
+        siblings = moment.look.siblings.get(self.owner_uid)
+        if self.known or siblings is None or not self._watches_siblings:
+            return self
+        others = (other.uid for other in siblings if intact or other.phase == "Running")
+        return replace(self, known=tuple(dict.fromkeys((self.uid, *others))))
+
+    def _gone(self, moment: Moment) -> Interrupting:
+        """It has ended, by whomever. A stop is over then, a restart when its successor runs."""
+        begun = self.begun_at or moment.now
+        if self.kind == STOP:
+            return replace(self, begun_at=begun, reason="")._stopped(moment)
+        successor = self._successor(moment)
+        if successor is None:
+            return replace(self, outcome=ENDING, begun_at=begun, is_missing=True)._awaited(
+                moment, asked=self.is_missing
+            )
+        entry = replace(
+            self,
+            outcome=ENDING,
+            begun_at=begun,
+            successor=successor.name,
+            successor_uid=successor.uid,
+            is_missing=False,
+        )
+        if successor.phase == "Running":
+            return replace(
+                entry, outcome=RESTARTED, target_node=successor.node, message="", reason="", ended_at=moment.now
+            )
+        return replace(entry, message=moment.look.words.get(successor.uid, ""))
+
+    def _stopped(self, moment: Moment) -> Interrupting:
+        """Of one that is gone. Whether an earlier process has stopped it, or somebody else, its owner's mark tells."""
+        ours = self.has_acted
+        if not ours and self.title not in moment.look.vmis:
+            if not self.is_missing:
+                return replace(self, outcome=ENDING, is_missing=True)
+            vm, replica_set = moment.look.vms.get(self._owner), moment.look.replica_sets.get(self._owner)
+            marks = vm.before if vm is not None else replica_set.wanted if replica_set is not None else ()
+            ours = self.source_node in marks
+        return replace(self, outcome=STOPPED if ours else ENDED, ended_at=moment.now)
+
+    def _awaited(self, moment: Moment, *, asked: bool) -> Interrupting:
+        """asked: the look was asked for the VM, or replica set, that is to bring it back."""
+        if not asked:
+            return self
+        if self._watches_siblings:
+            return replace(self, outcome=ENDED, ended_at=moment.now) if self._is_needless(moment.look) else self
+        if not self._is_of_vm:
+            return self
+        vm = moment.look.vms.get(self._owner)
+        if vm is not None and vm.brings_back(moment.look.vmis.get(self.title)):
+            return self
+        if vm is None and not self.owner_uid:
+            return replace(self, outcome=ENDED, ended_at=moment.now)
+        why = "its VM is gone" if vm is None or vm.ending else f"its VM has run strategy {vm.strategy}"
+        reason = f"it has ended, and nothing starts it again, as {why}"
+        return replace(self, outcome=NOT_INTERRUPTED, reason=reason, ended_at=moment.now)
+
+    def _is_needless(self, look: Observation) -> bool:
+        """Whether its replica set was deleted, or scaled down, and makes no other one for it."""
+        found = look.replica_sets.get(self._owner)
+        if found is None or found.uid != self.owner_uid or found.ending:
+            return True
+        alive = [vmi for vmi in look.siblings.get(self.owner_uid, ()) if not (vmi.ending or vmi.has_ended)]
+        return len(alive) >= found.replicas
+
+    def _successor(self, moment: Moment) -> SeenVmi | None:
+        look, others = moment.look, {self.uid, *self.known, *moment.taken}
+        if not self._watches_siblings:
+            found = look.vmis.get(self.title)
+            return found if found is not None and found.uid not in others and not found.has_ended else None
+        new = [vmi for vmi in look.siblings.get(self.owner_uid, ()) if vmi.uid not in others and not vmi.has_ended]
+        # One that was taken for it stays it; of several new ones the first by name.
+        return next((vmi for vmi in new if vmi.uid == self.successor_uid), new[0] if new else None)

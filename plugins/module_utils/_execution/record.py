@@ -1,0 +1,135 @@
+# Copyright: Contributors to the virtops.kubevirt project
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What is remembered of actions, beside which the cluster tells all the rest."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeVar
+
+from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.commands import Answer, Command
+from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.observation import Observation, Questions
+from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import Action
+
+# The outcome of what has not begun, as its first command is not given or not taken.
+WAITING = "waiting"
+# Seconds after which a command that was refused for now, or that shows no effect, is given again.
+RETRY_AFTER = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """What a step is taken on. `now`: seconds since the epoch that never run backwards while a task runs.
+
+    run: label of the run on what it creates. epoch: what tells this execution from others of the same run, in names.
+    ready: all that the action waits for has ended. slot: KubeVirt's caps leave room for a migration. retries: how often
+    a failed migration is tried again as it is. binding: as in Execution. taken: uids of VMIs that are known for the
+    successors of others.
+    """
+
+    look: Observation
+    now: float
+    run: str
+    epoch: str
+    ready: bool
+    slot: bool
+    retries: int = 0
+    binding: bool = False
+    taken: frozenset[str] = frozenset()
+
+
+class Entry(Protocol):
+    """One action that is carried out, immutable: each step makes another one.
+
+    `outcome`: where it stands, in the word that a result has for it.
+    """
+
+    @property
+    def action(self) -> str:
+        """The action's id."""
+
+    @property
+    def namespace(self) -> str: ...
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def uid(self) -> str: ...
+
+    @property
+    def source_node(self) -> str:
+        """The node that it is to leave."""
+
+    @property
+    def outcome(self) -> str: ...
+
+    @property
+    def title(self) -> str:
+        """namespace/name."""
+
+    @property
+    def unfinished(self) -> bool:
+        """Whether it has not come to its end."""
+
+    @property
+    def has_failed(self) -> bool: ...
+
+    @property
+    def has_acted(self) -> bool:
+        """Whether something in the cluster was changed by it."""
+
+    @property
+    def worth_telling(self) -> bool:
+        """Whether its status is news for everybody, and not only a detail."""
+
+    def redirected(self, action: Action) -> Entry:
+        """The entry after the plan has changed; what is on its way goes on as it is."""
+
+    def forgotten(self) -> Entry | None:
+        """The entry after the plan has dropped it; None where nothing is under way and nothing is to be remembered."""
+
+    def questions(self) -> Questions:
+        """What has to be looked at for its next step."""
+
+    def step(self, moment: Moment) -> tuple[Entry, Command | None]:
+        """The entry after a look, and what is to be done then."""
+
+    def answered(self, answer: Answer, now: float) -> Entry:
+        """The entry after a command."""
+
+    def rehearsed(self) -> Entry:
+        """The entry after its command was put to the server without being carried out."""
+
+    def status(self) -> str:
+        """Where it stands, in a few words; empty where nothing is worth a word."""
+
+    def result(self) -> dict[str, Any]:
+        """What a module returns of it."""
+
+
+_Timed = TypeVar("_Timed", bound="Timed")
+
+
+class Timed:
+    """What entries have in common whose way leads from WAITING through one attempt to an end."""
+
+    __slots__ = ()
+    namespace: str
+    name: str
+    outcome: str
+    begun_at: float
+    ended_at: float
+
+    @property
+    def title(self) -> str:
+        return f"{self.namespace}/{self.name}"
+
+    @property
+    def seconds(self) -> int | None:
+        """From the first command to the end."""
+        return round(self.ended_at - self.begun_at) if self.ended_at else None
+
+    def forgotten(self: _Timed) -> _Timed | None:
+        return None if self.outcome == WAITING else self

@@ -1,0 +1,230 @@
+# Copyright: Contributors to the virtops.kubevirt project
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Plan, record and observation become a new record and commands. Nothing is done here, and no clock is read.
+
+Whatever is asked of it, it asks in the order of the plan: an action begins when all that it waits for has ended, as the
+look shows, and a migration when KubeVirt's caps leave room for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.commands import Answer, Command, Migrate
+from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.evicting import Evicting
+from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.interrupting import Interrupting
+from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.migrating import Migrating
+from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.observation import Observation, Questions
+from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.record import WAITING, Entry, Moment
+from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.slots import (
+    Courtesy,
+    MigrationCaps,
+    Slots,
+)
+from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.starting import Starting
+from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import Action, ActionKind, Plan
+from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.remainder import LEAVING, for_node
+
+_BEGIN: Mapping[ActionKind, Callable[[Action], Entry]] = {
+    ActionKind.MIGRATE: Migrating.begin,
+    ActionKind.EVICT: Evicting.begin,
+    ActionKind.RESTART: Interrupting.begin,
+    ActionKind.STOP: Interrupting.begin,
+    ActionKind.START: Starting.begin,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Execution:
+    """What does not change while a plan is carried out.
+
+    node: the one that is to be emptied; what its actions wait for on other nodes is carried out as well, as nobody else
+    may be there to do it. Empty for all nodes of the plan. run: label of the run on what is created. epochs: by node,
+    what tells this maintenance of it from others of the same run. caps: None to leave it to KubeVirt. retries: how
+    often a failed migration is tried again as it is. binding: each VM is to arrive where the plan sends it, and no
+    other plan will come; else it is enough that it leaves its node. begins: whether anything begins that has not yet.
+    kinds: of the actions that are carried out; the others are taken for over, as a batch is begun when its nodes are
+    cordoned and earlier ones are done.
+    """
+
+    node: str
+    run: str
+    epochs: Mapping[str, str] = field(default_factory=dict)
+    caps: MigrationCaps | None = None
+    retries: int = 0
+    binding: bool = False
+    begins: bool = True
+    kinds: frozenset[ActionKind] = LEAVING
+
+    def actions(self, plan: Plan) -> list[Action]:
+        """Those that are carried out, in the order of the plan."""
+        concerned = for_node(plan, self.node) if self.node else plan
+        return [action for action in concerned.actions if action.kind in self.kinds]
+
+    @staticmethod
+    def sources(plan: Plan) -> tuple[str, ...]:
+        """Nodes that VMs migrate away from by the plan, whoever carries that out: they share KubeVirt's caps."""
+        return tuple(sorted({_source(action) for action in plan.actions if action.kind is ActionKind.MIGRATE}))
+
+    def nodes(self, plan: Plan) -> tuple[str, ...]:
+        """Those that something leaves by these actions, and the one that is to be emptied."""
+        return tuple(sorted({self.node, *(action.node for action in self.actions(plan))} - {""}))
+
+    def places(self, plan: Plan) -> tuple[str, ...]:
+        """Those of `nodes`, and where VMs make room for others."""
+        return tuple(sorted({*self.nodes(plan), *map(_source, self.actions(plan))}))
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """`entries`: of the actions that are carried out here, by id, in the order of the plan.
+
+    courtesy: what was left to the processes of other nodes.
+    """
+
+    entries: Mapping[str, Entry] = field(default_factory=dict)
+    courtesy: Courtesy = field(default_factory=Courtesy)
+
+    @property
+    def unfinished(self) -> list[Entry]:
+        return [entry for entry in self.entries.values() if entry.unfinished]
+
+    @property
+    def failed(self) -> list[Entry]:
+        return [entry for entry in self.entries.values() if entry.has_failed]
+
+    @property
+    def has_acted(self) -> bool:
+        return any(entry.has_acted for entry in self.entries.values())
+
+    def of(self, kind: type[Entry]) -> list[Entry]:
+        return [entry for entry in self.entries.values() if isinstance(entry, kind)]
+
+
+def follow(plan: Plan, record: Record, execution: Execution, returned: frozenset[str] = frozenset()) -> Record:
+    """The record for a plan that is new, or has changed. What has begun is remembered, also if the plan forgets it.
+
+    returned: uids of what has left and was there again, for which the plan was made anew.
+    """
+    entries: dict[str, Entry] = {}
+    for action in execution.actions(plan):
+        known = record.entries.get(action.id)
+        over = known is not None and not (known.unfinished or known.has_failed) and known.uid in returned
+        same = known is not None and known.uid == action.object.uid and not over
+        entries[action.id] = known.redirected(action) if known is not None and same else _BEGIN[action.kind](action)
+    for name, entry in record.entries.items():
+        if name not in entries and (kept := entry.forgotten()) is not None:
+            entries[name] = kept
+    return replace(record, entries=entries)
+
+
+def questions(record: Record) -> Questions:
+    """What the next look has to answer."""
+    asked = Questions()
+    for entry in record.entries.values():
+        asked |= entry.questions()
+    return asked
+
+
+def advance(
+    plan: Plan, record: Record, look: Observation, now: float, execution: Execution
+) -> tuple[Record, tuple[Command, ...]]:
+    """What follows from a look. `now`: seconds since the epoch that never run backwards while a task runs."""
+    slots = Slots(plan, record.entries, look, execution.caps, record.courtesy)
+    ended = frozenset(action.id for action in plan.actions if action.kind not in execution.kinds)
+    actions = {action.id: action for action in execution.actions(plan)}
+    entries, commands = dict(record.entries), []
+    for name, entry in record.entries.items():
+        taken = {
+            other.successor_uid for other in entries.values() if isinstance(other, Interrupting) and other is not entry
+        }
+        # What the plan has forgotten is followed to its end, and not begun again.
+        ready = (
+            execution.begins
+            and name in actions
+            and all(_over(other, entries, ended, look) for other in actions[name].after)
+        )
+        moment = Moment(
+            look=look,
+            now=now,
+            run=execution.run,
+            epoch=_epoch(actions.get(name), entry, execution),
+            ready=ready,
+            slot=not isinstance(entry, Migrating) or _has_slot(slots, entry, ready=ready),
+            retries=execution.retries if name in actions else 0,
+            binding=execution.binding,
+            taken=frozenset(taken - {""}),
+        )
+        entries[name], command = entry.step(moment)
+        if command is not None:
+            commands.append(command)
+            if isinstance(command, Migrate) and isinstance(entry, Migrating):
+                slots.add(entry)
+    return replace(record, entries=entries, courtesy=slots.courtesy(now)), tuple(commands)
+
+
+def answered(record: Record, answers: Iterable[Answer], now: float) -> Record:
+    """The record after commands were carried out, or refused."""
+    entries = dict(record.entries)
+    for answer in answers:
+        name = answer.command.action
+        entries[name] = entries[name].answered(answer, now)
+    return replace(record, entries=entries)
+
+
+def rehearsal(plan: Plan, record: Record, look: Observation, now: float, execution: Execution) -> tuple[Command, ...]:
+    """All commands that a plan comes to, as if nothing waited for anything."""
+    commands = []
+    actions = {action.id: action for action in plan.actions}
+    for name, entry in record.entries.items():
+        epoch = _epoch(actions.get(name), entry, execution)
+        moment = Moment(look, now, execution.run, epoch, ready=True, slot=True, binding=execution.binding)
+        _entry, command = entry.step(moment)
+        if command is not None:
+            commands.append(command)
+    return tuple(commands)
+
+
+def rehearsed(record: Record, answers: Iterable[Answer], now: float) -> Record:
+    """The record after commands were only put to the server; what it refuses for now, time mends."""
+    entries = dict(record.entries)
+    for answer in answers:
+        if answer.lost:
+            continue
+        entry = entries[answer.command.action]
+        lasting = answer.refused and not answer.passing
+        entries[entry.action] = entry.answered(answer, now) if lasting else entry.rehearsed()
+    return replace(record, entries=entries)
+
+
+def _source(action: Action) -> str:
+    return action.source or action.node
+
+
+def _is_gone(uid: str, title: str, node: str, look: Observation) -> bool:
+    """Whether a VMI or pod is no longer on a node: neither itself, nor a pod of it that has yet to end."""
+    vmi = look.vmi(title, uid)
+    if vmi is not None and vmi.node == node:
+        return False
+    return not any(uid in (pod.uid, pod.owner_uid) and pod.node == node for pod in look.pods.values())
+
+
+def _has_slot(slots: Slots, entry: Migrating, *, ready: bool) -> bool:
+    """Who could not begin anyway asks for no place, as it would seem to be left to others."""
+    return ready and entry.outcome == WAITING and slots.admits(entry)
+
+
+def _epoch(action: Action | None, entry: Entry, execution: Execution) -> str:
+    """Also of a migration that the plan has forgotten, so that it is known again by its name."""
+    node = action.node if action is not None else entry.source_node
+    return execution.epochs.get(node, "")
+
+
+def _over(name: str, entries: Mapping[str, Entry], ended: frozenset[str], look: Observation) -> bool:
+    """Whether an action is over that another one waits for; one that has failed is where its object has gone anyway."""
+    entry = entries.get(name)
+    if entry is None:
+        return name in ended
+    return not entry.unfinished and _is_gone(entry.uid, entry.title, entry.source_node, look)

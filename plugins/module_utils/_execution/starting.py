@@ -1,0 +1,192 @@
+# Copyright: Contributors to the virtops.kubevirt project
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A VM that was stopped for a node and starts again when that is back; a replica set gets its VMIs back by itself.
+
+The mark on it stays until it runs, so that a task that is killed before does not forget it. It loses the run strategy
+with the VM's getting it back: a VM that somebody stops from then on stays off.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import Enum
+from typing import Any
+
+from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.commands import Answer, Start, TakeMarkOff
+from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.interrupting import REPLICA_SET
+from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.observation import (
+    Questions,
+    SeenVm,
+    SeenVmi,
+)
+from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.record import (
+    RETRY_AFTER,
+    WAITING,
+    Moment,
+    Timed,
+)
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.run_strategy import BY_REQUEST, HALTED
+from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import Action
+
+# Outcomes, of which WAITING and the first one are not final.
+STARTING = "starting"
+STARTED, WOULD_START, NOT_STARTED = "started", "would_start", "failed"
+STILL_ENDING = "its guest has yet to shut down"
+LEFT_OFF = "somebody else has stopped it since; start it if it is to run"
+
+
+class StartStage(Enum):
+    """How far a VM is that was stopped for a node.
+
+    WANTED: it has yet to get back what it ran with. ENDING: its former VMI has to end first, and even runs meanwhile.
+    UNWANTED: somebody else has stopped it since. COMING: all that it needs has been asked for.
+    """
+
+    WANTED = "wanted"
+    ENDING = "ending"
+    UNWANTED = "unwanted"
+    COMING = "coming"
+    RUNS = "runs"
+
+
+def start_stage(vm: SeenVm, vmi: SeenVmi | None, node: str) -> StartStage:
+    """vmi: the VM's, looked at later than the VM."""
+    before = vm.before.get(node, "")
+    if vm.strategy == HALTED:
+        return StartStage.WANTED if before and before not in BY_REQUEST else StartStage.UNWANTED
+    ending = vmi is not None and is_ending(vm, vmi)
+    if not is_on_its_way(vm, vmi):
+        if ending or vm.stops:
+            return StartStage.ENDING
+        return StartStage.WANTED if before else StartStage.UNWANTED
+    if before:
+        return StartStage.WANTED
+    if ending:
+        return StartStage.ENDING
+    return StartStage.RUNS if vmi is not None and vmi.phase == "Running" else StartStage.COMING
+
+
+def is_on_its_way(vm: SeenVm, vmi: SeenVmi | None) -> bool:
+    """Whether it runs, or will without anybody's doing."""
+    alive = vmi is not None and not (vmi.has_ended or is_ending(vm, vmi))
+    return alive or vm.brings_back(vmi)
+
+
+def is_ending(vm: SeenVm, vmi: SeenVmi) -> bool:
+    """Whether a VMI goes away, though it may well run for as long as its guest takes to shut down."""
+    return vmi.ending or vmi.uid in vm.stops
+
+
+@dataclass(frozen=True, slots=True)
+class Starting(Timed):
+    """kind: of the API. source_node: for which it was stopped. node: where it runs.
+
+    vmi_uid: of its VMI that may lack a node. message: what it waits for, or why it failed. begun_at, asked_at,
+    ended_at: seconds since the epoch, 0 if not yet.
+    """
+
+    action: str
+    kind: str
+    namespace: str
+    name: str
+    uid: str
+    source_node: str
+    outcome: str = WAITING
+    node: str = ""
+    vmi_uid: str = ""
+    message: str = ""
+    begun_at: float = 0.0
+    asked_at: float = 0.0
+    ended_at: float = 0.0
+
+    @classmethod
+    def begin(cls, action: Action) -> Starting:
+        reference = action.object
+        return cls(action.id, reference.kind, reference.namespace, reference.name, reference.uid, action.node)
+
+    def redirected(self, action: Action) -> Starting:
+        """Where it starts is the scheduler's to say."""
+        return self
+
+    @property
+    def unfinished(self) -> bool:
+        return self.outcome in (WAITING, STARTING)
+
+    @property
+    def has_failed(self) -> bool:
+        return self.outcome == NOT_STARTED
+
+    @property
+    def has_acted(self) -> bool:
+        return self.outcome not in (WAITING, NOT_STARTED)
+
+    @property
+    def worth_telling(self) -> bool:
+        return not self.unfinished or bool(self.message)
+
+    def questions(self) -> Questions:
+        if not self.unfinished:
+            return Questions()
+        titles = frozenset({self.title})
+        if self.kind == REPLICA_SET:
+            return Questions(replica_sets=titles)
+        unplaced = {self.vmi_uid: self.namespace} if self.vmi_uid else {}
+        return Questions(vms=titles, vmis=titles, unplaced=unplaced)
+
+    def step(self, moment: Moment) -> tuple[Starting, Start | TakeMarkOff | None]:
+        if not self.unfinished:
+            return self, None
+        entry = replace(self, begun_at=self.begun_at or moment.now, vmi_uid="")
+        seen = moment.look.replica_sets if self.kind == REPLICA_SET else moment.look.vms
+        found = seen.get(self.title)
+        if found is None or found.uid != self.uid:
+            return entry._failed(f"the {self.kind} is gone", moment.now), None
+        if isinstance(found, SeenVm):
+            return entry._with_vm(found, moment)
+        wanted = found.wanted.get(self.source_node, 0)
+        if found.ready >= wanted:
+            return replace(entry, message=""), entry._take_mark_off()
+        return replace(entry, outcome=STARTING, message=f"{found.ready} of {wanted} replicas are ready"), None
+
+    def answered(self, answer: Answer, now: float) -> Starting:
+        if answer.lost and not answer.refused:
+            return self
+        asked = replace(self, asked_at=now)
+        if answer.refused:
+            return replace(asked, message=answer.refused) if answer.passing else asked._failed(answer.refused, now)
+        if isinstance(answer.command, TakeMarkOff):
+            return replace(asked, outcome=STARTED, ended_at=now)
+        return replace(asked, outcome=STARTING, message="")
+
+    def rehearsed(self) -> Starting:
+        return replace(self, outcome=WOULD_START)
+
+    def status(self) -> str:
+        if self.outcome == STARTED:
+            return f"started{f' on {self.node}' if self.node else ''} in {self.seconds} s"
+        return f"{self.outcome.replace('_', ' ')}{', ' if self.message else ''}{self.message}"
+
+    def result(self) -> dict[str, Any]:
+        names = ("kind", "namespace", "name", "outcome", "node", "message")
+        return {**{name: getattr(self, name) for name in names}, "seconds": self.seconds}
+
+    def _with_vm(self, vm: SeenVm, moment: Moment) -> tuple[Starting, Start | TakeMarkOff | None]:
+        vmi = moment.look.vmis.get(self.title)
+        found = start_stage(vm, vmi, self.source_node)
+        if found in (StartStage.WANTED, StartStage.UNWANTED):
+            waits = self.asked_at and moment.now - self.asked_at < RETRY_AFTER
+            return self, None if waits else Start(self.action, self.namespace, self.name, self.uid, self.source_node)
+        if found is StartStage.ENDING:
+            return replace(self, message=STILL_ENDING), None
+        if found is StartStage.RUNS and vmi is not None:
+            return replace(self, node=vmi.node, message=""), self._take_mark_off()
+        words = moment.look.words.get(vmi.uid, "") if vmi is not None else ""
+        coming = replace(self, outcome=STARTING, message=f"no node fits: {words}" if words else "")
+        return (replace(coming, vmi_uid=vmi.uid) if vmi is not None else coming), None
+
+    def _take_mark_off(self) -> TakeMarkOff:
+        return TakeMarkOff(self.action, self.kind, self.namespace, self.name, self.uid, self.source_node)
+
+    def _failed(self, message: str, now: float) -> Starting:
+        return replace(self, outcome=NOT_STARTED, message=message, ended_at=now)

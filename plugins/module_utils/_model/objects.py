@@ -1,0 +1,32 @@
+# Copyright: Contributors to the virtops.kubevirt project
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What everybody has to know of the API's objects: the shapes in which they travel, and words that many of them share.
+
+Nobody changes an object that was given: what is to be different is a copy that shares the rest.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+Object = Mapping[str, Any]
+# As it was read for its reader alone, or is being written.
+JsonObject = dict[str, Any]
+# By the names of a snapshot's lists, as in `nodes`; one that is missing is empty.
+Lists = Mapping[str, Sequence[Object]]
+
+# Phases of pods, VMIs and migrations that have come to their end.
+FINISHED: Final = frozenset({"Succeeded", "Failed"})
+# The label of a node that no other node shares.
+HOSTNAME: Final = "kubernetes.io/hostname"
+
+
+def embedded(text: object) -> Any:
+    """What a text says that should be JSON, as in an annotation. Anybody may have written it: None if it is none."""
+    try:
+        return json.loads(text) if isinstance(text, str) else None
+    except (ValueError, RecursionError):
+        return None

@@ -1,0 +1,35 @@
+# Copyright: Contributors to the virtops.kubevirt project
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Text that anybody may have written, such as reasons and holders, for a terminal.
+
+What would steer it is shown in another's place and not removed: nobody is to hide what stands around it.
+"""
+
+from __future__ import annotations
+
+import re
+
+_BREAKS = re.compile(r"[^\S ]+")
+_MOST = 120
+_LONGEST, _END = 8_000, 2_000
+
+
+def printable(text: object) -> str:
+    """As one line that only says something: no control characters, none that turn the direction of writing."""
+    line = _BREAKS.sub(" ", str(text))
+    return "".join(character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in line)
+
+
+def brief(text: object) -> str:
+    """Its beginning, for the middle of a sentence."""
+    return printable(str(text)[:_MOST])
+
+
+def sentence(text: object) -> str:
+    """As a whole, for a message. Of what is longer than anybody reads, the beginning, and the end with the advice."""
+    line = str(text)
+    if len(line) > _LONGEST:
+        left_out = len(line) - _LONGEST
+        line = f"{line[: _LONGEST - _END]} [{left_out} characters are left out] {line[-_END:]}"
+    return printable(line)

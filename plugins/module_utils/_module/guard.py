@@ -1,0 +1,55 @@
+# Copyright: Contributors to the virtops.kubevirt project
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a task has to see before it changes something for a run: the run is still its own, and the cluster the same.
+
+The options stand in doc_fragments/_run.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.client import Client
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.identity import (
+    require_cluster,
+)
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.run_lease import (
+    RunHold,
+    require_run,
+)
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.run_lease import Invocation, run_problem
+
+
+def spec() -> dict[str, Any]:
+    return {"run": {"type": "str"}, "invocation": {"type": "str"}, "cluster_uid": {"type": "str"}}
+
+
+def problems(params: Mapping[str, Any]) -> Iterator[str]:
+    """What is wrong with the options, a clause each."""
+    run = params["run"]
+    if not run:
+        if params["invocation"]:
+            yield "invocation is given, but no run"
+        return
+    problem = run_problem(run)
+    if problem:
+        yield f"run {problem}"
+    elif params["owner"] != run:
+        yield f"owner is {params['owner']}, but run is {run}: what a run does, it does in its own name"
+
+
+def require(client: Client, params: Mapping[str, Any], *, dry_run: bool) -> None:
+    """Raises Failure with reason OtherCluster or RunLost. A dry run holds no run, and needs none."""
+    if params["cluster_uid"]:
+        require_cluster(client, params["cluster_uid"])
+    if params["run"] and params["invocation"] and not dry_run:
+        require_run(client, params["run"], params["invocation"], params["lease_namespace"])
+
+
+def hold(client: Client, params: Mapping[str, Any]) -> RunHold | None:
+    """What sees that the run is still this invocation's; None outside of a run."""
+    if not (params["run"] and params["invocation"]):
+        return None
+    return RunHold(client, params["run"], Invocation(params["invocation"]), params["lease_namespace"])

@@ -1,0 +1,203 @@
+# Copyright: Contributors to the virtops.kubevirt project
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What maintenance_run takes from its task, does with it, and gives back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from typing import Any
+
+from ansible_collections.kubernetes.core.plugins.module_utils.args_common import AUTH_ARG_SPEC
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.client import Client
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.failure import Failure
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.identity import (
+    cluster_uid,
+)
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.processes import Process
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs import renewer
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.run_lease import RunHold
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.run_store import RunStore
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.run_traces import (
+    Undoing,
+    find_traces,
+    stopped_for,
+)
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.invalid_request import InvalidRequest
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.object_name import name_problems
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.run_lease import (
+    Invocation,
+    RunLease,
+    run_problem,
+)
+from ansible_collections.virtops.kubevirt.plugins.module_utils._module import rights
+from ansible_collections.virtops.kubevirt.plugins.module_utils._module.run import Incomplete
+
+Values = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class RunTask:
+    """`playbook`: the process of ansible-playbook whose invocation this is."""
+
+    run: str
+    namespace: str
+    invocation: Invocation
+    playbook: Process
+    wait_seconds: float
+    dry_run: bool
+    connection: Mapping[str, Any]
+
+    def hold(self, client: Client) -> RunHold:
+        return RunHold(client, self.run, self.invocation, self.namespace, dry_run=self.dry_run)
+
+    def store(self, client: Client) -> RunStore:
+        return RunStore(client, self.run, self.namespace)
+
+
+def read(params: Mapping[str, Any], *, dry_run: bool) -> RunTask:
+    """Raises InvalidRequest."""
+    problems = [*name_problems(params, "lease_namespace")]
+    problem = run_problem(params["run"])
+    if problem:
+        problems.append(f"run {problem}")
+    if params["wait_timeout"] < 0:
+        problems.append(f"wait_timeout is {params['wait_timeout']}")
+    if problems:
+        raise InvalidRequest("hold or release the run", problems, "Correct the task; nothing was written.")
+    given = params["_invocation"] or {}
+    process = Process.of(0) if not given else Process(given["pid"], given["started"], given["place"])
+    return RunTask(
+        run=params["run"],
+        namespace=params["lease_namespace"],
+        invocation=Invocation(given.get("id", ""), given.get("user", ""), given.get("host", ""), process.pid),
+        playbook=process,
+        wait_seconds=params["wait_timeout"],
+        dry_run=dry_run,
+        connection={name: params[name] for name in AUTH_ARG_SPEC if params.get(name) is not None},
+    )
+
+
+def held(client: Client, task: RunTask, *, diff: bool) -> Values:
+    """Take the run and have it renewed from now on. Raises Failure, InvalidRequest."""
+    if not task.playbook.here:
+        raise InvalidRequest(
+            "hold the run",
+            ["the task runs on another machine than ansible-playbook, which is to be watched"],
+            "Let it run on the controller, with delegate_to: localhost.",
+        )
+    hold, uid = task.hold(client), cluster_uid(client)
+    if task.dry_run:
+        return _foretold(hold, task, client, uid, diff=diff)
+    taken = hold.take(task.wait_seconds)
+    try:
+        renewer.start(task.connection, hold, task.playbook, client.patience)
+    except Failure:
+        hold.release()
+        raise
+    documents = task.store(client).names()
+    resumed = taken.taken_over or bool(documents)
+    result = _result(hold, taken.before, taken.lease, uid, diff=diff, resumed=resumed, documents=documents)
+    return {**result, "stopped_for": stopped_for(client, task.run)}
+
+
+def released(client: Client, task: RunTask, *, keep_record: bool, diff: bool) -> Values:
+    """Let go of the run, if it is this invocation's. Raises Failure."""
+    hold, uid, store = task.hold(client), cluster_uid(client), task.store(client)
+    before = hold.look()
+    documents = store.names()
+    if before and not hold.owns(before):
+        result = _result(hold, before, before, uid, diff=diff, resumed=False, documents=documents)
+        warning = f"Run {hold.run} is held by {before.who}, so it was not released, and nothing of it was removed."
+        return {**result, "changed": False, "warnings": [warning]}
+    # The documents first: who releases the run first and is killed then leaves them to nobody.
+    gone = [] if keep_record else documents
+    if not task.dry_run:
+        if gone:
+            store.delete_all()
+        hold.release()
+    kept = documents if keep_record else []
+    result = _result(hold, before, None, uid, diff=diff, resumed=False, documents=kept)
+    result["changed"] = before is not None or bool(gone)
+    return result
+
+
+def aborted(client: Client, task: RunTask, *, force: bool, diff: bool) -> Values:
+    """Undo what the run has left, and forget it. Raises Failure, and Incomplete if something is left."""
+    if not task.dry_run:
+        rights.require_for_abort(client, task.run, task.namespace)
+    hold, uid, store = task.hold(client), cluster_uid(client), task.store(client)
+    traces, documents, before = find_traces(client, task.run, task.namespace), store.names(), hold.look()
+    lines = [*traces.lines(), *(f"document {name}" for name in documents)]
+    result = _result(hold, before, None, uid, diff=False, resumed=False, documents=[])
+    result |= {"changed": bool(lines) or before is not None, "cancelled": [], "given_back": [], "started": []}
+    if diff:
+        held = [f"lease of the run, held by {before.who}"] if before else []
+        result["diff"] = {"before": "".join(f"{line}\n" for line in [*held, *lines]), "after": ""}
+    if task.dry_run or not result["changed"]:
+        return result
+    hold.take(task.wait_seconds, force=force)
+    try:
+        renewer.start(task.connection, hold, task.playbook, client.patience)
+        undone = Undoing(client, task.run, task.namespace, task.wait_seconds, hold.require).undo()
+        result |= {"cancelled": undone.cancelled, "given_back": undone.given_back, "started": undone.started}
+        if undone.problems:
+            raise Incomplete(_left(client, task, undone.problems), result)
+        store.delete_all()
+    finally:
+        hold.release()
+    return result
+
+
+def _left(client: Client, task: RunTask, problems: list[str]) -> Failure:
+    return Failure(
+        f"undo all of run {task.run}",
+        client.server,
+        "; ".join(problems),
+        "Remove the cause and run the task again: it goes on with what is left.",
+        reason="NotUndone",
+        details={"problems": problems},
+    )
+
+
+def _foretold(hold: RunHold, task: RunTask, client: Client, uid: str, *, diff: bool) -> Values:
+    """A dry run tells what is now, and refuses nothing: it writes nothing that could disturb another invocation."""
+    before, documents = hold.look(), task.store(client).names()
+    result = _result(hold, before, before, uid, diff=diff, resumed=bool(documents), documents=documents)
+    result |= {"changed": not hold.owns(before), "stopped_for": stopped_for(client, task.run)}
+    if before and not hold.owns(before):
+        seconds = before.age(datetime.now(timezone.utc))
+        doubt = ", and seems to have died" if seconds > before.seconds else ""
+        result["warnings"] = [f"Run {hold.run} is held by {before.who}{doubt}; it would be refused while that lives."]
+    return result
+
+
+def _result(
+    hold: RunHold,
+    before: RunLease | None,
+    after: RunLease | None,
+    uid: str,
+    *,
+    diff: bool,
+    resumed: bool,
+    documents: list[str],
+) -> Values:
+    values: Values = {
+        "changed": not hold.owns(before),
+        "run": hold.run,
+        "invocation_id": hold.invocation.id,
+        "holder": after.facts() if after else None,
+        "cluster_uid": uid,
+        "resumed": resumed,
+        "documents": documents,
+    }
+    if diff:
+        values["diff"] = {"before": _shown(before), "after": _shown(after)}
+    return values
+
+
+def _shown(lease: RunLease | None) -> Values:
+    """What makes a change; the time of the last renewal does not."""
+    return {"held_by": {key: value for key, value in lease.facts().items() if key != "renewed"} if lease else None}

@@ -1,0 +1,12 @@
+# Copyright: Contributors to the virtops.kubevirt project
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What is to be done, as a value that people read, approve and store, and that everything else obeys.
+
+plan.py        the plan: actions, what they wait for, and what cannot be done
+document.py    the plan as JSON, its hash, and what is refused as no plan
+remainder.py   what is left of a plan, and what of it may begin
+difference.py  two plans compared, in words
+"""
+
+from __future__ import annotations

@@ -1,0 +1,111 @@
+# Copyright: Contributors to the virtops.kubevirt project
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Two plans compared, in words."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterator
+
+from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import (
+    Action,
+    ActionKind,
+    ObjectReference,
+    Plan,
+    is_foretold,
+    kin,
+)
+from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.remainder import LEAVING
+
+_NOUNS = {"VirtualMachineInstance": "VM", "Pod": "pod", "Node": "node"}
+_KEPT = {
+    ActionKind.EVICT: "is evicted",
+    ActionKind.STOP: "stops until its node is back",
+}
+
+_Key = tuple[int, str, str]
+
+
+def differences(before: Plan, after: Plan) -> list[str]:
+    """What leaves differently, a line each; in the order of the second plan, then what is no longer in it."""
+    return [*_of_actions(before, after), *_of_blocked(before, after), *_of_batches(before, after)]
+
+
+def outlook(action: Action) -> str:
+    """What becomes of the object of an action by which it leaves, as in `goes to worker-3`."""
+    if action.kind is ActionKind.MIGRATE:
+        where = action.target or ",".join(f"{key}={value}" for key, value in sorted(action.selector.items()))
+        return f"goes to {where or 'another node'}{room(action)}"
+    if action.kind is ActionKind.RESTART:
+        return f"starts anew on {action.target}" if action.target else "starts anew elsewhere"
+    return _KEPT[action.kind]
+
+
+def room(action: Action) -> str:
+    """For whose sake a VM leaves a node that stays in service; empty if that is none."""
+    return f", to make room on {action.source}" if action.makes_room else ""
+
+
+def named(reference: ObjectReference) -> str:
+    """As in `VM shop/web-1`."""
+    return f"{_NOUNS.get(reference.kind, reference.kind)} {reference.title}"
+
+
+def _of_actions(before: Plan, after: Plan) -> Iterator[str]:
+    old, new = _leaving(before), _leaving(after)
+    # What was only foretold has got its name by now, or is not there.
+    foretold = Counter(_kin(action) for key, action in old.items() if key not in new and is_foretold(action))
+    old = {key: action for key, action in old.items() if key in new or not is_foretold(action)}
+    found: set[str] = set()
+    for key, action in new.items():
+        if key not in old and foretold[_kin(action)] and not is_foretold(action):
+            foretold[_kin(action)] -= 1
+            found.add(action.id)
+        elif key in old or not is_foretold(action):
+            yield from _of_action(old.get(key), action, found)
+    blocked = {(reference.kind, reference.title) for reference in (entry.object for entry in after.blocked)}
+    for key, action in old.items():
+        if key not in new and key[1:] not in blocked:
+            yield f"{named(action.object)} has nothing to do any more; it was: {outlook(action)}"
+
+
+def _of_action(earlier: Action | None, action: Action, found: Collection[str]) -> Iterator[str]:
+    """A line at most. found: ids of actions that were foretold, under others."""
+    new_waits = set() if earlier is None else set(action.after) - set(earlier.after) - set(found)
+    if earlier is None:
+        yield f"{named(action.object)} {outlook(action)}, which is new"
+    elif outlook(earlier) != outlook(action):
+        yield f"{named(action.object)} {outlook(action)}; it was: {outlook(earlier)}"
+    elif earlier.object.uid and action.object.uid and earlier.object.uid != action.object.uid:
+        yield f"{named(action.object)} is another one of the same name"
+    elif new_waits:
+        yield f"{named(action.object)} waits for {', '.join(sorted(new_waits))}"
+
+
+def _kin(action: Action) -> tuple[object, ...]:
+    reference = action.object
+    return action.batch, action.kind, action.node, reference.namespace, kin(reference)
+
+
+def _leaving(plan: Plan) -> dict[_Key, Action]:
+    """By batch and object."""
+    found = (action for action in plan.actions if action.kind in LEAVING)
+    return {(action.batch, action.object.kind, action.object.title): action for action in found}
+
+
+def _of_blocked(before: Plan, after: Plan) -> Iterator[str]:
+    known = {(entry.object.title, entry.reasons) for entry in before.blocked}
+    for entry in after.blocked:
+        if (entry.object.title, entry.reasons) not in known:
+            verb = "has to wait" if entry.passing else "cannot leave"
+            yield f"{named(entry.object)} {verb}: {'; '.join(entry.reasons)}"
+
+
+def _of_batches(before: Plan, after: Plan) -> Iterator[str]:
+    if before.batches != after.batches:
+        yield f"the batches are {_batches(after)}; they were {_batches(before)}"
+
+
+def _batches(plan: Plan) -> str:
+    return ", ".join("+".join(nodes) for nodes in plan.batches) or "none"

@@ -1,0 +1,248 @@
+# Copyright: Contributors to the virtops.kubevirt project
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A plan as a JSON document; docs/schemas/maintenance-plan.json is its schema.
+
+The hash is taken of the document's meaning, not of its bytes: layout and the order of keys do not count.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
+from typing import Any, TypeVar
+
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.expected import ExpectedError
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import JsonObject
+from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import (
+    Action,
+    ActionKind,
+    Blocked,
+    ObjectReference,
+    Obstacle,
+    Plan,
+    PlannedCluster,
+    PlannedFrom,
+    Totals,
+    Verdict,
+)
+
+# Raised whenever the meaning of a field changes, or one is dropped; a reader takes no other version.
+SCHEMA = "virtops.kubevirt/maintenance-plan/1"
+
+_Value = TypeVar("_Value")
+
+
+class PlanError(ExpectedError, ValueError):
+    """What was given is no plan: one sentence that says what is wrong with it."""
+
+
+def to_json(plan: Plan) -> JsonObject:
+    """Plain data, in the order in which people read it."""
+    return {
+        "schema": SCHEMA,
+        "run": plan.run,
+        "cluster": asdict(plan.cluster),
+        "snapshot": asdict(plan.snapshot),
+        "options": dict(plan.options),
+        "verdict": plan.verdict.value,
+        "batches": [list(nodes) for nodes in plan.batches],
+        "actions": [_action_to_json(action) for action in plan.actions],
+        "blocked": [_blocked_to_json(blocked) for blocked in plan.blocked],
+        "totals": {**asdict(plan.totals), "batch_seconds": list(plan.totals.batch_seconds)},
+    }
+
+
+def encode(plan: Plan) -> bytes:
+    """The content of a plan's file."""
+    return (json.dumps(to_json(plan), indent=1, ensure_ascii=False) + "\n").encode()
+
+
+def sha256(plan: Plan) -> str:
+    return hashlib.sha256(json.dumps(to_json(plan), sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+
+
+def decode(content: bytes) -> Plan:
+    """Raises PlanError."""
+    try:
+        given = json.loads(content)
+    except (ValueError, RecursionError) as error:
+        raise PlanError(
+            f"This is no plan, as it is not JSON ({error}). Give the file that maintenance_plan wrote."
+        ) from error
+    return from_json(given)
+
+
+def from_json(given: object) -> Plan:
+    """Check and take a decoded document. Raises PlanError."""
+    version = given.get("schema") if isinstance(given, Mapping) else None
+    if not isinstance(given, Mapping) or version is None:
+        raise PlanError("This is no plan, as it has no `schema`. Give the file that maintenance_plan wrote.")
+    if version != SCHEMA:
+        raise PlanError(
+            f"The plan has schema {version!r}, but this release reads {SCHEMA!r} only. Make the plan again with the "
+            "release in use."
+        )
+    try:
+        found = _plan(given)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise PlanError(f"The plan is damaged ({error!r}). Make it again.") from error
+    _check(found)
+    return found
+
+
+def _plan(given: Mapping[str, Any]) -> Plan:
+    return Plan(
+        run=_text(given["run"]),
+        cluster=PlannedCluster(**{key: _text(value) for key, value in given["cluster"].items()}),
+        snapshot=PlannedFrom(**{key: _text(value) for key, value in given["snapshot"].items()}),
+        options=_mapping(given["options"]),
+        verdict=Verdict(given["verdict"]),
+        batches=tuple(map(_texts, _list(given["batches"]))),
+        actions=tuple(map(_action, _list(given["actions"]))),
+        blocked=tuple(map(_blocked, _list(given["blocked"]))),
+        totals=_totals(given["totals"]),
+    )
+
+
+def _check(plan: Plan) -> None:
+    """That its parts agree, so that nobody who reads a plan has to ask."""
+    ids = [action.id for action in plan.actions]
+    known = set(ids)
+    problems = (
+        [f"the action {name} stands in it twice" for name in sorted({name for name in ids if ids.count(name) > 1})]
+        if len(known) < len(ids)
+        else []
+    )
+    earlier: set[str] = set()
+    for action in plan.actions:
+        problems += [
+            f"{action.id} waits for {name}, which does not come before it"
+            for name in action.after
+            if name not in earlier
+        ]
+        if not 1 <= action.batch <= len(plan.batches):
+            problems.append(f"{action.id} is of batch {action.batch}, of {len(plan.batches)}")
+        earlier.add(action.id)
+    if problems:
+        raise PlanError(f"The plan contradicts itself: {'; '.join(problems[:3])}. Make it again.")
+
+
+def _action_to_json(action: Action) -> JsonObject:
+    return {
+        "id": action.id,
+        "kind": action.kind.value,
+        "batch": action.batch,
+        "node": action.node,
+        "object": asdict(action.object),
+        "from": action.source,
+        "to": action.target,
+        "selector": dict(action.selector),
+        "after": list(action.after),
+        "seconds": action.seconds,
+        "why": action.why,
+        "assumed": list(action.assumed),
+    }
+
+
+def _blocked_to_json(blocked: Blocked) -> JsonObject:
+    return {
+        "object": asdict(blocked.object),
+        "node": blocked.node,
+        "reasons": list(blocked.reasons),
+        "passing": blocked.passing,
+        "obstacle": {**asdict(blocked.obstacle), "cleared_by": list(blocked.obstacle.cleared_by)},
+    }
+
+
+def _action(given: Mapping[str, Any]) -> Action:
+    return Action(
+        id=_text(given["id"]),
+        kind=ActionKind(given["kind"]),
+        batch=_whole(given["batch"]),
+        node=_text(given["node"]),
+        object=_reference(given["object"]),
+        source=_optional(_text, given["from"]),
+        target=_optional(_text, given["to"]),
+        selector={_text(key): _text(value) for key, value in given["selector"].items()},
+        after=_texts(given["after"]),
+        seconds=_optional(_whole, given["seconds"]),
+        why=_text(given["why"]),
+        assumed=_texts(given["assumed"]),
+    )
+
+
+def _blocked(given: Mapping[str, Any]) -> Blocked:
+    return Blocked(
+        object=_reference(given["object"]),
+        node=_text(given["node"]),
+        reasons=_texts(given["reasons"]),
+        passing=_flag(given["passing"]),
+        obstacle=_obstacle(given["obstacle"]),
+    )
+
+
+def _obstacle(given: Mapping[str, Any]) -> Obstacle:
+    return Obstacle(
+        id=_text(given["id"]),
+        problem=_text(given["problem"]),
+        advice=_text(given["advice"]),
+        cleared_by=_texts(given["cleared_by"]),
+    )
+
+
+def _totals(given: Mapping[str, Any]) -> Totals:
+    return Totals(
+        migrations=_whole(given["migrations"]),
+        evictions=_whole(given["evictions"]),
+        stops=_whole(given["stops"]),
+        restarts=_whole(given["restarts"]),
+        seconds=_optional(_whole, given["seconds"]),
+        batch_seconds=tuple(_optional(_whole, span) for span in _list(given["batch_seconds"])),
+        lower_bound=_optional(_whole, given["lower_bound"]),
+        proof=_text(given["proof"]),
+    )
+
+
+def _reference(given: Mapping[str, Any]) -> ObjectReference:
+    return ObjectReference(*(_text(given[key]) for key in ("kind", "namespace", "name", "uid")))
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"{value!r} is no text")
+    return value
+
+
+def _texts(values: object) -> tuple[str, ...]:
+    return tuple(map(_text, _list(values)))
+
+
+def _whole(value: object) -> int:
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise TypeError(f"{value!r} is no whole number")
+    return value
+
+
+def _flag(value: object) -> bool:
+    if not isinstance(value, bool):
+        raise TypeError(f"{value!r} is neither true nor false")
+    return value
+
+
+def _list(value: object) -> list[Any]:
+    if not isinstance(value, list):
+        raise TypeError(f"{value!r} is no list")
+    return value
+
+
+def _mapping(value: object) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise TypeError(f"{value!r} is no mapping")
+    return value
+
+
+def _optional(read: Callable[[object], _Value], value: object) -> _Value | None:
+    return None if value is None else read(value)

@@ -1,0 +1,221 @@
+# Copyright: Contributors to the virtops.kubevirt project
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A plan: which actions empty nodes, maintain them and bring everything back, and what each has to wait for.
+
+An action may begin when all that it names in `after` have ended. Nothing else orders actions: neither their place in
+the plan nor KubeVirt's caps, which whoever carries the plan out has to keep.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any
+
+# In the names and uids of what a plan foretells; no object's has it.
+FORETOLD = "/"
+# So many characters the API server adds to the name that a replica set gives to its VMIs.
+_SUFFIX = 5
+
+# Parts, in the sentence on a restart or stop, what happens from why there is no migration.
+CAUSE = " Why: "
+# Of an obstacle: the id of the one that only room would clear, and the option that has rules for VMs.
+NO_ROOM, POLICIES = "no-node", "policies"
+
+
+class ActionKind(Enum):
+    """What is done to an object.
+
+    MIGRATE: a VMI goes to `target` by live migration. EVICT: an ordinary pod goes; `target` is where its replacement
+    will land. RESTART: a VMI is ended and starts again on `target`. STOP: a VMI is ended until START, when its node is
+    back. CORDON, MAINTAIN, UNCORDON: of a node; what MAINTAIN means is the user's.
+    """
+
+    CORDON = "cordon"
+    MIGRATE = "migrate"
+    EVICT = "evict"
+    RESTART = "restart"
+    STOP = "stop"
+    MAINTAIN = "maintain"
+    UNCORDON = "uncordon"
+    START = "start"
+
+
+class Verdict(Enum):
+    """FEASIBLE: nothing lasting stands against the plan. PARTIAL: some of its batches can be done. INFEASIBLE: none."""
+
+    FEASIBLE = "feasible"
+    PARTIAL = "partial"
+    INFEASIBLE = "infeasible"
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectReference:
+    """An object of the cluster. `namespace`: empty for a node. `uid`: empty for what the plan itself brings about."""
+
+    kind: str
+    namespace: str
+    name: str
+    uid: str
+
+    @property
+    def title(self) -> str:
+        """namespace/name, or the name of what has no namespace."""
+        return f"{self.namespace}/{self.name}" if self.namespace else self.name
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """One step. `id`: the same for the same step in every plan of a run.
+
+    batch: its number, from 1. node: the one that is maintained by it. source, target: `from` and `to` in the document,
+    None for nowhere or not known; who makes room for others leaves another node than that. selector: the labels by
+    which a migration is pinned to its target. after: ids of actions that have to end before. seconds: expected, None if
+    nothing tells. why: a sentence. assumed: phrases for what was taken for granted.
+    """
+
+    id: str
+    kind: ActionKind
+    batch: int
+    node: str
+    object: ObjectReference
+    source: str | None = None
+    target: str | None = None
+    selector: Mapping[str, str] = field(default_factory=dict)
+    after: tuple[str, ...] = ()
+    seconds: int | None = None
+    why: str = ""
+    assumed: tuple[str, ...] = ()
+
+    @property
+    def makes_room(self) -> bool:
+        """Whether it is a migration for the sake of others, which need the place on a node that stays in service."""
+        return self.kind is ActionKind.MIGRATE and self.source != self.node
+
+    @property
+    def cause(self) -> str:
+        """Why something is restarted or stopped and not migrated, a clause."""
+        return self.why.rpartition(CAUSE)[2].rstrip(".")
+
+
+@dataclass(frozen=True, slots=True)
+class Obstacle:
+    """What many may have in common that cannot leave.
+
+    id: stable, of lower-case words. problem, advice: clauses that name none of them; the advice may be empty.
+    cleared_by: the options of a plan that would let it go, of `policies`, `force` and `delete_emptydir_data`.
+    """
+
+    id: str = ""
+    problem: str = ""
+    advice: str = ""
+    cleared_by: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Blocked:
+    """What should leave a node and cannot, with the reasons. `passing`: that changes by itself; wait for it."""
+
+    object: ObjectReference
+    node: str
+    reasons: tuple[str, ...]
+    passing: bool = False
+    obstacle: Obstacle = field(default_factory=Obstacle)
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedCluster:
+    """The cluster that a plan is for: `uid` of its namespace kube-system, empty if not known, and its versions."""
+
+    uid: str
+    kubernetes: str
+    kubevirt: str
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedFrom:
+    """The snapshot that a plan was made from: the hash of its content, and when it was taken (RFC 3339)."""
+
+    sha256: str
+    taken: str
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """`seconds`: of all migrations under KubeVirt's caps, with idle guests; None if they never start.
+
+    batch_seconds: the same of each batch, empty if nobody has reckoned them one by one. lower_bound: of migrations,
+    which no plan can go below; None if none is known. proof: `optimal` if the plan reaches it, else `none`.
+    """
+
+    migrations: int = 0
+    evictions: int = 0
+    stops: int = 0
+    restarts: int = 0
+    seconds: int | None = 0
+    batch_seconds: tuple[int | None, ...] = ()
+    lower_bound: int | None = None
+    proof: str = "none"
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """`run`: its name, empty outside a run. `batches`: nodes that are out of service together, in their order.
+
+    options: what the plan was asked for, JSON, so that it can be made again.
+    """
+
+    run: str
+    cluster: PlannedCluster
+    snapshot: PlannedFrom
+    options: Mapping[str, Any]
+    verdict: Verdict
+    batches: tuple[tuple[str, ...], ...]
+    actions: tuple[Action, ...]
+    blocked: tuple[Blocked, ...] = ()
+    totals: Totals = field(default_factory=Totals)
+
+    def of_node(self, name: str) -> tuple[Action, ...]:
+        """The actions by which a node is maintained."""
+        return tuple(action for action in self.actions if action.node == name)
+
+    def batch_of(self, node: str) -> int | None:
+        """The number of a node's batch, from 1; None if the plan does not maintain it."""
+        return next((number for number, nodes in enumerate(self.batches, start=1) if node in nodes), None)
+
+
+def plan_of(actions: Iterable[Action]) -> Plan:
+    """What a task does of itself: in no run, no batch, and from no snapshot."""
+    return Plan(
+        run="",
+        cluster=PlannedCluster("", "", ""),
+        snapshot=PlannedFrom("", ""),
+        options={},
+        verdict=Verdict.FEASIBLE,
+        batches=(),
+        actions=tuple(actions),
+    )
+
+
+def action_id(batch: int, kind: ActionKind, reference: ObjectReference) -> str:
+    """As in `2.migrate.shop/web-1`. Within a batch nothing is done twice to an object in the same way."""
+    return f"{batch}.{kind.value}.{reference.title}"
+
+
+def is_foretold(action: Action) -> bool:
+    """Whether it is about a pod or VMI that the plan itself brings about, of which only the kin is sure.
+
+    A VMI has its predecessor's name in the plan, and also in the cluster if a VM owns it.
+    """
+    reference = action.object
+    pod = action.kind is ActionKind.EVICT and FORETOLD in reference.name
+    return not reference.uid and (pod or reference.kind == "VirtualMachineInstance")
+
+
+def kin(reference: ObjectReference) -> str:
+    """What those of one owner have in common in their names; of a foretold one, the name of its predecessor tells."""
+    if reference.kind == "VirtualMachineInstance":
+        return reference.name[:-_SUFFIX]
+    return reference.name.split(FORETOLD, maxsplit=1)[0].rpartition("-")[0]

@@ -1,0 +1,66 @@
+# Copyright: Contributors to the virtops.kubevirt project
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What is left of a plan in the light of what was seen, and what of it may begin."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
+
+from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import Action, ActionKind, Plan
+
+# By these something leaves its node.
+LEAVING = frozenset({ActionKind.MIGRATE, ActionKind.EVICT, ActionKind.RESTART, ActionKind.STOP})
+
+
+def has_left(action: Action, places: Mapping[str, str]) -> bool:
+    """Whether what an action of LEAVING is about is no longer where it is to leave from.
+
+    places: the node of each object that is there, by uid; what ended has none.
+    """
+    return places.get(action.object.uid) != action.source
+
+
+def ready(actions: Iterable[Action], ended: Collection[str]) -> tuple[Action, ...]:
+    """Those that may begin, in the order of the plan. ended: ids."""
+    return tuple(action for action in actions if action.id not in ended and all(name in ended for name in action.after))
+
+
+def left(plan: Plan, ended: Collection[str]) -> Plan:
+    """The plan without the actions that have ended, whose ids these are. Nobody waits for them any more."""
+    actions = (
+        replace(action, after=tuple(name for name in action.after if name not in ended))
+        for action in plan.actions
+        if action.id not in ended
+    )
+    return replace(plan, actions=tuple(actions))
+
+
+def for_node(plan: Plan, node: str) -> Plan:
+    """The plan with only those actions that maintain a node, and all that they wait for, directly or not."""
+    needed = {action.id for action in plan.of_node(node)}
+    for action in reversed(plan.actions):  # whoever waits comes later than what it waits for
+        if action.id in needed:
+            needed.update(action.after)
+    return replace(plan, actions=tuple(action for action in plan.actions if action.id in needed))
+
+
+def of_batch(plan: Plan, node: str) -> Plan:
+    """The plan with only what is about a node's batch; what its actions wait for in earlier ones has ended."""
+    number = plan.batch_of(node)
+    own = tuple(action for action in plan.actions if action.batch == number)
+    known = {action.id for action in own}
+    actions = (replace(action, after=tuple(name for name in action.after if name in known)) for action in own)
+    nodes = plan.batches[number - 1] if number is not None else ()
+    blocked = tuple(entry for entry in plan.blocked if entry.node in nodes)
+    return replace(plan, actions=tuple(actions), blocked=blocked)
+
+
+def leaving(plan: Plan, node: str) -> Plan:
+    """The plan with only what is to leave a node, or cannot."""
+    return replace(
+        plan,
+        actions=tuple(action for action in plan.of_node(node) if action.kind in LEAVING),
+        blocked=tuple(entry for entry in plan.blocked if entry.node == node),
+    )

@@ -1,0 +1,93 @@
+# Copyright: Contributors to the virtops.kubevirt project
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The cluster as a batch leaves it, for the next one: who moved has moved, nodes are back, and who was stopped runs.
+
+What the plan brings about gets names and uids that no object can have, made of those of what was there before.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.launcher.vmi import uid_of_successor
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.workloads import VMI, title
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Object
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.pod import Pod
+from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.departures import next_launcher
+from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.drain import Solution
+from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.ground import Ground
+from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.residents import Machine
+from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.search import Step
+from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.scores.registry import Profile
+
+_READY = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
+
+
+def carry(ground: Ground, solution: Solution, profile: Profile) -> dict[str, str]:
+    """Leave the ground as the solution does once its nodes are back. The board of its scene is used up.
+
+    Returns where those start that were stopped, by namespace/name. It costs in proportion to what moves. Raises
+    LauncherError, WorkloadError, `QuantityError`, `SelectorError`.
+    """
+    board = solution.scene.board
+    board.keep()
+    ground.state.uncordon(board.draining)
+    machines = {machine.id: machine for machine in solution.scene.residents.machines}
+    steps = solution.steps
+    for step in steps:
+        machine = machines.get(step.mover.id)
+        gone = [machine.source_pod, *machine.attachments] if machine else []
+        ground.take_off(step.mover.source, {step.mover.id, *map(title, gone)})
+        if step.node is not None and step.mover.raw is not None:
+            _settle(ground, step, machine, step.mover.raw, step.node)
+    started = {}
+    for step in steps:
+        if step.node is None and (landed := _land(solution, step, machines.get(step.mover.id), profile)):
+            newcomer, raw, node = landed
+            ground.state.add(newcomer.occupant, node)
+            machine = machines.get(step.mover.id)
+            _settle(ground, step, machine, raw, node)
+            if machine is not None:
+                started[machine.key] = node
+    ground.end_migrations(machine.key for machine in machines.values() if machine.id in {s.mover.id for s in steps})
+    return started
+
+
+def _land(solution: Solution, step: Step, machine: Machine | None, profile: Profile) -> tuple[Pod, Object, str] | None:
+    """The newcomer of somebody who had no node, or was stopped, and its node now; None if it still has none."""
+    newcomer, raw, scene = step.mover.newcomer, step.mover.raw, solution.scene
+    if machine is not None and newcomer is None and not step.mover.chosen:
+        newcomer, raw, _refusals = next_launcher(machine, scene.cluster)
+    if newcomer is None or raw is None:
+        return None
+    options = scene.board.ranked(newcomer, profile)
+    return (newcomer, raw, options[0].node) if options else None
+
+
+def _settle(ground: Ground, step: Step, machine: Machine | None, raw: Object, node: str) -> None:
+    """A newcomer is on its node, and the VMI that it belongs to runs there."""
+    metadata: dict[str, Any] = {
+        **raw["metadata"],
+    }
+    if machine is not None:
+        vmi = _vmi(machine, node, moved=step.mover.chosen)
+        owner = {
+            "apiVersion": "kubevirt.io/v1",
+            "kind": VMI,
+            "name": vmi["metadata"]["name"],
+            "uid": vmi["metadata"].get("uid"),
+            "controller": True,
+        }
+        metadata["ownerReferences"] = [owner]
+        ground.put_vmi(vmi)
+    pod = {**raw, "metadata": metadata, "spec": {**raw["spec"], "nodeName": node}, "status": _READY}
+    ground.put_on(node, pod)
+
+
+def _vmi(machine: Machine, node: str, *, moved: bool) -> Object:
+    """A VMI that was started anew is another one than before."""
+    metadata, status = machine.vmi["metadata"], machine.vmi.get("status") or {}
+    fresh = {key: value for key, value in status.items() if key != "evacuationNodeName"}
+    named = metadata if moved or not metadata.get("uid") else {**metadata, "uid": uid_of_successor(machine.vmi)}
+    return {**machine.vmi, "metadata": named, "status": {**fresh, "nodeName": node}}

@@ -1,0 +1,80 @@
+# Copyright: Contributors to the virtops.kubevirt project
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A cluster made ready for plans: what costs in proportion to all of it, once for as many drains as are planned."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blockers.find import Surroundings, surroundings
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.workloads import Workloads, title
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.disruption_budget import Budgets
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Object
+from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.build import cluster_state
+from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.state import ClusterState
+
+Lists = Mapping[str, Sequence[Object]]
+
+
+class Ground:
+    """`nodes`: names. `vmis`: as namespace/name. `state`: each drain cordons its own nodes in it, and moves pods back.
+
+    All raise `SelectorError`, `QuantityError`, `MissingLibrary` when they are used for the first time.
+    """
+
+    def __init__(self, lists: Lists) -> None:
+        self.lists = lists
+        self.nodes = frozenset(node["metadata"]["name"] for node in lists.get("nodes") or ())
+        self.vmis = frozenset(map(title, lists.get("vmis") or ()))
+
+    @cached_property
+    def cluster(self) -> Surroundings:
+        return surroundings(self.lists, Workloads(self.lists))
+
+    @cached_property
+    def state(self) -> ClusterState:
+        return cluster_state(self.lists)
+
+    @cached_property
+    def budgets(self) -> Budgets:
+        return Budgets(self.lists.get("pdbs") or ())
+
+    def pods_on(self, nodes: Collection[str]) -> list[Object]:
+        return [pod for name in nodes for pod in self._bound.get(name, ())]
+
+    def vmis_on(self, nodes: Collection[str]) -> list[Object]:
+        found = self.lists.get("vmis") or ()
+        return [vmi for vmi in found if (vmi.get("status") or {}).get("nodeName") in nodes]
+
+    def take_off(self, node: str, pods: Collection[str]) -> None:
+        """Pods, as namespace/name, are no longer on a node. Here and below, the state is changed by others."""
+        for pod in self._bound[node]:
+            if title(pod) in pods:
+                self.cluster.workloads.forget_pod(pod)
+        self._bound[node] = [pod for pod in self._bound[node] if title(pod) not in pods]
+
+    def put_on(self, node: str, pod: Object) -> None:
+        self._bound[node].append(pod)
+        self.cluster.workloads.take_pod(pod)
+
+    def put_vmi(self, vmi: Object) -> None:
+        """In place of the one of the same name."""
+        self.cluster.workloads.take_vmi(vmi)
+
+    def end_migrations(self, vmis: Iterable[str]) -> None:
+        """Of these VMIs, by namespace/name."""
+        ended = {tuple(name.split("/", 1)) for name in vmis}
+        left = {key: migration for key, migration in self.cluster.migrations.items() if key not in ended}
+        if len(left) < len(self.cluster.migrations):
+            self.cluster = replace(self.cluster, migrations=left)
+
+    @cached_property
+    def _bound(self) -> defaultdict[str, list[Object]]:
+        found: defaultdict[str, list[Object]] = defaultdict(list)
+        for pod in self.lists.get("pods") or ():
+            found[pod["spec"].get("nodeName") or ""].append(pod)
+        return found

@@ -1,0 +1,189 @@
+# Copyright: Contributors to the virtops.kubevirt project
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The plan that a run goes by: kept as a document from one start to the next, mended on the way, and gone on by."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.cordon import find_mark
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.invalid_request import InvalidRequest
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot import Snapshot
+from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.document import (
+    PlanError,
+    from_json,
+    sha256,
+    to_json,
+)
+from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import Action, ActionKind, Plan
+from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.remainder import has_left, left
+from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.order import closed, in_order
+from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.plan_options import PlanOptions
+from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.repair import repair
+from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.run_plan import plan_run, totals, verdict
+from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.whole_run import plan_whole_run
+
+# Under this name a run remembers it.
+DOCUMENT = "plan"
+SCHEMA = "virtops.kubevirt/plan-in-force/1"
+_IN_WORDS = {"batching": "wishes for its batches"}
+
+
+@dataclass(frozen=True, slots=True)
+class PlanInForce:
+    """`origin`: the hash of the plan as it was made or approved; `plan` may have been mended since."""
+
+    plan: Plan
+    origin: str
+
+    @classmethod
+    def new(cls, plan: Plan) -> PlanInForce:
+        return cls(plan, sha256(plan))
+
+    @classmethod
+    def decoded(cls, content: bytes) -> PlanInForce:
+        """Raises PlanError."""
+        try:
+            given = json.loads(content)
+            schema, origin, plan = (given[name] for name in ("schema", "origin", "plan"))
+        except (ValueError, RecursionError, KeyError, TypeError) as error:
+            raise PlanError(f"This is no plan in force ({error!r}).") from error
+        if schema != SCHEMA:
+            raise PlanError(f"The plan in force has schema {schema!r}, but this release reads {SCHEMA!r} only.")
+        found = from_json(plan)
+        try:
+            PlanOptions.of(found.options)
+        except InvalidRequest as error:
+            raise PlanError(str(error)) from error
+        return cls(found, str(origin))
+
+    def encoded(self) -> bytes:
+        document = {"schema": SCHEMA, "origin": self.origin, "plan": to_json(self.plan)}
+        return json.dumps(document, separators=(",", ":"), sort_keys=True).encode()
+
+
+@dataclass(frozen=True, slots=True)
+class PlanRequest:
+    """What a plan is wanted for. `batches`: of nodes that are not done, one node in each if the options cut them."""
+
+    batches: Sequence[Sequence[str]]
+    options: PlanOptions
+    cluster: str
+
+    def made(self, snapshot: Snapshot, run: str) -> Plan:
+        """A new plan. Nodes that the run has taken come first. Raises as `plan_run` does."""
+        if self.options.batching is None:
+            return plan_run(snapshot, run, self.batches, self.options)
+        nodes = _flat(self.batches)
+        return plan_whole_run(snapshot, run, nodes, self.options, begun=_taken(run, nodes, snapshot))
+
+    def differs(self, plan: Plan, done: Collection[str]) -> str:
+        """Why a plan is not one for the same, a clause; empty if it is. done: nodes that are maintained."""
+        if plan.cluster.uid != self.cluster or not self.cluster:
+            return "it is for another cluster"
+        rest = [nodes for batch in plan.batches if (nodes := [name for name in batch if name not in done])]
+        batching = self.options.batching
+        if batching is not None and batching.free and sorted(_flat(rest)) != sorted(_flat(self.batches)):
+            return "it is for other nodes"
+        if not (batching is not None and batching.free) and _flat(rest) != _flat(self.batches):
+            return "it is for other nodes, or in another order"
+        if batching is None and rest != [list(batch) for batch in self.batches]:
+            return "its batches are others"
+        was, wanted = PlanOptions.of(plan.options).to_json(), self.options.to_json()
+        if batching is None:
+            was["batching"] = None  # they are the same, however they came about
+        other = [_IN_WORDS.get(name, name) for name in wanted if was[name] != wanted[name]]
+        return f"it was asked for with other {', '.join(other)}" if other else ""
+
+
+def has_begun(plan: Plan, snapshot: Snapshot, done: Collection[str]) -> bool:
+    """Whether its run has done something by it: a node is done, or was taken."""
+    nodes = _flat(plan.batches)
+    return any(name in done for name in nodes) or bool(_taken(plan.run, nodes, snapshot))
+
+
+def what_is_left(plan: Plan, snapshot: Snapshot, done: Collection[str]) -> Plan:
+    """The plan without what has left by it already.
+
+    Of what is stopped or restarted it stays, as nothing tells it from a VM that somebody else has ended.
+    """
+    places = _places(snapshot)
+    current = next((number for number, batch in enumerate(plan.batches, 1) if not set(batch) <= set(done)), 0)
+    gone = (
+        action.id
+        for action in plan.actions
+        if action.kind in (ActionKind.MIGRATE, ActionKind.EVICT)
+        and action.batch <= current
+        and action.object.uid
+        and has_left(action, places)
+    )
+    return left(plan, frozenset(gone))
+
+
+def renewed(plan: Plan, snapshot: Snapshot, done: Collection[str]) -> Plan:
+    """The plan, mended by a fresh look where it goes on. Raises as `plan_run` does."""
+    return repair(plan, snapshot, ended=[action.id for action in plan.actions if action.node in done])
+
+
+def with_node(plan: Plan, mended: Plan, node: str) -> Plan:
+    """The plan, with what is about one node taken from another that a drain of that node has mended.
+
+    Several drains of a batch may mend at the same time. Should their actions wait for each other, it stays as it is.
+    """
+    number = plan.batch_of(node)
+    if number is None or plan.batches != mended.batches:
+        return plan
+    before = [action for action in plan.actions if action.batch == number]
+    both = _by_id(action for action in before if action.node != node) | _by_id(mended.of_node(node))
+    actions = list(in_order(closed(both, [node]), [action.id for action in before]))
+    if len(actions) < len(both):
+        return plan
+    earlier = [action for action in plan.actions if action.batch < number]
+    later = [action for action in plan.actions if action.batch > number]
+    everything = (*earlier, *actions, *later)
+    # What stands against the node now may be gone when somebody goes on; that is looked at anew then.
+    blocked = tuple(entry for entry in plan.blocked if entry.node != node)
+    return replace(
+        plan,
+        actions=everything,
+        blocked=blocked,
+        verdict=verdict(plan.batches, blocked),
+        totals=replace(totals(everything, plan.totals.batch_seconds), seconds=plan.totals.seconds),
+    )
+
+
+def mended(content: bytes | None, plan: Plan, node: str) -> bytes | None:
+    """The document of the plan in force, as it is kept, with what is about a node taken from another plan.
+
+    None if there is none, or nothing that can be read.
+    """
+    try:
+        kept = PlanInForce.decoded(content) if content is not None else None
+    except PlanError:
+        return None
+    return replace(kept, plan=with_node(kept.plan, plan, node)).encoded() if kept else None
+
+
+def _places(snapshot: Snapshot) -> dict[str, str]:
+    """The node of each VMI and pod, by uid."""
+    vmis = ((vmi["metadata"], (vmi.get("status") or {}).get("nodeName")) for vmi in snapshot.lists["vmis"])
+    pods = ((pod["metadata"], pod["spec"].get("nodeName")) for pod in snapshot.lists["pods"])
+    return {str(metadata.get("uid")): str(node or "") for metadata, node in (*vmis, *pods)}
+
+
+def _taken(run: str, names: Collection[str], snapshot: Snapshot) -> list[str]:
+    """Those of the nodes that carry the mark of a run."""
+    nodes = {node["metadata"]["name"]: node for node in snapshot.lists["nodes"]}
+    marks = {name: find_mark(nodes[name]) for name in names if name in nodes}
+    return [name for name, mark in marks.items() if mark and mark.owner == run]
+
+
+def _by_id(actions: Iterable[Action]) -> dict[str, Action]:
+    return {action.id: action for action in actions}
+
+
+def _flat(batches: Sequence[Sequence[str]]) -> list[str]:
+    return [name for batch in batches for name in batch]

@@ -1,0 +1,97 @@
+# Copyright: Contributors to the virtops.kubevirt project
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a plan is asked for. It goes into the plan, so that the same plan can be made again, and repaired."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.drained_pod import DELETE_EMPTYDIR_DATA, FORCE
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.invalid_request import InvalidRequest
+from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.batch_rules import BatchRules, is_of_batches
+from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.policies import Rule, compile_rules
+from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.scores.registry import Profile
+
+_ATTEMPT = "take the options of a plan"
+NEEDS = (FORCE, DELETE_EMPTYDIR_DATA)
+
+
+@dataclass(frozen=True, slots=True)
+class PlanOptions:
+    """policies: rules as Ansible gives them; `rules`: the same, compiled.
+
+    avoid: nodes that VMs go to only if they fit nowhere else. targets: nodes for VMIs, by namespace/name. allowed: what
+    evictions may need, of `NEEDS`. profile: how nodes that fit are ranked. batching: what is wanted of the batches,
+    None if they are given. room: how many VMs on nodes that stay in service may be moved, in all, for the sake of those
+    that find no node. Raises InvalidRequest for policies that are none.
+    """
+
+    policies: Sequence[Mapping[str, Any]] = ()
+    avoid: tuple[str, ...] = ()
+    targets: Mapping[str, str] = field(default_factory=dict)
+    allowed: frozenset[str] = frozenset()
+    profile: Profile = Profile.LOW_NODE_UTILIZATION
+    batching: BatchRules | None = None
+    room: int = 0
+    rules: tuple[Rule, ...] = field(init=False, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "rules", compile_rules(self.policies))
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "policies": [dict(entry) for entry in self.policies],
+            "avoid": list(self.avoid),
+            "targets": dict(self.targets),
+            "allowed": sorted(self.allowed),
+            "profile": self.profile.value,
+            "batching": self.batching.to_json() if self.batching else None,
+            "room": self.room,
+        }
+
+    @classmethod
+    def of(cls, given: Mapping[str, Any]) -> PlanOptions:
+        """From what `to_json` returned; what is missing is as by default. Raises InvalidRequest with all problems."""
+        problems = [
+            *(f"there is no option {name}" for name in sorted(set(given) - _CHECKS.keys())),
+            *(f"`{name}` is {wanted}, got {given[name]!r}" for name, (wanted, fits) in _CHECKS.items()
+              if name in given and not fits(given[name])),
+        ]  # fmt: skip
+        if problems:
+            raise InvalidRequest(_ATTEMPT, problems, "Correct them, or make the plan again.")
+        return cls(
+            policies=given.get("policies") or (),
+            avoid=tuple(given.get("avoid") or ()),
+            targets=dict(given.get("targets") or {}),
+            allowed=frozenset(given.get("allowed") or ()),
+            profile=Profile(given.get("profile") or Profile.LOW_NODE_UTILIZATION.value),
+            batching=BatchRules.of(given["batching"]) if given.get("batching") else None,
+            room=given.get("room") or 0,
+        )
+
+
+def _is_list(value: object) -> bool:
+    return isinstance(value, Sequence) and not isinstance(value, (str, bytes))
+
+
+def _is_texts(value: Any) -> bool:
+    return _is_list(value) and all(isinstance(entry, str) for entry in value)
+
+
+def _is_mapping_of_texts(value: object) -> bool:
+    return isinstance(value, Mapping) and all(isinstance(text, str) for pair in value.items() for text in pair)
+
+
+_PROFILES = tuple(profile.value for profile in Profile)
+_CHECKS: Mapping[str, tuple[str, Any]] = {
+    "policies": ("a list of rules", _is_list),
+    "avoid": ("a list of names of nodes", _is_texts),
+    "targets": ("a mapping of VMIs to nodes", _is_mapping_of_texts),
+    "allowed": (f"a list of {', '.join(NEEDS)}", lambda value: _is_texts(value) and set(value) <= set(NEEDS)),
+    "profile": (f"one of {', '.join(_PROFILES)}", lambda value: value in _PROFILES),
+    "batching": ("what is wanted of batches, or nothing", lambda value: value is None or is_of_batches(value)),
+    "room": ("a number of VMs", lambda value: isinstance(value, int) and not isinstance(value, bool) and value >= 0),
+}

@@ -1,0 +1,206 @@
+# Copyright: Contributors to the virtops.kubevirt project
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The course of a drain that was planned before: what is still right goes as planned, the others find places anew.
+
+Others' places are kept as long as that leaves one for everybody; only then are they found anew, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
+
+from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import Action, ActionKind
+from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.board import Stage, pin_to
+from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.departures import departure
+from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.drain import (
+    Scene,
+    Solution,
+    course_of,
+    finish,
+    movers,
+)
+from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.drain_plan import Policy
+from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.mover import Mover
+from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.options import Option
+from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.search import (
+    Attempt,
+    Step,
+    by_difficulty,
+    go,
+    search,
+    step_to_best,
+)
+from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.scores.registry import Profile
+
+HARMFUL = (ActionKind.RESTART, ActionKind.STOP)
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """What was planned for somebody on the nodes. id: its mover's.
+
+    fixed: it is not asked whether it is still right. trusted: it need not be yet, as it waits for what has begun and
+    whose end nobody can foretell.
+    """
+
+    id: str
+    action: Action
+    fixed: bool = False
+    trusted: bool = False
+
+
+class PlannedCourse:
+    """`kept`: ids of movers that go as planned, `unasked`: those of them of which it was not asked whether they can.
+
+    The board of the scene is at the start before.
+    """
+
+    def __init__(
+        self,
+        scene: Scene,
+        planned: Sequence[Planned],
+        *,
+        known: Collection[str],
+        ignored: Collection[str],
+        profile: Profile,
+    ) -> None:
+        """planned: in the order of the plan. known: ids of those who had no place then either. ignored: who stays."""
+        self._scene, self._board, self._profile = scene, scene.board, profile
+        self._planned = planned
+        self._known = known
+        self._machines = {machine.id: machine for machine in scene.residents.machines}
+        self._movers = {mover.id: mover for mover in movers(scene) if mover.id not in ignored}
+        self._course = course_of(scene, profile)
+        self._harmed: set[str] = set()
+        self.kept: set[str] = set()
+        self.unasked: set[str] = set()
+
+    def solve(self) -> Solution:
+        left = list(self._planned)
+        while left:
+            before, left = len(left), self._keep_all(left)
+            if len(left) == before:
+                break
+        free = [mover for name, mover in self._movers.items() if name not in self.kept]
+        self._place(free, disturbed=bool(left) or any(mover.id not in self._known for mover in free))
+        return finish(self._scene, self._course)
+
+    def _keep_all(self, planned: Sequence[Planned]) -> list[Planned]:
+        """Let those go that can go as planned; the others are returned."""
+        left: list[Planned] = []
+        for harmful, group in groupby(planned, key=lambda entry: entry.action.kind in HARMFUL):
+            entries = list(group)
+            if harmful:
+                # Whoever can leave unharmed is not interrupted, unless the others' places are all that it could take.
+                spared = [entry for entry in entries if not entry.fixed and self._could_migrate(entry)]
+                left += spared
+                entries = [entry for entry in entries if entry not in spared]
+            for entry in entries:
+                step = self._harmful(entry) if harmful else self._harmless(entry)
+                if step is None:
+                    left.append(entry)
+                    continue
+                self._board.put(step.mover, Stage.AFTER, step.node)
+                self._course.waves.append([step])
+                self.kept.add(entry.id)
+                if harmful:
+                    self._harmed.add(entry.id)
+        return left
+
+    def _could_migrate(self, entry: Planned) -> bool:
+        way = self._movers.get(entry.id)
+        return way is not None and way.chosen and bool(self._board.options(way, Profile.NO_SCORING))
+
+    def _harmless(self, entry: Planned) -> Step | None:
+        mover, node = self._movers.get(entry.id), entry.action.target
+        if mover is None:
+            return None
+        if not mover.chosen:
+            return self._evicted(mover, node)
+        if node is None or node not in self._board.state.nodes.index:
+            return None
+        allowed = mover.only is None or node in mover.only
+        right = (
+            allowed and pin_to_or_none(self._scene, node) == entry.action.selector and self._board.legal(mover, node)
+        )
+        if not right and not (entry.fixed or entry.trusted):
+            return None
+        if not right:
+            self.unasked.add(entry.id)
+        return _to(mover, node)
+
+    def _evicted(self, mover: Mover, node: str | None) -> Step:
+        """It leaves in any case; where its replacement is expected changes only if that has become impossible."""
+        if mover.newcomer is not None and node is not None and self._fits(mover, node):
+            return _to(mover, node)
+        options = self._board.options(mover, self._profile)
+        return step_to_best(mover, options) if options else Step(mover, None)
+
+    def _harmful(self, entry: Planned) -> Step | None:
+        machine, scene = self._machines.get(entry.id), self._scene
+        if machine is None or scene.policies[machine.id] is Policy.FAIL:
+            return None
+        found = departure(machine, scene.policies[machine.id], scene.lists, scene.cluster, self._board.state)
+        if not isinstance(found, Mover):
+            return None
+        node = entry.action.target
+        if entry.action.kind is ActionKind.STOP:
+            return (
+                Step(found, None) if found.newcomer is None or not self._board.options(found, self._profile) else None
+            )
+        return _to(found, node) if found.newcomer is not None and node is not None and self._fits(found, node) else None
+
+    def _fits(self, mover: Mover, node: str) -> bool:
+        return node in self._board.state.nodes.index and self._board.admits(mover, node)
+
+    def _place(self, free: Sequence[Mover], *, disturbed: bool) -> None:
+        """Places for the others, first beside those who go as planned. Without a disturbance these stay in any case."""
+        attempt = go(self._board, by_difficulty(free, {}), self._profile)
+        self._board.reset([step.mover for step in attempt.steps])
+        missing = sum(mover.chosen for mover in attempt.stuck)
+        if missing and disturbed:
+            better = self._search(missing + sum(name in self._movers for name in self._harmed))
+            if better is not None:
+                attempt = better
+        for step in attempt.steps:
+            self._board.put(step.mover, Stage.AFTER, step.node)
+            self._course.waves.append([replace(step, follows=not self._board.legal(step.mover, step.node))])
+        self._course.stuck = list(attempt.stuck)
+
+    def _search(self, missing: int) -> Attempt | None:
+        """A better attempt, with everybody back at the start; None, and all as before, if there is none."""
+        begun = {step.mover.id for step in self._scene.under_way} | {entry.id for entry in self._planned if entry.fixed}
+        waves, kept = self._course.waves, self.kept
+        taken_back = [step for wave in waves for step in wave if step.mover.id not in begun]
+        self._board.reset([step.mover for step in taken_back])
+        targets = {step.mover.id: step.node for step in taken_back if step.mover.chosen and step.node is not None}
+        everybody = [mover for name, mover in self._movers.items() if name not in begun]
+        held = [
+            replace(mover, only=frozenset({targets[mover.id]})) if mover.id in targets else mover for mover in everybody
+        ]
+        for among in (held, everybody):
+            attempt = search(self._board, among, self._profile)
+            if attempt.cost[0] < missing:
+                self._course.waves = [wave for wave in waves if all(step.mover.id in begun for step in wave)]
+                self.kept = kept & begun
+                self.unasked &= begun
+                self._harmed &= begun
+                return attempt
+        for step in taken_back:
+            self._board.put(step.mover, Stage.AFTER, step.node)
+        return None
+
+
+def pin_to_or_none(scene: Scene, node: str) -> dict[str, str] | None:
+    """The selector for a node; None if it has no label to pin a pod by."""
+    try:
+        return pin_to(scene.board.state, node)
+    except KeyError:
+        return None
+
+
+def _to(mover: Mover, node: str) -> Step:
+    return Step(mover, Option(node, 0), 1, (node,))

@@ -1,0 +1,64 @@
+# Copyright: Contributors to the virtops.kubevirt project
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What could give a VM a place without anybody's doing: others that are on their way, or somebody's cordon lifted.
+
+Whoever has such a prospect waits, and is not interrupted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blockers.find import Surroundings
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.workloads import title
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.cordon import find_mark
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.printable import brief
+from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.board import Board
+from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.mover import Mover
+from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.scores.registry import Profile
+
+
+def prospect(board: Board, mover: Mover, cluster: Surroundings) -> str | None:
+    """A clause on what a VM without a node has to wait for; None if nothing would help that passes by itself."""
+    foreign = cordoned_by_others(board)
+    with _when_all_have_arrived(board, cluster):
+        if options := board.options(mover, Profile.NO_SCORING):
+            return f"{options[0].node} can take it once what is on its way there or from there has arrived"
+        with board.state.uncordoned(foreign):
+            options = board.options(mover, Profile.NO_SCORING)
+    return _cordoned(options[0].node, cluster) if options else None
+
+
+def cordoned_by_others(board: Board) -> list[str]:
+    """Nodes that are cordoned, but not for this drain."""
+    return [node.name for node in board.state.nodes.nodes if node.unschedulable and node.name not in board.draining]
+
+
+def _cordoned(name: str, cluster: Surroundings) -> str:
+    node = cluster.workloads.node(name)
+    mark = find_mark(node) if node is not None else None
+    reason = f" ({brief(mark.reason)})" if mark is not None and mark.reason else ""
+    return f"{name}, which could take it, is cordoned by {'somebody' if mark is None else brief(mark.owner)}{reason}"
+
+
+@contextmanager
+def _when_all_have_arrived(board: Board, cluster: Surroundings) -> Iterator[None]:
+    """As if pods that are being deleted, and sources of others' migrations, were gone, within a `with` statement."""
+    state = board.state
+    keys = {placement.occupant.key for placement in state.placements() if placement.occupant.terminating}
+    changes = [state.remove(key) for key in sorted(keys | set(_sources(board, cluster, keys)))]
+    try:
+        yield
+    finally:
+        for change in reversed(changes):
+            state.undo(change)
+
+
+def _sources(board: Board, cluster: Surroundings, known: Collection[str]) -> Iterator[str]:
+    for namespace, name in cluster.migrations:
+        vmi = cluster.workloads.vmi(f"{namespace}/{name}")
+        source = cluster.workloads.source_pod(vmi) if vmi is not None else None
+        if source is not None and title(source) in board.state and title(source) not in known:
+            yield title(source)

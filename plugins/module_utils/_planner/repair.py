@@ -1,0 +1,361 @@
+# Copyright: Contributors to the virtops.kubevirt project
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A plan in the light of a fresh look: what is still right stays, the rest is planned anew with the least change."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blockers.contract import Blocker, Effect
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.workloads import VMI, Workloads
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot import Snapshot
+from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import (
+    Action,
+    ActionKind,
+    Blocked,
+    ObjectReference,
+    Plan,
+    is_foretold,
+)
+from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.remainder import LEAVING, for_node
+from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.actions import (
+    NO_NODE,
+    batch_actions,
+    reference_of,
+)
+from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.drain import Scene, described, prepare
+from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.foretold import identified
+from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.ground import Ground
+from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.machines import leaving, passes
+from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.mover import Mover
+from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.order import closed, in_order
+from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.plan_options import PlanOptions
+from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.planned_course import (
+    HARMFUL,
+    Planned,
+    PlannedCourse,
+)
+from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.run_plan import totals, verdict
+from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.search import Step
+from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.waits import find_waits
+
+
+def repair(
+    plan: Plan,
+    snapshot: Snapshot,
+    *,
+    node: str | None = None,
+    failures: Mapping[str, Sequence[str]] | None = None,
+    hopeless: Collection[str] = (),
+    ended: Collection[str] = (),
+) -> Plan:
+    """The plan with one batch mended: that of `node`, else the first with something left to do.
+
+    node: the one whose actions alone may change, with those of others that they wait for. failures: nodes to which the
+    migration of a VM has failed, by namespace/name. hopeless: VMs that are not to be migrated any more. ended: ids of
+    actions, which stay as they are. Raises as `plan_run` does.
+    """
+    number = plan.batch_of(node) if node is not None else _current(plan, ended)
+    if number is None:
+        return plan
+    back = {action.node for action in plan.actions if action.kind is ActionKind.UNCORDON and action.id in ended}
+    nodes = [name for name in plan.batches[number - 1] if name not in back]
+    if not nodes:
+        return plan
+    ground = Ground(snapshot.lists)
+    known = identified(plan, number, ground.pods_on(nodes), ground.vmis_on(nodes))
+    return _Repair(known, number, nodes, node, frozenset(ended)).made(ground, failures or {}, frozenset(hopeless))
+
+
+@dataclass(frozen=True, slots=True)
+class _Repair:
+    """nodes: of the batch, those that are not given back. node: the one that may change, None for all."""
+
+    plan: Plan
+    number: int
+    nodes: Sequence[str]
+    node: str | None
+    ended: frozenset[str]
+
+    def made(self, ground: Ground, failures: Mapping[str, Sequence[str]], hopeless: frozenset[str]) -> Plan:
+        options = PlanOptions.of(self.plan.options)
+        ways_out = (True, False) if failures else (True,)
+        for sparing in ways_out:
+            scene = self._scene(ground, options)
+            scene = replace(scene, ways=dict(_ways(scene, failures, hopeless, sparing=sparing)))
+            scene, planned, untouched = self._planned(scene)
+            known = {entry.object.title for entry in self.plan.blocked}
+            course = PlannedCourse(
+                scene,
+                planned,
+                known={machine.id for machine in scene.residents.machines if machine.key in known},
+                ignored=self._ignored(scene, planned),
+                profile=options.profile,
+            )
+            solution = course.solve()
+            on_their_way = {step.mover.id for step in solution.steps if step.mover.chosen}
+            if not sparing or all(m.id in on_their_way for m in scene.residents.machines if m.key in failures):
+                break
+            scene.board.clear()
+        # What was planned keeps its waits; who is harmed anew waits for all, and those as planned for whoever is new.
+        steps = solution.steps
+        given = self._given(planned, steps, course.kept)
+        waits = find_waits(
+            scene.board,
+            steps,
+            last=solution.last,
+            begun={step.mover.id for step in scene.under_way},
+            given=given,
+            unasked=course.unasked,
+        )
+        before = next((action.after for action in self._old() if action.kind is ActionKind.CORDON), ())
+        drain = described(solution)
+        found = batch_actions(self.number, solution, drain, waits, before=before, allowed=options.allowed)
+        return self._merged(found.actions, found.blocked, untouched)
+
+    def _old(self) -> list[Action]:
+        return [action for action in self.plan.actions if action.batch == self.number]
+
+    def _scene(self, ground: Ground, options: PlanOptions) -> Scene:
+        later = [name for others in self.plan.batches[self.number :] for name in others]
+        avoid = [name for name in (*options.avoid, *later) if name in ground.nodes]
+        targets = {
+            vmi: node
+            for vmi, node in options.targets.items()
+            if vmi in ground.vmis and node in ground.nodes and node not in self.nodes
+        }
+        return prepare(ground, self.nodes, options.rules, avoid, targets, patient=True, helping=self._helping(ground))
+
+    def _helping(self, ground: Ground) -> dict[str, str]:
+        """Who is to make room and has not left yet, and the node for whose sake."""
+        return {
+            action.object.title: action.node
+            for action in self._old()
+            if action.makes_room
+            and action.node in self.nodes
+            and _is_at(ground.cluster.workloads, action, action.source)
+        }
+
+    def _planned(self, scene: Scene) -> tuple[Scene, list[Planned], set[str]]:
+        """What is planned for whoever is on the nodes, and ids of actions that stay as they are as they have begun."""
+        here = {("VirtualMachineInstance", m.key): (m.id, m.vmi, m.node) for m in scene.residents.machines}
+        here |= {("Pod", pod.key): (pod.id, pod.pod, pod.node) for pod in scene.residents.pods if not pod.stays}
+        begun = {step.mover.id: step for step in scene.under_way}
+        may_change = {action.id for action in (for_node(self.plan, self.node).actions if self.node else self._old())}
+        planned: list[Planned] = []
+        untouched: set[str] = set()
+        for action in self._old():
+            if action.kind not in LEAVING:
+                continue
+            name, item, place = here.get((action.object.kind, action.object.title), ("", None, ""))
+            is_it = item is not None and place == action.source and _is(action, item)
+            ending = is_it and item is not None and bool(item["metadata"].get("deletionTimestamp"))
+            if is_it and (action.id in self.ended or (ending and action.kind in HARMFUL)):
+                # It has left a moment before it is seen, or is about to.
+                begun.setdefault(name, _gone(scene, name))
+            if self._has_begun(scene, action, begun.get(name) if is_it else None, is_it=is_it):
+                untouched.add(action.id)
+            elif is_it and name not in begun:
+                trusted = any(other in untouched and ".migrate." not in other for other in action.after)
+                planned.append(Planned(name, action, fixed=action.id not in may_change, trusted=trusted))
+        return replace(scene, under_way=tuple(begun.values())), planned, untouched
+
+    def _has_begun(self, scene: Scene, action: Action, step: Step | None, *, is_it: bool) -> bool:
+        """Whether an action is under way, or over, as it was planned. step: by which it leaves already."""
+        if action.id in self.ended:
+            return False
+        if is_it:
+            return step is not None and step.node in (None, action.target)
+        if is_foretold(action):
+            return False  # it has not come, or has gone again
+        return action.kind in HARMFUL or (
+            action.kind is ActionKind.MIGRATE and _is_at(scene.cluster.workloads, action, action.target)
+        )
+
+    def _ignored(self, scene: Scene, planned: Iterable[Planned]) -> set[str]:
+        """Those on other nodes than the one that may change, if nothing is planned for them."""
+        if self.node is None:
+            return set()
+        places = {machine.id: machine.emptied for machine in scene.residents.machines}
+        places |= {pod.id: pod.node for pod in scene.residents.pods}
+        return {name for name, place in places.items() if place != self.node} - {entry.id for entry in planned}
+
+    def _given(self, planned: Sequence[Planned], steps: Sequence[Step], kept: Collection[str]) -> dict[str, list[str]]:
+        names = {entry.action.id: entry.id for entry in planned}
+        for action in self._old():
+            names.setdefault(action.id, self._mover_of(action, steps))
+        given = {names[a.id]: [names[name] for name in a.after if names.get(name)] for a in self._old() if names[a.id]}
+        begun = {step.mover.id for step in steps if step.mover.id in names.values()} - {entry.id for entry in planned}
+        harmed = {entry.id for entry in planned if entry.action.kind in HARMFUL} & set(kept)
+        ahead: list[str] = []
+        for step in steps:
+            if step.mover.id in harmed:
+                given[step.mover.id] = [*given.get(step.mover.id, ()), *ahead]
+            elif step.mover.id not in kept and step.mover.id not in begun:
+                ahead.append(step.mover.id)
+        return given
+
+    @staticmethod
+    def _mover_of(action: Action, steps: Iterable[Step]) -> str:
+        if action.kind not in LEAVING:
+            return ""
+        return next(
+            (
+                step.mover.id
+                for step in steps
+                if step.mover.key == action.object.title
+                and (action.object.kind == VMI) == (step.mover.id != step.mover.key)
+            ),
+            "",
+        )
+
+    def _merged(self, found: Sequence[Action], blocked: Sequence[Blocked], untouched: Collection[str]) -> Plan:
+        old = {action.id: action for action in self._old()}
+        fresh = {action.id: action for action in found if action.node == self.node or self.node is None}
+        turns = {action.id: index for index, action in enumerate(found)}
+        actions: dict[str, Action] = {}
+        for action in (*old.values(), *fresh.values()):
+            name = action.id
+            if name in actions:
+                continue
+            if name in untouched or (name in self.ended and name in old) or action.node not in self.nodes:
+                actions[name] = old[name]
+            elif name in fresh:
+                actions[name] = _kept(old, fresh[name], turns)
+            elif self._still(old[name], {entry.id for entry in found}, actions):
+                actions[name] = old[name]
+        return self._with(list(in_order(closed(actions, self.nodes), list(old))), blocked, untouched)
+
+    def _still(self, action: Action, found: Collection[str], known: Collection[str]) -> bool:
+        """Whether an action that was not planned again stays: a node's own, or of a node that may not change."""
+        if action.kind is ActionKind.START:
+            return any(name in known for name in action.after)
+        if action.kind not in LEAVING:
+            return True
+        return self.node is not None and action.node != self.node and action.id in found
+
+    def _with(self, actions: Sequence[Action], blocked: Sequence[Blocked], untouched: Collection[str]) -> Plan:
+        looked_at = {self.node} if self.node is not None else set(self.nodes)
+        busy = {
+            (action.object.kind, action.object.title) for action in actions if action.id in self.ended.union(untouched)
+        }
+        entries = (
+            *(entry for entry in self.plan.blocked if entry.node not in looked_at),
+            *(
+                entry
+                for entry in blocked
+                if entry.node in looked_at and (entry.object.kind, entry.object.title) not in busy
+            ),
+        )
+        order = {entry: index for index, entry in enumerate(self.plan.blocked)}
+        known = {(entry.object, entry.node, entry.passing): entry for entry in self.plan.blocked}
+        entries = tuple(
+            sorted(
+                map(partial(_unchanged, known), entries),
+                key=lambda entry: (self.plan.batch_of(entry.node) or 0, order.get(entry, len(order))),
+            )
+        )
+        earlier = [action for action in self.plan.actions if action.batch < self.number]
+        later = [action for action in self.plan.actions if action.batch > self.number]
+        everything = (*earlier, *actions, *later)
+        spans = self.plan.totals.batch_seconds
+        counted = totals(everything, spans)
+        return replace(
+            self.plan,
+            actions=everything,
+            blocked=entries,
+            verdict=verdict(self.plan.batches, entries),
+            totals=replace(counted, seconds=self.plan.totals.seconds),
+        )
+
+
+def _current(plan: Plan, ended: Collection[str]) -> int | None:
+    """The number of the first batch that is not done. VMs that start again do not hold up a run."""
+    left = (action.batch for action in plan.actions if action.id not in ended and action.kind is not ActionKind.START)
+    return next(left, None)
+
+
+def _ways(
+    scene: Scene, failures: Mapping[str, Sequence[str]], hopeless: Collection[str], *, sparing: bool
+) -> Iterator[tuple[str, Mover | tuple[Blocker, ...]]]:
+    """Ways out by migration; sparing: not to nodes where it has failed."""
+    for machine in scene.residents.machines:
+        way, nodes = scene.ways[machine.id], failures.get(machine.key, ())
+        if machine.key in hopeless and not passes(way):
+            where = f" to {', '.join(dict.fromkeys(nodes))}" if nodes else ""
+            advice = "find out why, and migrate it yourself"
+            yield machine.id, (Blocker("failed", Effect.REFUSED, machine.key, f"its migration{where} failed", advice),)
+        elif nodes and isinstance(way, Mover):
+            anywhere = frozenset(scene.board.state.nodes.names)
+            asked = way.only - set(nodes) if way.only is not None else anywhere
+            yield machine.id, replace(way, only=(asked or anywhere) - set(nodes) if sparing else None)
+        else:
+            yield machine.id, way
+
+
+def _is(action: Action, item: Mapping[str, object]) -> bool:
+    """Whether an object that is there is the one of an action; one that the plan brings about has no uid in it."""
+    uid = reference_of("", item).uid
+    return action.object.uid in ("", uid) or not uid
+
+
+def _is_at(workloads: Workloads, action: Action, node: str | None) -> bool:
+    """Whether the VM of an action is on a node."""
+    vmi = workloads.vmi(action.object.title)
+    return vmi is not None and _is(action, vmi) and (vmi.get("status") or {}).get("nodeName") == node
+
+
+def _gone(scene: Scene, name: str) -> Step:
+    """As if somebody on the nodes had left, wherever to."""
+    for machine in scene.residents.machines:
+        if machine.id == name:
+            return Step(Mover(machine.key, machine.node, leaving(machine, scene.board.state), None), None)
+    pod = next(pod for pod in scene.residents.pods if pod.id == name)
+    return Step(Mover(pod.key, pod.node, (scene.board.state.placement(name).occupant,), None), None)
+
+
+def _unchanged(known: Mapping[tuple[ObjectReference, str, bool], Blocked], entry: Blocked) -> Blocked:
+    """As it was told before, if only the scheduler's words for it have changed, as they do all the time."""
+    earlier = known.get((entry.object, entry.node, entry.passing), entry)
+    return (
+        earlier if all(each.reasons[:1] and each.reasons[0].startswith(NO_NODE) for each in (earlier, entry)) else entry
+    )
+
+
+def _kept(old: Mapping[str, Action], fresh: Action, turns: Mapping[str, int]) -> Action:
+    """The action as it was planned, if it still does the same; it may have to wait for more, or for others.
+
+    turns: the place of each action in an order in which nobody comes before what it waits for.
+    """
+    earlier = old.get(fresh.id)
+    if earlier is not None and earlier.kind is ActionKind.EVICT and earlier.target is None:
+        fresh = replace(fresh, target=None)  # where its replacement lands is for the scheduler to say
+    if earlier is not None and earlier.kind is ActionKind.START:
+        return replace(earlier, object=fresh.object)
+    if earlier is None or (earlier.source, earlier.target, earlier.selector) != (
+        fresh.source,
+        fresh.target,
+        fresh.selector,
+    ):
+        return fresh
+    same = replace(earlier, object=fresh.object)
+    if earlier.kind not in LEAVING:
+        return same
+    waits = tuple(name for name in earlier.after if turns.get(name, -1) < turns[fresh.id])
+    known = _ahead(old, earlier) if waits == earlier.after else set(waits)
+    return replace(same, after=(*waits, *(name for name in fresh.after if name not in known)))
+
+
+def _ahead(old: Mapping[str, Action], action: Action) -> set[str]:
+    """All that an action waited for, directly or not, within its batch."""
+    found: set[str] = set()
+    left = [*action.after]
+    while left:
+        name = left.pop()
+        if name not in found:
+            found.add(name)
+            left += old[name].after if name in old else ()
+    return found

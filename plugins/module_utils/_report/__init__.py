@@ -1,0 +1,9 @@
+# Copyright: Contributors to the virtops.kubevirt project
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What people are shown of a plan.
+
+plan_text.py   a plan as lines of text, action by action
+obstacles.py   what stands against a plan, each cause once, and what would clear it
+overview.py    a plan on one screen
+"""

@@ -1,0 +1,73 @@
+# Copyright: Contributors to the virtops.kubevirt project
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Which role and which module has which needs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from ansible_collections.virtops.kubevirt.plugins.module_utils._rights.needs import (
+    CANCEL,
+    EVICT,
+    EXPLAIN,
+    FIND_NODES,
+    FOLLOW,
+    FORGET,
+    GIVE_BACK,
+    HOLD_RUN,
+    IDENTIFY,
+    INTERRUPT,
+    LOOK_AT_RUN,
+    MIGRATE,
+    REMEMBER,
+    SEE_LEAVING,
+    START,
+    TAKE,
+    WITHDRAW,
+)
+from ansible_collections.virtops.kubevirt.plugins.module_utils._rights.reading import DISPENSABLE, READ
+from ansible_collections.virtops.kubevirt.plugins.module_utils._rights.right import Need, Right
+
+_PLAN = (READ, IDENTIFY, HOLD_RUN, REMEMBER, FORGET, START)
+_DRAIN = (READ, IDENTIFY, TAKE, REMEMBER, FOLLOW, MIGRATE, EXPLAIN, EVICT, INTERRUPT, WITHDRAW, CANCEL)
+_UNCORDON = (IDENTIFY, GIVE_BACK, SEE_LEAVING, WITHDRAW, CANCEL, START)
+_REBALANCE = (READ, MIGRATE, EXPLAIN, EVICT)
+_ABORT = (IDENTIFY, HOLD_RUN, FORGET, FIND_NODES, CANCEL, GIVE_BACK, START)
+
+# What accounts are made for: the roles, a whole run with what gives it up, and who only foretells one.
+ROLES: Mapping[str, tuple[Need, ...]] = {
+    "planning": (READ, IDENTIFY, LOOK_AT_RUN),
+    "plan_maintenance": _PLAN,
+    "drain": _DRAIN,
+    "uncordon": _UNCORDON,
+    "live_migrate": (READ, MIGRATE, EXPLAIN),
+    "rebalance": _REBALANCE,
+    "rolling_maintenance": tuple(dict.fromkeys((*_PLAN, *_DRAIN, *_UNCORDON, *_REBALANCE, *_ABORT))),
+}
+
+MODULES: Mapping[str, tuple[Need, ...]] = {
+    "cluster_snapshot": (READ,),
+    "maintenance_run": (IDENTIFY, HOLD_RUN, FORGET, START),
+    "maintenance_run, aborted": _ABORT,
+    "node_maintenance": (TAKE, GIVE_BACK),
+    "node_drain": _DRAIN,
+    "node_drain, restored": (IDENTIFY, START),
+    "pod_eviction": (EVICT,),
+    "vmi_migration": (MIGRATE, EXPLAIN, CANCEL, WITHDRAW),
+}
+
+
+def reasons(needs: Iterable[Need]) -> dict[Right, list[str]]:
+    """What each right is for, in the order of the needs."""
+    found: dict[Right, list[str]] = {}
+    for need in needs:
+        for right, why in need.reasons.items():
+            if why not in found.setdefault(right, []):
+                found[right].append(why)
+    return found
+
+
+def demanded(needs: Iterable[Need]) -> dict[Right, list[str]]:
+    """The same without those that the collection can do without."""
+    return {right: why for right, why in reasons(needs).items() if right not in DISPENSABLE}

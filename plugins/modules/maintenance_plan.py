@@ -1,0 +1,395 @@
+#!/usr/bin/python
+# Copyright: Contributors to the virtops.kubevirt project
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: maintenance_plan
+short_description: Plan the maintenance of nodes, as a file that is approved and carried out
+version_added: 0.1.0
+author:
+  - Contributors to the virtops.kubevirt project (@virtops)
+description:
+  - Finds out for each batch of nodes where its virtual machines and pods go, in which order, and what cannot leave, and
+    writes that to one JSON file. The file is what people read, approve and store, and what
+    M(virtops.kubevirt.node_drain) obeys.
+  - With O(plan) nothing is planned. A plan that was made before is checked against the run and the cluster, and told.
+  - A run that goes by a plan keeps that in the cluster, from where it is resumed, on whatever machine.
+  - Nodes that the run is done with already, which the label C(virtops.kubevirt/maintained) says, are left out.
+  - The cluster is only read, never changed.
+options:
+  snapshot:
+    description:
+      - What M(virtops.kubevirt.cluster_snapshot) returned, or the path of its file, on the host on which the task runs.
+      - Without it the cluster is read, for which the permissions of that module are needed.
+    type: raw
+  run:
+    description:
+      - Name of the run, which is the owner of its cordons, and the label of nodes that are done.
+      - Without it the plan belongs to no run, and no node is taken for done.
+    type: str
+    default: ""
+  batches:
+    description:
+      - Lists of names of nodes. What is in a list is out of service together.
+      - One of O(batches), O(nodes) and O(plan) is needed.
+    type: list
+    elements: list
+  nodes:
+    description: Names of nodes, which are put into batches as O(batch), O(order) and O(batch_constraints) say.
+    type: list
+    elements: str
+  avoid:
+    description: Names of nodes that VMs go to only if they fit nowhere else.
+    type: list
+    elements: str
+    default: []
+  targets:
+    description: Nodes for VMs that may go nowhere else, by V(namespace/name) of the VirtualMachineInstance.
+    type: dict
+    default: {}
+  delete_emptydir_data:
+    description:
+      - Whether pods may be evicted that keep data in C(emptyDir) volumes, which is lost with them. Otherwise they
+        cannot leave.
+    type: bool
+    default: false
+  force:
+    description: Whether pods may be evicted that no controller would create anew. Otherwise they cannot leave.
+    type: bool
+    default: false
+  option_prefix:
+    description:
+      - What the names of options begin with where RV(lines) and RV(obstacles) name them, for a role whose variables
+        they are.
+    type: str
+    default: ""
+  path:
+    description:
+      - The file to write, and beside it, with the extension C(txt), the whole plan for people. An existing one is
+        replaced as a whole, or not at all if anything fails. It is readable by its owner only.
+      - If it holds a plan that says the same, it stays as it is, and keeps its digest.
+      - Needed unless O(plan) is given. With O(plan) and O(resume) it is needed as well, for what may be left of the
+        plan, and has to be another file.
+    type: path
+  compare:
+    description: An earlier plan to compare the new one with. By default it is the one that O(path) holds.
+    type: path
+  plan:
+    description:
+      - The file of a plan that was made before. Nothing is planned and nothing is written then; everything that a plan
+        is asked for, such as O(policies), is as the file has it.
+      - It has to be for O(run), and for the cluster of O(snapshot).
+    type: path
+  sha256:
+    description: The digest that O(plan) has to have, as RV(sha256) tells it of a plan that was made.
+    type: str
+  resume:
+    description:
+      - Whether O(run) goes on by the plan that the cluster keeps of it, if it has taken a node already.
+      - That plan is mended by O(snapshot), with the least change, as M(virtops.kubevirt.node_drain) mends it batch
+        after batch. If it is for other nodes, batches or options, or cannot be carried out any more while a new one
+        can, a new one is made. RV(lines) say so.
+      - With O(plan), it goes on by what has become of that very plan. A plan that was approved is mended by nobody but
+        M(virtops.kubevirt.node_drain).
+    type: bool
+    default: false
+  invocation:
+    description:
+      - The start of O(run) that goes by the plan, RV(virtops.kubevirt.maintenance_run#module:invocation_id), which has
+        to hold the run. With it the cluster keeps the plan for O(resume), except in check mode.
+      - M(virtops.kubevirt.node_drain) keeps there what it changes of the plan. The plan goes when the run is released
+        or aborted, see M(virtops.kubevirt.maintenance_run).
+    type: str
+  lease_namespace:
+    description: Namespace of the run's Lease, and of what the cluster keeps of the run.
+    type: str
+    default: medik8s-leases
+extends_documentation_fragment:
+  - kubernetes.core.k8s_auth_options
+  - virtops.kubevirt._batches
+  - virtops.kubevirt._connection
+  - virtops.kubevirt._policies
+  - virtops.kubevirt._profile
+  - virtops.kubevirt._attributes
+  - virtops.kubevirt._attributes.action_group
+attributes:
+  check_mode:
+    support: full
+    details:
+      - Everything is planned and returned in check mode too. Only the file is not written. In a play whose later tasks
+        need it, set C(check_mode=false) for this task.
+  diff_mode:
+    support: full
+    details:
+      - The diff is of the lines that people read, RV(lines), between the earlier plan and the new one.
+  idempotent:
+    support: full
+    details:
+      - Of an unchanged cluster the same plan is made, whenever its snapshot was taken.
+requirements:
+  - numpy >= 1.26
+  - jmespath >= 1.0.0, for policies with expressions
+notes:
+  - The rights to read the cluster, and for O(resume) and O(invocation) those to hold a run and to let it remember,
+    stand in R(the guide to rights,ansible_collections.virtops.kubevirt.docsite.rights).
+  - The schema of the file is C(docs/schemas/maintenance-plan.json) of the collection.
+  - How long migrations take is told for idle guests, and without the time that other pods need to end.
+seealso:
+  - module: virtops.kubevirt.cluster_snapshot
+  - module: virtops.kubevirt.maintenance_run
+  - module: virtops.kubevirt.node_drain
+  - plugin: virtops.kubevirt.drain_feasibility
+    plugin_type: filter
+"""
+
+EXAMPLES = r"""
+- name: Read the cluster
+  virtops.kubevirt.cluster_snapshot:
+    path: ~/.cache/production.json
+  check_mode: false
+  delegate_to: localhost
+  register: cluster
+
+- name: Plan the maintenance of four nodes, two at a time
+  virtops.kubevirt.maintenance_plan:
+    snapshot: "{{ cluster }}"
+    run: kernel-6.12
+    nodes: [worker-1, worker-2, worker-3, worker-4]
+    batch: 2
+    order: free
+    policies:
+      - selector:
+          app: database
+        policy: stop
+    path: ~/plans/kernel-6.12.json
+  delegate_to: localhost
+  register: plan
+
+- name: Show it to whoever is to approve it
+  ansible.builtin.debug:
+    msg: "{{ plan.lines + ['Its digest is ' ~ plan.sha256] }}"
+
+- name: Hold a run
+  virtops.kubevirt.maintenance_run:
+    run: kernel-6.12
+  delegate_to: localhost
+  register: held
+
+- name: Go on by its plan, or make one that the next start goes on by
+  virtops.kubevirt.maintenance_plan:
+    snapshot: "{{ cluster }}"
+    run: kernel-6.12
+    nodes: [worker-1, worker-2, worker-3, worker-4]
+    path: ~/plans/kernel-6.12.json
+    resume: true
+    invocation: "{{ held.invocation_id }}"
+  delegate_to: localhost
+
+- name: See whether the plan that was approved at noon is for this run and cluster
+  virtops.kubevirt.maintenance_plan:
+    snapshot: "{{ cluster }}"
+    run: kernel-6.12
+    plan: ~/plans/kernel-6.12.json
+    sha256: "{{ plan.sha256 }}"
+  delegate_to: localhost
+"""
+
+RETURN = r"""
+plan_path:
+  description: The file.
+  returned: success
+  type: str
+  sample: /var/lib/awx/plans/kernel-6.12.json
+text_path:
+  description: The file that tells the whole plan for people, action by action; in check mode where it would be. Empty
+    if there is none.
+  returned: success
+  type: str
+  sample: /var/lib/awx/plans/kernel-6.12.txt
+sha256:
+  description:
+    - Digest of what the plan says. Layout and the order of keys in the file do not count.
+    - With RV(plan_path) it names the plan to whoever carries it out.
+  returned: success
+  type: str
+  sample: 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08
+verdict:
+  description:
+    - With V(feasible) nothing stands against the plan, or only what goes away by itself. With V(partial) some of its
+      batches can be emptied as things are, with V(infeasible) none.
+  returned: success
+  type: str
+  sample: feasible
+batches:
+  description: Names of the nodes that are still to be maintained.
+  returned: success
+  type: list
+  elements: list
+  sample: [[worker-1, worker-2], [worker-3, worker-4]]
+done:
+  description: Names of nodes that the task names and the run is done with already.
+  returned: success
+  type: list
+  elements: str
+  sample: []
+totals:
+  description:
+    - Counts of the whole plan, the seconds that its migrations take, of each batch too, and how few migrations there
+      can be at least.
+  returned: success
+  type: dict
+  sample:
+    migrations: 33
+    evictions: 12
+    stops: 1
+    restarts: 0
+    seconds: 320
+    batch_seconds: [180, 140]
+    lower_bound: 33
+    proof: optimal
+obstacles:
+  description: What stands against the plan, each cause once, first those for which waiting does not help.
+  returned: success
+  type: list
+  elements: dict
+  contains:
+    message:
+      description: Whom it keeps, why, and what to do, a sentence.
+      returned: success
+      type: str
+      sample: "1 pod cannot leave (shop/debug): nothing would replace it; set force: true if that may be."
+    passing:
+      description: Whether that goes away by itself, so that it only has to be waited for.
+      returned: success
+      type: bool
+      sample: false
+    count:
+      description: How many cannot leave because of it.
+      returned: success
+      type: int
+      sample: 1
+blocked:
+  description: What cannot leave, at most 100 of them, first those for which waiting does not help.
+  returned: success
+  type: list
+  elements: dict
+  contains:
+    kind:
+      description: Kind of the object.
+      returned: success
+      type: str
+      sample: VirtualMachineInstance
+    namespace:
+      description: Its namespace.
+      returned: success
+      type: str
+      sample: shop
+    name:
+      description: Its name.
+      returned: success
+      type: str
+      sample: database
+    node:
+      description: The node it should leave.
+      returned: success
+      type: str
+      sample: worker-2
+    passing:
+      description: Whether that goes away by itself, so that it only has to be waited for.
+      returned: success
+      type: bool
+      sample: false
+    message:
+      description: Why, a sentence.
+      returned: success
+      type: str
+      sample: >-
+        VM shop/database on worker-2 cannot leave: no node can take it: 0/4 nodes are available: 4 Insufficient memory.
+lines:
+  description:
+    - The plan for people, with O(resume) after what is said of the one that the cluster keeps. One of more than 40
+      lines is told by RV(obstacles), those who are interrupted, and a line for each batch; RV(text_path) has it all.
+  returned: success
+  type: list
+  elements: str
+  sample:
+    - "Run kernel-6.12: 1 of 1 nodes to maintain, 1 at a time."
+    - 1. worker-1
+    - "     migrations take about 24 s if the guests are idle"
+    - "     VM  shop/web-1 -> worker-3"
+resumed:
+  description: Whether the run goes on by the plan that the cluster keeps of it.
+  returned: success
+  type: bool
+  sample: false
+differences:
+  description: What leaves otherwise than by the earlier plan, a line each; empty without one.
+  returned: success
+  type: list
+  elements: str
+  sample: ["VM shop/web-1 goes to worker-3; it was: goes to worker-2"]
+options:
+  description: What the plan was asked for, so that whoever carries it out allows as much.
+  returned: success
+  type: dict
+  contains:
+    policies:
+      description: As in O(policies).
+      returned: success
+      type: list
+      elements: dict
+      sample: [{"selector": {"app": "database"}, "policy": "stop"}]
+    delete_emptydir_data:
+      description: As in O(delete_emptydir_data).
+      returned: success
+      type: bool
+      sample: false
+    force:
+      description: As in O(force).
+      returned: success
+      type: bool
+      sample: false
+error:
+  description: What went wrong, for programs. The same is in RV(ignore:msg) for people.
+  returned: failure
+  type: dict
+  contains:
+    attempted:
+      description: What was tried.
+      returned: failure
+      type: str
+      sample: plan the maintenance
+    object:
+      description: On which server or file it was tried.
+      returned: when something was tried
+      type: str
+      sample: https://api.example.org:6443
+    problems:
+      description: What is wrong with the task.
+      returned: when the task cannot be meant so
+      type: list
+      elements: str
+      sample: ["there is no node worker-22 (do you mean worker-2?)"]
+    remedy:
+      description: What to do about it.
+      returned: failure
+      type: str
+      sample: Correct the names, or take a new snapshot.
+"""
+
+from typing import Any
+
+from ansible_collections.virtops.kubevirt.plugins.module_utils._module.plan_task import make_or_take, rules, spec
+from ansible_collections.virtops.kubevirt.plugins.module_utils._module.run import run
+
+
+def main() -> None:
+    together: dict[str, Any] = rules()
+    run(make_or_take, argument_spec=spec(), supports_check_mode=True, **together)
+
+
+if __name__ == "__main__":
+    main()

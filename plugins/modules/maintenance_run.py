@@ -1,0 +1,285 @@
+#!/usr/bin/python
+# Copyright: Contributors to the virtops.kubevirt project
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: maintenance_run
+short_description: Hold a maintenance run, so that nobody else carries it out at the same time
+version_added: 0.1.0
+author:
+  - Contributors to the virtops.kubevirt project (@virtops)
+description:
+  - Takes the Lease of a run for this process of C(ansible-playbook), and has it renewed for as long as that process
+    lives, whatever task it is at. A second one that asks for the same run is refused, and told who holds it and where.
+  - The Leases of the nodes that the run has taken are renewed with it.
+  - When C(ansible-playbook) ends, however it ends, the run is released within seconds. When its machine dies, the same
+    command goes on by itself within a minute.
+  - What a run has to remember is kept beside its Lease, so it can be continued from another machine.
+options:
+  run:
+    description:
+      - Name of the run. At most 63 letters, digits, dots, dashes and underscores.
+    type: str
+    required: true
+  state:
+    description:
+      - V(held) takes the run, or goes on to hold it.
+      - V(released) lets go of it and removes what the cluster remembers of it. A run that another process holds stays
+        as it is, with a warning.
+      - V(aborted) undoes what the run has left in the cluster. Its migrations are cancelled, its nodes are given back,
+        what was stopped for them is started, and its Leases and what the cluster remembers of it are removed. Nothing
+        of others is touched, nor are evacuations. Nodes that are done keep the label that says so.
+    type: str
+    choices: [held, released, aborted]
+    default: held
+  force:
+    description: >-
+      Whether C(state=aborted) takes the run even from a process that lives. That one ends its work when it notices,
+      within seconds, and what it has begun by then may have to be undone by hand.
+    type: bool
+    default: false
+  keep_record:
+    description: >-
+      Whether C(state=released) leaves what the cluster remembers of the run, to continue it later or to report on it.
+    type: bool
+    default: false
+  wait_timeout:
+    description:
+      - Seconds to wait for a holder that seems to have died. It counts as dead if it does not renew the Lease for 30
+        seconds while it is watched; one that renews it is alive, and the task fails at once.
+      - With C(state=aborted) as well the seconds for migrations to be undone and virtual machines to run again.
+    type: int
+    default: 60
+  lease_namespace:
+    description: Namespace of the Leases, which is created if it is missing. The default is that of medik8s' operators.
+    type: str
+    default: medik8s-leases
+extends_documentation_fragment:
+  - kubernetes.core.k8s_auth_options
+  - virtops.kubevirt._connection
+  - virtops.kubevirt._run.invocation
+  - virtops.kubevirt._attributes
+  - virtops.kubevirt._attributes.action_group
+attributes:
+  check_mode:
+    support: full
+    details:
+      - Tells who holds the run, and writes nothing. A run that somebody else holds is a warning.
+  diff_mode:
+    support: full
+    details:
+      - The diff shows who holds the run.
+  idempotent:
+    support: full
+    details:
+      - Within one C(ansible-playbook) a second task changes nothing.
+notes:
+  - It works on the controller only, whose process it watches. Elsewhere delegate it to V(localhost).
+  - A small process renews the Leases every 10 seconds. It gets the credentials of the task through a pipe, keeps them
+    in its memory, and ends within two seconds after C(ansible-playbook), or within ten after the run was released.
+  - No clock of another machine is trusted. A Lease is taken from another process only after it was watched, unchanged,
+    for as long as it lasts.
+  - The rights that are needed stand in R(the guide to rights,ansible_collections.virtops.kubevirt.docsite.rights);
+    role P(virtops.kubevirt.access#role) grants them. With C(state=aborted) they are asked for before anything is done.
+    The right to create namespaces is needed only where O(lease_namespace) is missing.
+seealso:
+  - module: virtops.kubevirt.node_maintenance
+"""
+
+EXAMPLES = r"""
+- name: Hold the run until this playbook ends
+  virtops.kubevirt.maintenance_run:
+    run: kernel-6.12
+
+- name: Let go of it, and remember it for the next start
+  virtops.kubevirt.maintenance_run:
+    run: kernel-6.12
+    state: released
+    keep_record: true
+
+- name: Give a run up and undo what it has left
+  virtops.kubevirt.maintenance_run:
+    run: kernel-6.12
+    state: aborted
+    wait_timeout: 600
+"""
+
+RETURN = r"""
+run:
+  description: Name of the run.
+  returned: success
+  type: str
+  sample: kernel-6.12
+invocation_id:
+  description: What identifies this process of C(ansible-playbook) in the Lease.
+  returned: success
+  type: str
+  sample: 3f9c0d17a2be
+holder:
+  description: Who holds the run after the task, V(null) if nobody does.
+  returned: success
+  type: dict
+  contains: &holder
+    run:
+      description: Name of the run.
+      returned: when it is held
+      type: str
+      sample: kernel-6.12
+    invocation:
+      description: Which process of C(ansible-playbook).
+      returned: when it is held
+      type: str
+      sample: 3f9c0d17a2be
+    user:
+      description: Whose process that is.
+      returned: when it is held
+      type: str
+      sample: jane
+    host:
+      description: On which machine.
+      returned: when it is held
+      type: str
+      sample: controller-1
+    pid:
+      description: Its number there.
+      returned: when it is held
+      type: int
+      sample: 4711
+    since:
+      description: Since when it has held the run, in UTC.
+      returned: when it is held
+      type: str
+      sample: "2026-11-22T02:14:07.000000Z"
+    renewed:
+      description: When the Lease was last renewed, in UTC.
+      returned: when it is held
+      type: str
+      sample: "2026-11-22T02:15:07.000000Z"
+cluster_uid:
+  description: UID of the namespace C(kube-system), which identifies a cluster for as long as it lives.
+  returned: success
+  type: str
+  sample: 7a0e1b1c-52f0-4f0e-8f6e-2f8c1f6d3a55
+resumed:
+  description: Whether an earlier start of the run has left something to go on from.
+  returned: success
+  type: bool
+  sample: false
+documents:
+  description: Names of what the cluster remembers of the run after the task.
+  returned: success
+  type: list
+  elements: str
+  sample: [plan, record-kni-worker2]
+stopped_for:
+  description: Nodes for which the run has stopped virtual machines that do not run again yet.
+  returned: with C(state=held)
+  type: list
+  elements: str
+  sample: [kni-worker2]
+cancelled:
+  description: Migrations that were cancelled.
+  returned: with C(state=aborted)
+  type: list
+  elements: str
+  sample: [shop/kernel-db-n1-1]
+given_back:
+  description: Nodes that were given back.
+  returned: with C(state=aborted)
+  type: list
+  elements: str
+  sample: [kni-worker2]
+started:
+  description: What was stopped by the run and is started, as M(virtops.kubevirt.node_drain) returns it.
+  returned: with C(state=aborted)
+  type: list
+  elements: dict
+  sample: []
+error:
+  description: What went wrong, for programs. The same is in RV(ignore:msg) for people.
+  returned: failure
+  type: dict
+  contains:
+    attempted:
+      description: What was tried.
+      returned: failure
+      type: str
+      sample: hold run kernel-6.12
+    remedy:
+      description: What to do about it.
+      returned: failure
+      type: str
+      sample: Let that invocation end, or end it and start this one again.
+    problems:
+      description: All that is wrong with the task.
+      returned: when the task cannot be meant so
+      type: list
+      elements: str
+      sample: ["lease_namespace is empty"]
+    object:
+      description: On which server it was tried.
+      returned: when the cluster did not do what it was asked for
+      type: str
+      sample: https://api.example.org:6443
+    status:
+      description: HTTP status of the API server's answer, if there was one.
+      returned: when the cluster did not do what it was asked for
+      type: int
+      sample: 403
+    reason:
+      description:
+        - One word for the cause, the server's own where it gave one. V(RunHeld) tells that another process holds the
+          run, V(NotRenewed) that the process that renews the Lease did not begin, V(NotUndone) that something is left.
+      returned: when the cluster did not do what it was asked for
+      type: str
+      sample: RunHeld
+    server_message:
+      description: The words of the server or of the operating system, or what was found.
+      returned: when the cluster did not do what it was asked for
+      type: str
+      sample: >-
+        it is held by invocation 3f9c0d17a2be (jane@controller-1, process 4711) since 2026-11-22T02:14:07.000000Z, last
+        renewed 2026-11-22T02:15:07.000000Z; it is renewed, so that invocation is alive
+    holder:
+      description: Who holds the run.
+      returned: when somebody else holds it
+      type: dict
+      contains: *holder
+"""
+
+from typing import Any
+
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.client import connect
+from ansible_collections.virtops.kubevirt.plugins.module_utils._module import arguments, run_task
+from ansible_collections.virtops.kubevirt.plugins.module_utils._module.run import Module, run
+
+
+def maintenance_run(module: Module) -> dict[str, Any]:
+    task = run_task.read(module.params, dry_run=module.check_mode)
+    client = connect(module, module.params["request_timeout"])
+    if module.params["state"] == "held":
+        return run_task.held(client, task, diff=module._diff)
+    if module.params["state"] == "aborted":
+        return run_task.aborted(client, task, force=module.params["force"], diff=module._diff)
+    return run_task.released(client, task, keep_record=module.params["keep_record"], diff=module._diff)
+
+
+def main() -> None:
+    argument_spec = {
+        **arguments.connection(),
+        "run": {"type": "str", "required": True},
+        "state": {"type": "str", "choices": ["held", "released", "aborted"], "default": "held"},
+        "force": {"type": "bool", "default": False},
+        "keep_record": {"type": "bool", "default": False},
+        "wait_timeout": {"type": "int", "default": 60},
+        "lease_namespace": {"type": "str", "default": "medik8s-leases"},
+        "_invocation": {"type": "dict"},
+    }
+    run(maintenance_run, argument_spec=argument_spec, supports_check_mode=True)
+
+
+if __name__ == "__main__":
+    main()

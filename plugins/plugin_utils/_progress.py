@@ -1,0 +1,112 @@
+# Copyright: Contributors to the virtops.kubevirt project
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Note that this plugin util is **PRIVATE** to the collection. It can have breaking changes at any time.
+"""Show what a module tells while it runs; module_utils/_module/progress.py is the side that tells.
+
+The lines go to stderr: on stdout they would break callbacks that print JSON.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import tempfile
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from ansible import constants
+from ansible.utils.display import Display
+from ansible_collections.virtops.kubevirt.plugins.module_utils._module.progress import decode
+from ansible_collections.virtops.kubevirt.plugins.plugin_utils._cluster_action import ClusterAction, Values
+
+display = Display()
+
+# What the FIFO holds at most fits into one read.
+_ALL = 1 << 20
+# The last message; those of modules are never empty, as a kind stands before their text.
+_END = b"\n"
+
+
+def _survive_deaf_ears() -> None:
+    """Let a run outlive the reader of its output, as with `ansible-playbook ... 2>&1 | head`.
+
+    What workers display is written by the main process, in its thread that receives their results. ansible-core (2.19
+    to 2.21) leaves that thread at the first BrokenPipeError, and then waits for results for ever. Strategies load an
+    action in the main process before they start a worker for it, so this holds there. In the main thread the error
+    stays one, and ends the run as ever.
+    """
+
+    def display_to_whoever_listens(*args: Any, **kwargs: Any) -> None:
+        try:
+            Display.display(display, *args, **kwargs)
+        except BrokenPipeError:
+            if threading.current_thread() is threading.main_thread():
+                raise
+
+    setattr(display, "display", display_to_whoever_listens)  # noqa: B010 - a method is not to be assigned otherwise
+
+
+_survive_deaf_ears()
+
+
+class ProgressAction(ClusterAction):
+    """Runs the module once, and shows its lines as they come."""
+
+    def _work(self, arguments: Values, task_vars: Values) -> Values:
+        with listening(show) as fifo:
+            result = super()._work({**arguments, "_progress": fifo}, task_vars)
+        result.get("invocation", {}).get("module_args", {}).pop("_progress", None)
+        return result
+
+
+def show(message: bytes) -> None:
+    line, is_detail = decode(message)
+    if not is_detail or display.verbosity > 0:
+        display.display(line, stderr=True)
+
+
+@contextlib.contextmanager
+def listening(tell: Callable[[bytes], None]) -> Iterator[str | None]:
+    """The path of a FIFO whose messages are told from a thread meanwhile, or None where none can be made."""
+    folder = None
+    try:
+        # Private to this user. Ansible removes what is around it even if this process is killed.
+        folder = tempfile.mkdtemp(prefix="progress-", dir=constants.DEFAULT_LOCAL_TMP)
+        path = str(Path(folder, "fifo"))
+        os.mkfifo(path, 0o600)
+        # For writing too: so it neither waits for a writer nor ends with one.
+        fifo = os.open(path, os.O_RDWR)
+    except OSError:
+        if folder:
+            shutil.rmtree(folder, ignore_errors=True)
+        yield None
+        return
+    over = threading.Event()
+    thread = threading.Thread(target=_listen, args=(fifo, tell, over), daemon=True)
+    thread.start()
+    try:
+        yield path
+    finally:
+        # Nobody opens it any more from here on.
+        shutil.rmtree(folder, ignore_errors=True)
+        over.set()
+        os.write(fifo, _END)
+        thread.join()
+        os.close(fifo)
+
+
+def _listen(fifo: int, tell: Callable[[bytes], None], over: threading.Event) -> None:
+    """Until the end mark, whatever becomes of the lines: who does not read on would let the task wait."""
+    rest = b""
+    while True:
+        *messages, rest = (rest + os.read(fifo, _ALL)).split(b"\n")
+        for message in messages:
+            if message:
+                with contextlib.suppress(Exception):
+                    tell(message)
+        if over.is_set() and b"" in messages:
+            return

@@ -1,0 +1,120 @@
+# Copyright: Contributors to the virtops.kubevirt project
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# Note that this plugin util is **PRIVATE** to the collection. It can have breaking changes at any time.
+"""Variables of roles and playbooks: which there are, whose a misspelt one is, and what their values mean.
+
+All names that begin with the name of a role are the role's. Its meta/argument_specs.yml says which of them it takes,
+and its tasks say which it sets. Names are only looked at: what somebody else's variable holds is never asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
+from ansible.module_utils.common.yaml import yaml_load
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.invalid_request import InvalidRequest
+from ansible_collections.virtops.kubevirt.plugins.module_utils._module.texts import Option, understood
+
+_REMEDY = "Correct them; nothing was touched."
+_MOST_HOSTS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """A role or playbook. `options`: an argument spec; `others`: names that it knows without taking them."""
+
+    title: str
+    prefix: str
+    options: Mapping[str, Option]
+    others: frozenset[str]
+
+    @property
+    def attempted(self) -> str:
+        return f"take the variables of {self.title}"
+
+    def mistaken(self, names: Iterable[str]) -> list[str]:
+        known = self.options.keys() | self.others
+        return sorted(name for name in names if name.startswith(self.prefix) and name not in known)
+
+    def nearest(self, name: str) -> str | None:
+        """Compared without the prefix, which makes all of them alike."""
+        rests = [option.removeprefix(self.prefix) for option in self.options]
+        near = get_close_matches(name.removeprefix(self.prefix), rests, n=1)
+        return self.prefix + near[0] if near else None
+
+
+def role(folder: Path) -> Owner:
+    specs = yaml_load((folder / "meta/argument_specs.yml").read_text())["argument_specs"].values()
+    options = {name: option for entry in specs for name, option in (entry.get("options") or {}).items()}
+    own = [name for path in folder.glob("tasks/*.yml") for name in _set_by(yaml_load(path.read_text()))]
+    return Owner(f"role {folder.name}", f"{folder.name}_", options, frozenset(own))
+
+
+def check_names(owner: Owner, others: Iterable[Owner], seen: Mapping[str, Iterable[str]]) -> None:
+    """Raises InvalidRequest with every name that none knows, and with what `owner` misses.
+
+    seen: the names of variables by host, first those of the host that takes them.
+    """
+    names = {host: set(found) for host, found in seen.items()}
+    here = next(iter(names.values()))
+    problems = []
+    for each in (owner, *others):
+        for name in each.mistaken(set().union(*names.values())):
+            hosts = [host for host, found in names.items() if name in found]
+            near = each.nearest(name)
+            guess = f" (do you mean {near}?)" if near else ""
+            problems.append(f"{each.title} has no variable {name}{guess}, which {_listed(hosts)} has")
+    missing = [name for name, option in owner.options.items() if option.get("required") and name not in here]
+    problems += [f"{name} is not given" for name in missing]
+    if problems:
+        raise InvalidRequest(owner.attempted, problems, _REMEDY)
+
+
+def taken(owner: Owner, given: Mapping[str, Any]) -> dict[str, Any]:
+    """What is given or has a default, in the types of the argument spec, by names without the prefix.
+
+    Raises InvalidRequest.
+    """
+    meant = understood(owner.attempted, owner.options, given)
+    checked = ArgumentSpecValidator(dict(owner.options)).validate(meant)
+    if checked.error_messages:
+        raise InvalidRequest(owner.attempted, checked.error_messages, _REMEDY)
+    values = _given(checked.validated_parameters)
+    return {name.removeprefix(owner.prefix): value for name, value in values.items()}
+
+
+def _given(value: Any) -> Any:
+    """Without the nulls that Ansible puts for what is not given, also inside of it."""
+    if isinstance(value, Mapping):
+        return {name: _given(inner) for name, inner in value.items() if inner is not None}
+    return [_given(inner) for inner in value] if isinstance(value, list) else value
+
+
+def is_blank(value: object) -> bool:
+    """As a survey leaves what nobody has answered."""
+    return value is None or (isinstance(value, str) and not value.strip())
+
+
+def _set_by(found: Any) -> Iterator[str]:
+    """Names of variables that tasks set, also those in blocks."""
+    if isinstance(found, Sequence) and not isinstance(found, str):
+        for task in found:
+            yield from _set_by(task)
+    elif isinstance(found, Mapping):
+        yield from found.get("ansible.builtin.set_fact") or ()
+        if "register" in found:
+            yield found["register"]
+        for part in ("block", "rescue", "always"):
+            yield from _set_by(found.get(part))
+
+
+def _listed(hosts: Sequence[str]) -> str:
+    more = f" and {len(hosts) - _MOST_HOSTS} more hosts" if len(hosts) > _MOST_HOSTS else ""
+    return ("host " if len(hosts) == 1 else "each of ") + ", ".join(hosts[:_MOST_HOSTS]) + more

@@ -1,0 +1,154 @@
+# Copyright: Contributors to the virtops.kubevirt project
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A plan of the demonstration application is written and printed, approved by its file, and carried out later."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from subprocess import CompletedProcess
+from typing import Any
+
+import pytest
+import yaml
+
+from integration.clusters import loaded
+from integration.playbooks import run
+from testbed.api import Api, resource_path
+from testbed.handle import RunningTestbed
+from testbed.scenarios import files
+
+CUSTOMAPP = files.read(files.FOLDER / "customapp.yaml")
+NAMESPACE, LABEL = "customapp", "virtops.kubevirt/maintained"
+# A node with a cache and a black box that move away, and one with a database that cannot.
+NODES = ["kni-worker", "kni-worker4"]
+RUN: dict[str, Any] = {"plan_maintenance_run": "approved"}
+ASKED: dict[str, Any] = {
+    **RUN,
+    "plan_maintenance_nodes": NODES,
+    "plan_maintenance_policies": [{"selector": {"app": "mssql2016"}, "policy": "stop"}],
+    "plan_maintenance_delete_emptydir_data": True,
+}
+
+
+@pytest.fixture
+def customapp(testbed: RunningTestbed) -> Iterator[Api]:
+    with loaded(testbed.api, CUSTOMAPP):
+        yield testbed.api
+
+
+def play(testbed: RunningTestbed, folder: Path, *words: str, **settings: Any) -> CompletedProcess[str]:
+    """The role alone."""
+    playbook = folder / "plan.yml"
+    content = {
+        "hosts": "localhost",
+        "gather_facts": False,
+        "module_defaults": {"group/virtops.kubevirt.all": {"kubeconfig": str(testbed.kubeconfig)}},
+        "roles": ["virtops.kubevirt.plan_maintenance"],
+    }
+    playbook.write_text(yaml.safe_dump([content], sort_keys=False))
+    return run(playbook, "-e", json.dumps(settings), *words)
+
+
+def maintain(testbed: RunningTestbed, folder: Path, **settings: Any) -> CompletedProcess[str]:
+    """The whole run, with a maintenance that only says so."""
+    hook, playbook = folder / "hook.yml", folder / "site.yml"
+    hook.write_text(yaml.safe_dump([{"ansible.builtin.debug": {"msg": "maintained {{ inventory_hostname }}"}}]))
+    given = {
+        "rolling_maintenance_kubeconfig": str(testbed.kubeconfig),
+        "rolling_maintenance_tasks": str(hook),
+        "rolling_maintenance_rebalance": False,
+        "uncordon_wait_sleep": 1,
+    }
+    playbook.write_text("- import_playbook: virtops.kubevirt.rolling_maintenance\n")
+    return run(playbook, "-e", json.dumps({**given, **settings}))
+
+
+def told(done: CompletedProcess[str]) -> str:
+    return done.stdout[-6000:] + done.stderr[-2000:]
+
+
+def actions(plan: Path, kind: str) -> list[dict[str, Any]]:
+    return [entry for entry in json.loads(plan.read_text())["actions"] if entry["kind"] == kind]
+
+
+def title(entry: dict[str, Any]) -> str:
+    return f"{entry['object']['namespace']}/{entry['object']['name']}"
+
+
+def cordoned_or_maintained(api: Api) -> list[str]:
+    nodes = api.items("/api/v1/nodes")
+    return sorted(
+        node["metadata"]["name"]
+        for node in nodes
+        if node["spec"].get("unschedulable") or node["metadata"]["labels"].get(LABEL) == RUN["plan_maintenance_run"]
+    )
+
+
+def where(api: Api) -> dict[str, str]:
+    vmis = api.items(resource_path("kubevirt.io/v1", "virtualmachineinstances", NAMESPACE))
+    return {vmi["metadata"]["name"]: vmi["status"].get("nodeName", "") for vmi in vmis}
+
+
+def test_a_plan_is_approved_by_its_file_and_comes_true_later(
+    testbed: RunningTestbed, customapp: Api, tmp_path: Path
+) -> None:
+    plan = tmp_path / "approved.json"
+    planned = play(testbed, tmp_path, plan_maintenance_path=str(plan), **ASKED)
+    assert planned.returncode == 0, told(planned)
+    moves = actions(plan, "migrate")
+    assert moves
+    assert actions(plan, "stop")
+    printed = [line.strip(' ",') for line in planned.stdout.splitlines()]
+    for kind, noun in (("migrate", "VM "), ("evict", "pod")):
+        for entry in actions(plan, kind):
+            assert any(line.startswith(f"{noun} {title(entry)} -> {entry['to']}") for line in printed), told(planned)
+    assert sum(" -> " in line for line in printed) == len(moves) + len([e for e in actions(plan, "evict") if e["to"]])
+    assert cordoned_or_maintained(customapp) == []
+
+    content = plan.read_bytes()
+    forecast = play(
+        testbed, tmp_path, "--check", plan_maintenance_path=str(plan), **{**ASKED, "plan_maintenance_batch": 2}
+    )
+    assert forecast.returncode == 0, told(forecast)
+    assert "the batches are kni-worker+kni-worker4; they were kni-worker, kni-worker4" in forecast.stdout
+    assert plan.read_bytes() == content
+
+    done = maintain(testbed, tmp_path, plan_maintenance_file=str(plan), **RUN)
+    assert done.returncode == 0, told(done)
+    assert [
+        entry["object"]["name"] for entry in moves if where(customapp)[entry["object"]["name"]] != entry["to"]
+    ] == []
+    assert cordoned_or_maintained(customapp) == NODES
+    assert plan.read_bytes() == content
+
+    again = maintain(testbed, tmp_path, plan_maintenance_file=str(plan), **RUN)
+    assert again.returncode == 0, told(again)
+    assert "Done already: kni-worker, kni-worker4" in again.stdout
+    assert "maintained kni" not in again.stdout
+
+
+def test_another_plan_than_the_approved_one_is_refused(testbed: RunningTestbed, customapp: Api, tmp_path: Path) -> None:
+    plan = tmp_path / "approved.json"
+    assert play(testbed, tmp_path, plan_maintenance_path=str(plan), **ASKED).returncode == 0
+    document = json.loads(plan.read_text())
+    document["cluster"]["uid"] = "another"
+    foreign = tmp_path / "foreign.json"
+    foreign.write_text(json.dumps(document))
+    refusals: list[tuple[dict[str, Any], str]] = [
+        ({"plan_maintenance_file": str(foreign)}, "it is for the cluster another, and this is"),
+        ({"plan_maintenance_file": str(plan), "plan_maintenance_sha256": "0" * 64}, "is not the one that was meant"),
+        ({"plan_maintenance_file": str(plan), "plan_maintenance_run": "other"}, "it is for run 'approved'"),
+        (
+            {"plan_maintenance_file": str(plan), "plan_maintenance_nodes": ["kni-worker"]},
+            "is a plan for kni-worker, kni-",
+        ),
+    ]
+    for given, words in refusals:
+        refused = maintain(testbed, tmp_path, **{**RUN, **given})
+        assert refused.returncode != 0, words
+        assert words in " ".join((refused.stdout + refused.stderr).split()), told(refused)
+        assert "maintained kni" not in refused.stdout
+    assert cordoned_or_maintained(customapp) == []

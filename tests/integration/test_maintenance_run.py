@@ -1,0 +1,112 @@
+# Copyright: Contributors to the virtops.kubevirt project
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Runs on a real API server: what they hold and remember, with the permissions that the documentation names."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+import pytest
+import yaml
+
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.client import (
+    Client,
+    connect_by,
+)
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.failure import Failure
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.run_lease import RunHold
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.run_store import RunStore
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.run_lease import Invocation
+from ansible_collections.virtops.kubevirt.plugins.module_utils._rights.needs import FORGET, HOLD_RUN, REMEMBER
+
+from integration.accounts import account
+from integration.clusters import remove_deserted
+from integration.playbooks import run, run_tasks
+from testbed.api import resource_path
+from testbed.handle import RunningTestbed
+from testbed.nodes import fake_node
+
+NODE = "run-0"
+HOLD = partial(Invocation, user="joe", host="controller", pid=1)
+
+
+@pytest.fixture
+def leases(testbed: RunningTestbed) -> Iterator[str]:
+    """The namespace of the Leases."""
+    name = testbed.namespace("leases")
+    yield name
+    testbed.drop_namespace(name)
+
+
+@pytest.fixture
+def client(testbed: RunningTestbed) -> Client:
+    return connect_by({"kubeconfig": str(testbed.kubeconfig)}, 10)
+
+
+@pytest.fixture
+def limited(testbed: RunningTestbed, namespace: str, leases: str) -> Iterator[Client]:
+    """A service account that may do in the namespace of the Leases what a run needs there, and nothing else."""
+    with account(testbed, namespace, [HOLD_RUN, REMEMBER, FORGET], leases) as kubeconfig:
+        yield connect_by({"kubeconfig": kubeconfig}, 10)
+
+
+@pytest.mark.gate
+def test_one_invocation_holds_a_run(client: Client, limited: Client, leases: str) -> None:
+    first = RunHold(limited, "kernel", HOLD("a1"), leases)
+    second = RunHold(client, "kernel", HOLD("b2"), leases)
+    assert first.take(0).before is None
+    with pytest.raises(Failure, match="it is held by invocation a1"):
+        second.take(0)
+    assert first.renew("me").renewer == "me"
+    first.require()
+    second.take(0, force=True)
+    with pytest.raises(Failure, match="does not hold the run any more"):
+        first.renew()
+    assert first.release() is None
+    assert second.release() is not None
+    assert second.look() is None
+
+
+@pytest.mark.gate
+def test_what_a_run_remembers_is_kept(limited: Client, leases: str) -> None:
+    store = RunStore(limited, "Kernel_1", leases)
+    large = random.Random(7).randbytes(2_000_000)
+    for number, content in enumerate((large, large[::-1], b"{}"), 1):
+        assert store.put("plan", content).generation == number
+        found = store.get("plan")
+        assert found
+        assert found.content == content
+    store.put(f"record-{'n' * 240}", b"{}")
+    assert store.names() == ["plan", f"record-{'n' * 240}"]
+    assert store.delete_all() == 2
+    assert store.names() == []
+
+
+@pytest.fixture
+def node(testbed: RunningTestbed) -> Iterator[str]:
+    testbed.api.create("/api/v1/nodes", fake_node(NODE))
+    yield resource_path("v1", "nodes", name=NODE)
+    remove_deserted(testbed.api, (NODE,))
+
+
+@pytest.mark.gate
+def test_a_run_is_given_up(testbed: RunningTestbed, node: str, tmp_path: Path) -> None:
+    maintenance = {"name": NODE, "owner": "kernel-7", "run": "kernel-7"}
+    run_tasks(tmp_path / "take.yml", testbed.kubeconfig, [{"virtops.kubevirt.node_maintenance": maintenance}])
+    lease = resource_path("coordination.k8s.io/v1", "leases", "medik8s-leases")
+    assert testbed.api.items(lease, labelSelector="virtops.kubevirt/run=kernel-7")
+    settings = {"abort_run": "kernel-7", "abort_kubeconfig": str(testbed.kubeconfig)}
+    abort = tmp_path / "abort.yml"
+    abort.write_text(yaml.safe_dump([{"ansible.builtin.import_playbook": "virtops.kubevirt.abort", "vars": settings}]))
+    foretold = run(abort, "--check", "--diff")
+    assert f"-cordon of node {NODE}" in foretold.stdout
+    assert testbed.api.get(node)["spec"]["unschedulable"]
+    done = run(abort)
+    assert "0 migrations cancelled, 1 nodes given back" in done.stdout, done.stdout + done.stderr
+    assert not testbed.api.get(node)["spec"].get("unschedulable")
+    assert not testbed.api.items(lease, labelSelector="virtops.kubevirt/run=kernel-7")
+    assert "changed=0" in run(abort).stdout

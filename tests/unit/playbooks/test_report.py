@@ -1,0 +1,66 @@
+# Copyright: Contributors to the virtops.kubevirt project
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The report of a run says what was seen of each VM, and nothing that was only meant."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from unit.playbooks.playing import play
+
+ROOT = Path(__file__).parents[3]
+MOVE = {"namespace": "shop", "name": "web", "target_node": "n2", "node": "n1", "seconds": None, "failure_reason": ""}
+CUT = {"namespace": "shop", "name": "db", "owner": "db", "target_node": "", "failure_reason": ""}
+STARTED = {"namespace": "shop", "name": "db", "node": "n1", "outcome": "started"}
+
+
+def report(folder: Path, **facts: Any) -> str:
+    """Of a run over n1, which is done."""
+    host = {"ansible.builtin.add_host": {"name": "n1", "uncordon_done": True, **facts}}
+    plan = {"ansible.builtin.set_fact": {"plan_maintenance_plan": {"run": "kernel", "batches": [["n1"]]}}}
+    lines = "{{ lookup('ansible.builtin.template', '%s') }}" % (ROOT / "playbooks/steps/report.txt.j2")
+    tell = {"ansible.builtin.copy": {"dest": str(folder / "report"), "content": lines, "mode": "0600"}}
+    content = [{"hosts": "localhost", "gather_facts": False, "tasks": [host, plan, tell]}]
+    told, status = play(folder, yaml.safe_dump(content))
+    assert status == 0, told
+    return (folder / "report").read_text()
+
+
+@pytest.mark.campaign
+@pytest.mark.parametrize(
+    ("move", "line"),
+    [
+        ({"outcome": "migrated", "node": "n2", "seconds": 6}, "shop/web -> n2 in 6 s"),
+        ({"outcome": "already_there", "node": "n3"}, "shop/web -> n3"),
+        ({"outcome": "failed", "failure_reason": "no network"}, "shop/web failed, no network"),
+        ({"outcome": "ended"}, "shop/web ended"),
+    ],
+)
+def test_where_a_vm_went(tmp_path: Path, move: dict[str, Any], line: str) -> None:
+    told = report(tmp_path, drain_result={"moves": [{**MOVE, **move}]})
+    assert told.splitlines() == ["Run kernel:", "n1: done", f"     VM  {line}"]
+
+
+@pytest.mark.campaign
+@pytest.mark.parametrize(
+    ("cut", "started", "line"),
+    [
+        ({"outcome": "stopped"}, [STARTED], "shop/db stopped, and started again on n1"),
+        ({"outcome": "stopped"}, [{**STARTED, "outcome": "starting"}], "shop/db stopped"),
+        ({"outcome": "stopped"}, [], "shop/db stopped"),
+        ({"outcome": "ended"}, [], "shop/db ended without us"),
+        ({"outcome": "already_gone", "target_node": "n4"}, [], "shop/db was on n4 already"),
+        ({"outcome": "restarted", "target_node": "n4"}, [], "shop/db restarted on n4"),
+        ({"outcome": "would_stop"}, [], "shop/db would stop"),
+    ],
+)
+def test_what_became_of_a_vm_that_cannot_move(
+    tmp_path: Path, cut: dict[str, Any], started: list[dict[str, Any]], line: str
+) -> None:
+    told = report(tmp_path, drain_result={"interrupted": [{**CUT, **cut}]}, uncordon_started={"started": started})
+    assert told.splitlines() == ["Run kernel:", "n1: done", f"     VM  {line}"]

@@ -1,0 +1,84 @@
+# Copyright: Contributors to the virtops.kubevirt project
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Variables of a run as people and surveys give them: misspelt ones are refused, texts are understood."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from unit.playbooks.playing import play
+
+NEXT = "Check that the maintenance is given"
+
+
+@pytest.mark.parametrize(
+    ("playbook", "variables", "words"),
+    [
+        (
+            "rolling_maintenance",
+            {"plan_maintenance_batch_size": 2, "rolling_maintenance_taks": "a", "uncordon_ownr": "me"},
+            [
+                "3 mistakes",
+                "plan_maintenance_batch_size (do you mean plan_maintenance_batch?), which host localhost has",
+                "rolling_maintenance_taks (do you mean rolling_maintenance_tasks?)",
+                "uncordon_ownr (do you mean uncordon_owner?)",
+            ],
+        ),
+        ("rolling_maintenance", {"rolling_maintenance_rebalance": "maybe"}, ["has to be true or false"]),
+        ("abort", {"abort_forced": True}, ["abort_forced (do you mean abort_force?)", "abort_run is not given"]),
+        ("abort", {"abort_run": ""}, ["missing required arguments: abort_run"]),
+        ("access", {"access_acount": "me"}, ["access_acount (do you mean access_account?)"]),
+    ],
+)
+def test_a_playbook_begins_with_its_variables(
+    tmp_path: Path, playbook: str, variables: dict[str, Any], words: list[str]
+) -> None:
+    told, status = play(tmp_path, f"- import_playbook: virtops.kubevirt.{playbook}\n", "-e", json.dumps(variables))
+    assert (status, NEXT in told) == (2, False), told
+    assert [word for word in words if word not in told] == [], told
+
+
+def test_hosts_of_a_run_are_looked_at_before_anything_else(tmp_path: Path) -> None:
+    hosts = {"n1": {"drain_polices": "{{ never_asked_for }}"}, "n2": {"_drain_own": 1}, "n3": {"drain_zzz": 1}}
+    (tmp_path / "hosts.yml").write_text(yaml.safe_dump({"workers": {"hosts": hosts}}))
+    role = {"hosts": "localhost", "gather_facts": False, "roles": ["virtops.kubevirt.plan_maintenance"]}
+    given = {"plan_maintenance_run": "patch", "plan_maintenance_nodes": "workers ,n4", "plan_maintenance_batch": ""}
+    options = ("-i", str(tmp_path / "hosts.yml"), "-e", json.dumps(given))
+    told, status = play(tmp_path, yaml.safe_dump([role]), *options)
+    assert status == 2, told
+    assert "drain_polices (do you mean drain_policies?), which host n1 has" in told
+    assert "drain_zzz, which host n3 has" in told
+    assert "See that all that is to be done is allowed" not in told
+
+
+def test_blank_answers_and_texts_mean_what_the_role_says(tmp_path: Path) -> None:
+    options: dict[str, Any] = {
+        "patch_nodes": {"type": "list", "elements": "str"},
+        "patch_batch": {"type": "int", "default": 1},
+        "patch_note": {"type": "str"},
+        "patch_gone": {"type": "int"},
+    }
+    take = {"virtops.kubevirt.take_variables": {"prefix": "patch", "options": options}, "register": "taken"}
+    tell = {"ansible.builtin.debug": {"msg": "{{ taken.given | to_json(sort_keys=true) }}"}}
+    given = {"patch_nodes": "w1, w2", "patch_batch": " ", "patch_note": "{{ word }}", "patch_gone": None}
+    content = [{"hosts": "localhost", "gather_facts": False, "vars": {"word": 1}, "tasks": [take, tell]}]
+    told, status = play(tmp_path, yaml.safe_dump(content), "-e", json.dumps(given))
+    assert status == 0, told
+    assert json.dumps(json.dumps({"batch": 1, "nodes": ["w1", "w2"], "note": "1"})) in told, told
+
+
+def test_defaults_follow_what_they_are_made_of(tmp_path: Path) -> None:
+    """A blank snapshot has the role's own, and so has the plan's path that is made of it."""
+    role = {"ansible.builtin.include_role": {"name": "virtops.kubevirt.plan_maintenance", "tasks_from": "check"}}
+    tell = {"ansible.builtin.debug": {"msg": "{{ _plan_maintenance_variables.given.path }}"}}
+    given = {"plan_maintenance_run": "p", "plan_maintenance_nodes": "a\nb", "plan_maintenance_snapshot": ""}
+    content = [{"hosts": "localhost", "gather_facts": False, "tasks": [role, tell]}]
+    told, status = play(tmp_path, yaml.safe_dump(content), "-e", json.dumps(given))
+    assert status == 0, told
+    assert f'"{tmp_path}/home/tmp/virtops.kubevirt-p-plan.json"' in told

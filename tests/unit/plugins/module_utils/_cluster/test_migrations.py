@@ -1,0 +1,104 @@
+# Copyright: Contributors to the virtops.kubevirt project
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A migration is created once, though the answer may be lost and whatever the server says to the same request then."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from ansible_collections.kubernetes.core.plugins.module_utils.k8s.client import get_api_client
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.client import Client
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.failure import Failure
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs import migrations
+
+from testbed.pki import Authority
+from unit.plugins.support.fake_api import Answer, Request, refusal, serving
+from unit.plugins.support.migrating_api import HOSTNAME, MigratingApi, migrations_path, shop, vmi_path
+
+Change = Callable[[MigratingApi], Any]
+PATH = f"{migrations_path()}/db-1"
+
+
+@pytest.fixture
+def api(authority: Authority) -> Iterator[MigratingApi]:
+    fake = shop()
+    with serving(fake, authority.issue("server", "server", hosts=["127.0.0.1"])):
+        yield fake
+
+
+@pytest.fixture
+def client(connection: dict[str, str]) -> Client:
+    return Client(get_api_client(**connection).client, timeout=10)
+
+
+def manifest(vmi: str = "db", node: str = "n2", run: str = "mine") -> dict[str, Any]:
+    return migrations.manifest("shop", "db-1", vmi, {HOSTNAME: node}, run, 60)
+
+
+def finish(api: MigratingApi) -> None:
+    api.objects[PATH]["status"] = {"phase": "Succeeded"}
+
+
+def end_vm(api: MigratingApi) -> None:
+    del api.objects[vmi_path("db")]
+
+
+def bind(api: MigratingApi) -> None:
+    condition = {"type": "LiveMigratable", "status": "False", "reason": "HotplugNotLiveMigratable"}
+    api.objects[vmi_path("db")]["status"]["conditions"] = [condition]
+
+
+@pytest.mark.parametrize("change", [None, finish, end_vm, bind])
+def test_the_same_request_finds_its_migration(client: Client, api: MigratingApi, change: Change | None) -> None:
+    first = migrations.create(client, manifest())
+    if change:
+        change(api)
+    assert migrations.create(client, manifest())["metadata"]["uid"] == first["metadata"]["uid"]
+    assert len(api.migrations()) == 1
+
+
+@pytest.mark.parametrize(
+    "other", [manifest(node="n3"), manifest(run="another"), manifest(vmi="web", node="n1")], ids=["node", "run", "vmi"]
+)
+def test_another_of_the_same_name_is_not_taken_for_it(client: Client, api: MigratingApi, other: dict[str, Any]) -> None:
+    migrations.create(client, other)
+    with pytest.raises(Failure):
+        migrations.create(client, manifest())
+
+
+def test_a_foreign_migration_is_told(client: Client, api: MigratingApi) -> None:
+    api.add_migration("evacuation", "db")
+    words = (
+        "admission webhook .* denied the request: in-flight migration detected. Active migration job .uid-evacuation."
+    )
+    with pytest.raises(Failure, match=words):
+        migrations.create(client, manifest())
+
+
+def on_get(answer: Answer) -> Callable[[Request], Answer | None]:
+    return lambda request: answer if request.method == "GET" else None
+
+
+def test_what_may_not_be_read_is_not_taken_for_it(client: Client, api: MigratingApi) -> None:
+    migrations.create(client, manifest())
+    api.faults[PATH] = on_get(refusal(403, "Forbidden", 'User "jane" cannot get resource'))
+    with pytest.raises(Failure, match="in-flight migration detected"):
+        migrations.create(client, manifest())
+
+
+def test_a_server_that_goes_away_may_be_asked_again(client: Client, api: MigratingApi) -> None:
+    migrations.create(client, manifest())
+    api.faults[PATH] = on_get(refusal(503, "ServiceUnavailable", "shutting down"))
+    with pytest.raises(Failure) as told:
+        migrations.create(client, manifest())
+    assert told.value.passing
+
+
+def test_a_dry_run_takes_nothing_for_its_own(client: Client, api: MigratingApi) -> None:
+    migrations.create(client, manifest())
+    with pytest.raises(Failure, match="in-flight migration detected"):
+        migrations.create(client, manifest(), dry_run=True)

@@ -1,0 +1,41 @@
+# Copyright: Contributors to the virtops.kubevirt project
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What becomes of everything when nobody disturbs any more."""
+
+from __future__ import annotations
+
+from unit.plugins.module_utils._execution.simulation import controllers
+from unit.plugins.module_utils._execution.simulation.process import Process
+from unit.plugins.module_utils._execution.simulation.world import OURS, World
+
+_ROUNDS, _QUIET = 150, 13
+
+
+def come_to_rest(world: World, processes: list[Process]) -> dict[str, bool]:
+    """Whether each node is empty at the end. What is left on one has to be named, and the end to come in good time."""
+    world.calm, world.tight = True, False
+    world.cordons = {process.node: OURS for process in processes}
+    quiet, before = 0, ""
+    for _round in range(_ROUNDS):
+        for _step in range(40):
+            if not controllers.take(world, 0):
+                break
+        world.now += 3.0
+        for process in processes:
+            process.tick()
+        state = "\n".join(map(_state, processes))
+        quiet, before = quiet + 1 if state == before else 0, state
+        if quiet > _QUIET:
+            break
+    else:
+        raise AssertionError(f"this does not come to an end: {before}")
+    for process in processes:
+        process.judge.end(process.node, process.plan, process.record, process.here, process.first)
+    return {process.node: process.here.none for process in processes}
+
+
+def _state(process: Process) -> str:
+    entries = ", ".join(f"{entry.action}: {entry.outcome}" for entry in process.record.entries.values())
+    blocked = ", ".join(f"{entry.object.title}: {entry.reasons}" for entry in process.plan.blocked)
+    return f"{process.here.titles()} is there; {entries}; blocked {blocked}; then {controllers.possible(process.world)}"

@@ -1,0 +1,57 @@
+# Copyright: Contributors to the virtops.kubevirt project
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Drive plan and reducer through random interleavings: a fixed number in the tests, by this command as many as wanted.
+
+CONTRIBUTING.md has the command.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+
+from hypothesis import HealthCheck, Phase, settings
+from hypothesis.stateful import run_state_machine_as_test
+
+from unit.plugins.module_utils._execution.simulation.driven import Driven
+from unit.plugins.module_utils._execution.simulation.machine import OneNode, TwoNodes
+from unit.plugins.module_utils._execution.simulation.returning import Returns
+
+MACHINES: tuple[type[Driven], ...] = (OneNode, TwoNodes, Returns)
+_EXAMPLES = 500
+
+
+def drive(machine: type[Driven], examples: int, *, fixed: bool, shrink: bool = True) -> int:
+    """The number of steps taken. fixed: the same ones each time. shrink: look for the shortest way to a failure."""
+    phases = (Phase.generate, Phase.shrink) if shrink else (Phase.generate,)
+    before = machine.steps
+    run_state_machine_as_test(
+        machine,
+        settings=settings(
+            max_examples=examples,
+            stateful_step_count=10,
+            derandomize=fixed,
+            database=None,
+            deadline=None,
+            phases=phases,
+            report_multiple_bugs=False,
+            suppress_health_check=list(HealthCheck),
+        ),
+    )
+    return machine.steps - before
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Random interleavings of plan, reducer and a model of the cluster.")
+    parser.add_argument("--steps", type=int, default=1_000_000, help="how many at least (default: %(default)s)")
+    wanted = parser.parse_args().steps
+    begun, done = time.monotonic(), 0
+    while done < wanted:
+        for machine in MACHINES:
+            done += drive(machine, _EXAMPLES, fixed=False)
+        print(f"{done} steps in {time.monotonic() - begun:.0f} s", flush=True)
+
+
+if __name__ == "__main__":
+    main()

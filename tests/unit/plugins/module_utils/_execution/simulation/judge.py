@@ -1,0 +1,213 @@
+# Copyright: Contributors to the virtops.kubevirt project
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What must hold at every moment, whatever happens: each method compares a deed or a word with the truth."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.commands import (
+    Command,
+    Evict,
+    Interrupt,
+    Migrate,
+)
+from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.draining import Remaining, hindrances
+from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.evicting import EVICTED
+from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.interrupting import (
+    ENDED,
+    ENDING,
+    RESTARTED,
+    STOPPED,
+    Interrupting,
+)
+from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.migrating import (
+    ALREADY_THERE,
+    MIGRATED,
+    NOT_MIGRATED,
+    Migrating,
+)
+from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.record import Entry
+from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.reducer import Execution, Record
+from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import Action, ActionKind, Plan
+
+from unit.plugins.module_utils._execution.simulation.world import (
+    REPLICA_SET,
+    Vmi,
+    World,
+)
+
+_KINDS = {
+    Migrate: {ActionKind.MIGRATE},
+    Evict: {ActionKind.EVICT},
+    Interrupt: {ActionKind.RESTART, ActionKind.STOP},
+}
+
+
+class Judge:
+    """alone: there is one process, so that it can keep KubeVirt's caps. budget: attempts to migrate a VM."""
+
+    def __init__(self, world: World, *, alone: bool, budget: int) -> None:
+        self._world = world
+        self._alone = alone
+        self._budget = budget
+        self._actions: dict[str, Action] = {}
+
+    def knows(self, plan: Plan) -> None:
+        """Whatever any plan has said of an action; the last word counts."""
+        self._actions |= {action.id: action for action in plan.actions}
+
+    def commands(
+        self, commands: Iterable[Command], plan: Plan, record: Record, execution: Execution, *, fresh: bool
+    ) -> None:
+        actions = {action.id: action for action in execution.actions(plan)}
+        seen: set[str] = set()
+        for command in commands:
+            assert isinstance(command, (Migrate, Evict, Interrupt)), f"{command} is for who gives a node back"
+            action = actions.get(command.action)
+            assert action is not None, f"{command} is not in the plan in force"
+            assert action.kind in _KINDS[type(command)], f"{command} is not what {action} asks for"
+            assert action.object.uid == command.uid, f"{command} is not {action}"
+            assert command.uid not in seen, f"two commands about {command.uid} at a time"
+            seen.add(command.uid)
+            for name in action.after:
+                self._has_ended(name, command)
+            if isinstance(command, Migrate):
+                self._migrate(command, action, fresh=fresh)
+            if isinstance(command, Interrupt):
+                self._interrupt(command, action, plan, fresh=fresh)
+            if isinstance(command, Evict) and fresh:
+                assert command.uid in self._world.pods, f"{command} asks for a pod that is gone"
+
+    def created(self, command: Command, execution: Execution) -> None:
+        """A migration has come into being by a command."""
+        assert isinstance(command, Migrate)
+        world = self._world
+        own = [entry for entry in world.migrations.values() if entry.ours and entry.vmi.uid == command.uid]
+        tries = sum(entry.name.rpartition("-")[0] == command.name.rpartition("-")[0] for entry in own)
+        tries -= sum(entry.phase == "Succeeded" for entry in own)
+        assert tries <= self._budget, f"attempt {tries}: {command}"
+        ours = [entry for entry in world.migrations.values() if entry.ours and entry.unfinished]
+        assert len({entry.vmi.uid for entry in ours}) == len(ours), f"two migrations of a VM: {command}"
+        vmi = world.vmi(command.vmi)
+        assert vmi is not None
+        assert (vmi.uid, vmi.node) == (command.uid, command.source), f"{command} meets {vmi}"
+        if self._alone and execution.caps is not None:
+            outbound = sum(entry.source == command.source for entry in ours)
+            assert len(ours) <= execution.caps.cluster, f"beyond the cluster's cap: {command}"
+            assert outbound <= execution.caps.outbound, f"beyond the cap of {command.source}: {command}"
+
+    def residents(self, node: str, here: Remaining, first: frozenset[str] | None) -> None:
+        """Of a look that is as of now."""
+        assert here.none == self._world.is_empty(node, first), f"{node} is {'' if here.none else 'not '}called empty"
+
+    def results(self, before: Record, after: Record, *, fresh: bool) -> None:
+        for name, entry in after.entries.items():
+            old = before.entries.get(name)
+            if old is None or old.outcome != entry.outcome:
+                self._result(entry, fresh=fresh)
+
+    def end(self, node: str, plan: Plan, record: Record, here: Remaining, first: frozenset[str] | None) -> None:
+        """Of a process that would end now, when nothing can happen any more."""
+        self.residents(node, here, first)
+        named = {entry.object.uid for entry in plan.blocked} | {entry.uid for entry in record.failed}
+        assert named.issuperset(item.uid for item in here.all), f"{here} is not all named by {named}"
+        names = {(namespace, name) for _kind, namespace, name, _reason in hindrances(plan, here)}
+        for item in here.all:
+            failed = any(entry.uid == item.uid for entry in record.failed)
+            assert failed or (item.namespace, item.name) in names, f"{item} is left without a reason"
+        for entry in record.unfinished:
+            if isinstance(entry, Interrupting) and entry.outcome == ENDING:
+                assert self._comes_back(entry), f"{entry} is waited for in vain"
+
+    def _has_ended(self, name: str, command: Command) -> None:
+        action = self._actions[name]
+        world, uid, node = self._world, action.object.uid, action.source or action.node
+        assert world.had_left(uid, node), f"{command} does not wait for {name}"
+        if action.kind is ActionKind.STOP:
+            assert not any(world.pods_of(uid)), f"{command} does not wait for the pod of {name}"
+
+    def _migrate(self, command: Migrate, action: Action, *, fresh: bool) -> None:
+        assert (command.source, command.target) == (action.source, action.target), f"{command} is not {action}"
+        assert dict(command.selector) == dict(action.selector), f"{command} is not {action}"
+        namesakes = [entry for entry in self._world.migrations.values() if entry.vmi.uid == command.uid and entry.ours]
+        others = [entry for entry in namesakes if entry.unfinished and entry.name != command.name]
+        assert not others, f"{command} while {others[0].name} is not over"
+        if fresh:
+            vmi = self._world.vmis.get(command.uid)
+            assert vmi is not None, f"{command} for a VM that is gone"
+            assert (vmi.alive, vmi.node) == (True, command.source), f"{command} for {vmi}"
+            settled = [entry for entry in namesakes if entry.name == command.name]
+            assert not settled, f"{command} has the name of a migration that is there"
+
+    def _interrupt(self, command: Interrupt, action: Action, plan: Plan, *, fresh: bool) -> None:
+        assert command.stop == (action.kind is ActionKind.STOP), f"{command} is not {action}"
+        for other in plan.actions:
+            if other.object.uid == command.uid:
+                assert other.kind is not ActionKind.MIGRATE, f"{command} while the plan migrates it"
+        vmi = self._world.vmis.get(command.uid)
+        if fresh:
+            assert vmi is not None, f"{command} for a VM that is gone"
+            assert not vmi.ending, f"{command} for a VM that is ending"
+            assert vmi.node == command.node, f"{command} for {vmi}"
+        if vmi is not None:
+            assert not vmi.migratable, f"{command} although it can migrate"
+
+    def _result(self, entry: Entry, *, fresh: bool) -> None:
+        world = self._world
+        if isinstance(entry, Migrating):
+            self._migration_result(entry, fresh=fresh)
+        elif entry.outcome == EVICTED:
+            assert entry.uid not in world.pods, f"{entry} is called evicted"
+        elif entry.outcome == STOPPED:
+            vmi = world.vmis.get(entry.uid)
+            assert vmi is None or not vmi.alive, f"{entry} is called stopped"
+            owner = world.owners.get(entry.owner_uid) if isinstance(entry, Interrupting) else None
+            assert owner is None or entry.source_node in owner.stopped_for, f"{entry} was stopped by nobody"
+        elif isinstance(entry, Interrupting) and entry.outcome == RESTARTED:
+            successor = world.vmis.get(entry.successor_uid)
+            assert entry.successor_uid != entry.uid, f"{entry} is its own successor"
+            assert entry.uid in world.gone or not world.vmis[entry.uid].alive, f"{entry} is called restarted"
+            assert entry.target_node in world.places[entry.successor_uid], f"{entry} is not where it says"
+            if fresh and successor is not None:
+                assert successor.node == entry.target_node, f"{entry} is not where it says"
+                assert entry.owner_kind != REPLICA_SET or successor.owner is not None
+        elif isinstance(entry, Interrupting) and (
+            entry.reason.startswith("it has ended") or (entry.outcome == ENDED and entry.owner_kind == REPLICA_SET)
+        ):
+            assert not self._comes_back(entry), f"{entry}, and yet it comes back"
+
+    def _comes_back(self, entry: Interrupting) -> bool:
+        """Whether there is a VMI of its name that lives, or its VM or replica set makes one."""
+        if entry.owner_kind == REPLICA_SET:
+            owner = self._world.owners.get(entry.owner_uid)
+            own = sum(vmi.owner is owner and vmi.alive and not vmi.ending for vmi in self._world.vmis.values())
+            return owner is not None and own < self._world.wanted(owner)
+        vmi = self._world.vmi(entry.name)
+        if vmi is not None and vmi.alive:
+            return True
+        owners = (owner for owner in self._world.owners.values() if owner.name == entry.name)
+        return any(owner.strategy == "Always" or owner.asked for owner in owners)
+
+    def _migration_result(self, entry: Migrating, *, fresh: bool) -> None:
+        vmi = self._world.vmis.get(entry.uid)
+        if entry.outcome in (MIGRATED, ALREADY_THERE):
+            assert self._world.had_left(entry.uid, entry.source_node) or vmi is None or vmi.node != entry.source_node
+            assert entry.node in self._world.places[entry.uid], f"{entry} has never been there"
+            if fresh and vmi is not None:
+                assert vmi.node == entry.node, f"{entry} is on {vmi.node}"
+        if entry.outcome == MIGRATED:
+            assert entry.node == entry.target_node, f"{entry} went elsewhere"
+        if entry.outcome == NOT_MIGRATED:
+            self._reason(entry, vmi)
+
+    def _reason(self, entry: Migrating, vmi: Vmi | None) -> None:
+        reason = entry.failure_reason
+        if reason.startswith("the VM ended"):
+            assert vmi is None or not vmi.alive, f"{entry}, and yet it runs"
+        if reason.startswith("KubeVirt reports success"):
+            assert vmi is None or vmi.node == entry.node, f"{entry}, and yet it is on {vmi.node}"
+        if reason.startswith("somebody deleted"):
+            moving = self._world.migrations.get(entry.failed[-1].uid)
+            assert moving is None or moving.cancelled, f"{entry}, and yet {moving} is there"

@@ -1,0 +1,219 @@
+# Copyright: Contributors to the virtops.kubevirt project
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Drives plan, reducer and model through random interleavings, and judges every moment of them."""
+
+from __future__ import annotations
+
+import copy
+
+from hypothesis import strategies as st
+from hypothesis.stateful import initialize, precondition, rule
+
+from unit.plugins.module_utils._execution.simulation import controllers, planner, requests
+from unit.plugins.module_utils._execution.simulation.calm import come_to_rest
+from unit.plugins.module_utils._execution.simulation.driven import Driven
+from unit.plugins.module_utils._execution.simulation.judge import Judge
+from unit.plugins.module_utils._execution.simulation.process import BUDGET, Process
+from unit.plugins.module_utils._execution.simulation.scene import MOST, add, build
+from unit.plugins.module_utils._execution.simulation.world import (
+    OURS,
+    REPLICA_SET,
+    THEIRS,
+    VM,
+    ZONES,
+    Owner,
+    World,
+)
+
+_BYTES = st.binary(min_size=12, max_size=12)
+_SMALL = st.integers(0, 15)
+_FATES = st.integers(0, 2**32 - 1)
+
+
+class Simulation(Driven):
+    """batch: the nodes that are emptied, each by a process of its own."""
+
+    batch: tuple[str, ...]
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.world = World()
+        self.processes: list[Process] = []
+
+    @initialize(shape=st.binary(min_size=24, max_size=24))
+    def begin(self, shape: bytes) -> None:
+        world = self.world = build(shape, self.batch)
+        self.judge = Judge(world, alone=len(self.batch) == 1, budget=BUDGET)
+        plan = planner.plan(world, self.batch)
+        self.processes = [
+            Process(world, self.judge, node, self.batch, plan, capped=bool(shape[0] & 1)) for node in self.batch
+        ]
+
+    @rule(choices=_BYTES, fates=_FATES)
+    def time_goes_by(self, choices: bytes, fates: int = 0) -> None:
+        """The everyday course: looks, sometimes late ones, and things that happen in between."""
+        for choice in choices:
+            self.world.now += (choice >> 6) * 0.7
+            if choice & 1:
+                controllers.take(self.world, choice >> 1)
+            else:
+                self._process(choice >> 1).tick(choice >> 2 & 7, fates)
+                fates >>= 4
+        self._count(len(choices))
+
+    @rule(choices=_BYTES)
+    def nobody_looks(self, choices: bytes) -> None:
+        for choice in choices:
+            controllers.take(self.world, choice)
+        self._count(len(choices))
+
+    @rule(which=_SMALL, lagging=st.integers(0, 7), fates=_FATES)
+    def looks(self, which: int, lagging: int, fates: int) -> None:
+        self._process(which).tick(lagging, fates)
+        self._count()
+
+    @rule(seconds=st.integers(1, 40))
+    def time_passes(self, seconds: int) -> None:
+        self.world.now += seconds
+        self._count()
+
+    @rule(then=_BYTES, which=_SMALL, remembering=st.booleans())
+    def dies(self, then: bytes, which: int, remembering: bool) -> None:
+        self._process(which).die(remembering=remembering)
+        self._disturbed(then)
+
+    @rule(then=_BYTES, which=_SMALL)
+    def saves(self, then: bytes, which: int) -> None:
+        self._process(which).save()
+        self._disturbed(then)
+
+    @rule(then=_BYTES, which=_SMALL)
+    def plans_anew(self, then: bytes, which: int) -> None:
+        self._process(which).tick()
+        self._process(which).replan()
+        self._disturbed(then)
+
+    @rule(then=_BYTES, node=st.sampled_from(sorted(ZONES)))
+    def somebody_cordons_or_uncordons(self, then: bytes, node: str) -> None:
+        """A node of the batch is taken back by whoever drains it when somebody has uncordoned it, with a new start."""
+        cordons = self.world.cordons
+        if node in self.batch:
+            if cordons.pop(node, "") != OURS:
+                cordons[node] = OURS
+                self.world.epochs[node] += "+"
+                self.processes[self.batch.index(node)].die(remembering=True)
+        elif node in cordons:
+            del cordons[node]
+        else:
+            cordons[node] = THEIRS
+        self._disturbed(then)
+
+    @precondition(lambda self: self.world.vmis)
+    @rule(then=_BYTES, which=_SMALL, how=st.integers(0, 3))
+    def a_vm_ends(self, then: bytes, which: int, how: int) -> None:
+        """By itself, by its deletion, together with its owner, or halted."""
+        vmi = self._pick(list(self.world.vmis.values()), which)
+        owner = vmi.owner
+        if how == 0 and vmi.phase == "Running":
+            controllers.end_guest(self.world, vmi)
+        elif how == 1 or owner is None:
+            vmi.ending = True
+        elif how == 2:
+            self.world.owners.pop(owner.uid, None)
+            vmi.ending = True
+        elif owner.uid in self.world.owners:
+            owner.strategy = "Halted"
+            vmi.ending = True
+        self._disturbed(then)
+
+    @precondition(lambda self: self._ending())
+    @rule(then=_BYTES, which=_SMALL, gone=st.booleans())
+    def somebody_wants_a_vm_off_that_is_ending(self, then: bytes, which: int, gone: bool) -> None:
+        owner = self._pick(self._ending(), which)
+        owner.strategy, owner.asked = "Halted", False
+        if gone:
+            self.world.owners.pop(owner.uid, None)
+        self._disturbed(then)
+
+    @precondition(lambda self: self._sets())
+    @rule(then=_BYTES, which=_SMALL, replicas=st.integers(0, 2))
+    def somebody_scales_a_replica_set(self, then: bytes, which: int, replicas: int) -> None:
+        owner = self._pick(self._sets(), which)
+        owner.replicas = replicas
+        own = [vmi for vmi in self.world.vmis.values() if vmi.owner is owner and vmi.alive and not vmi.ending]
+        for vmi in own[replicas:]:
+            vmi.ending = True
+        self._disturbed(then)
+
+    @rule(then=_BYTES, which=_SMALL, byte=st.integers(0, 255))
+    def a_vm_comes(self, then: bytes, which: int, byte: int) -> None:
+        """One of a new name, or of one that is free again; to a node of the batch it was sent before the cordon."""
+        name = f"vm{which}"
+        if self.world.vmi(name) is None and len(self.world.vmis) < MOST:
+            add(self.world, name, byte, self.batch)
+        self._disturbed(then)
+
+    @precondition(lambda self: self.world.vmis)
+    @rule(then=_BYTES, which=_SMALL, to=st.sampled_from(sorted(ZONES)))
+    def somebody_migrates(self, then: bytes, which: int, to: str) -> None:
+        vmi = self._pick(list(self.world.vmis.values()), which)
+        if vmi.migratable and vmi.phase == "Running" and vmi.node != to and not self.world.moving(vmi):
+            requests.create(self.world, vmi, self.world.uid("theirs"), to, ours=False)
+        self._disturbed(then)
+
+    @precondition(lambda self: self.world.migrations)
+    @rule(then=_BYTES, which=_SMALL)
+    def somebody_deletes_a_migration(self, then: bytes, which: int) -> None:
+        moving = self._pick(list(self.world.migrations.values()), which)
+        requests.delete(self.world, moving)
+        self._disturbed(then)
+
+    @rule(then=_BYTES)
+    def a_budget_changes(self, then: bytes) -> None:
+        self.world.tight = not self.world.tight
+        self._disturbed(then)
+
+    def teardown(self) -> None:
+        """What comes of it when nobody disturbs any more, also if every process dies once more before.
+
+        It comes to no worse an end. It may try once more what was refused for good, or what somebody cancelled just
+        then; of several nodes another one may then get the last room.
+        """
+        if not self.processes:
+            return
+        remembering = bool(self.world.number & 1)
+        world, processes = copy.deepcopy((self.world, self.processes))
+        for process in processes:
+            process.save()
+            process.die(remembering=remembering)
+        ends, others = come_to_rest(self.world, self.processes), come_to_rest(world, processes)
+        if len(ends) == 1:
+            assert all(others[node] for node in ends if ends[node]), f"{ends}, but {others} after a resume"
+
+    def _process(self, which: int) -> Process:
+        return self.processes[which % len(self.processes)]
+
+    def _ending(self) -> list[Owner]:
+        """Those that are about to start their VM again, or have stopped it."""
+        owners = (vmi.owner for vmi in self.world.vmis.values() if vmi.ending)
+        return [owner for owner in owners if owner is not None and owner.kind == VM]
+
+    def _sets(self) -> list[Owner]:
+        return [owner for owner in self.world.owners.values() if owner.kind == REPLICA_SET]
+
+    def _disturbed(self, then: bytes) -> None:
+        self._count()
+        self.time_goes_by(choices=then)
+
+
+class OneNode(Simulation):
+    """Its process can keep KubeVirt's caps."""
+
+    batch = ("n1",)
+
+
+class TwoNodes(Simulation):
+    """Their VMs may wait for one another."""
+
+    batch = ("n1", "n2")

@@ -1,0 +1,230 @@
+# Copyright: Contributors to the virtops.kubevirt project
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A process that empties a node of the model by its plan, as the loop in `_cluster` does, and may die at any moment.
+
+What it sees are three watches, each of which may lag behind by itself, and fresh answers to what it asks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from ansible_collections.virtops.kubevirt.plugins.module_utils._execution import draining, memory
+from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.commands import Answer, Command
+from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.migrating import Migrating
+from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.observation import (
+    Observation,
+    Questions,
+    SeenPod,
+    SeenVmi,
+)
+from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.reducer import (
+    Execution,
+    Record,
+    advance,
+    answered,
+    follow,
+    questions,
+)
+from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.slots import MigrationCaps
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.migration import Migration
+from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import Plan
+
+from unit.plugins.module_utils._execution.simulation import planner, requests
+from unit.plugins.module_utils._execution.simulation.judge import Judge
+from unit.plugins.module_utils._execution.simulation.sight import (
+    see_migrations,
+    see_pods,
+    see_replica_sets,
+    see_vmi,
+    see_vmis,
+    see_vms,
+)
+from unit.plugins.module_utils._execution.simulation.world import OURS, RUN, World
+
+# No watch lags further behind than this, in seconds; less than what the reducer gives a migration to show.
+LAG = 20.0
+# A migration that fails is tried again once as it is, and by other plans until so many have failed.
+RETRIES, BUDGET = 1, 3
+# What a process allows itself, less than KubeVirt's own caps.
+CAPS = MigrationCaps(cluster=2, outbound=1)
+# What may become of a command. Dying comes before or after it was carried out.
+DONE, LOST, NEVER_SENT, THROTTLED, FORBIDDEN, DIES, DIES_AFTER = range(7)
+FATES = (*[DONE] * 9, LOST, LOST, NEVER_SENT, THROTTLED, FORBIDDEN, DIES, DIES_AFTER)
+
+# Ticks without any change, after which others are not waited for any more.
+_PATIENCE = 3
+
+
+@dataclass
+class Watches:
+    """What a process has seen, each part as of its own time."""
+
+    vmis: Mapping[str, SeenVmi] = field(default_factory=dict)
+    pods: Mapping[str, SeenPod] = field(default_factory=dict)
+    migrations: Mapping[str, tuple[Migration, ...]] = field(default_factory=dict)
+    vmis_at: float = float("-inf")
+    pods_at: float = float("-inf")
+    migrations_at: float = float("-inf")
+
+
+@dataclass
+class Process:
+    """saved: the document that a resume gets. first: uids of the pods that were there at the first look.
+
+    stalled: ticks in which nothing has changed.
+    """
+
+    world: World
+    judge: Judge
+    node: str
+    batch: tuple[str, ...]
+    plan: Plan
+    capped: bool
+    record: Record = field(default_factory=Record)
+    saved: bytes = b""
+    first: frozenset[str] | None = None
+    watches: Watches = field(default_factory=Watches)
+    stalled: int = 0
+    here: draining.Remaining = field(default_factory=lambda: draining.Remaining((), (), ()))
+
+    def __post_init__(self) -> None:
+        self.judge.knows(self.plan)
+        self.record = follow(self.plan, self.record, self.execution)
+
+    @property
+    def execution(self) -> Execution:
+        caps = CAPS if self.capped else None
+        return Execution(self.node, RUN, self.world.epochs, caps, RETRIES)
+
+    def tick(self, lagging: int = 0, fates: int = 0) -> None:
+        """lagging: bits of the watches that show nothing new. fates: of the commands, four bits each."""
+        if any(self.world.cordons.get(node) != OURS for node in self._concerned()):
+            return
+        look, fresh = self._look(lagging)
+        self.here = draining.remaining(self.node, look, self.first)
+        if self.first is None:
+            self.first = frozenset(pod.uid for pod in self.here.pods)
+        if fresh:
+            self.judge.residents(self.node, self.here, self.first)
+        before = self.record
+        self.record, commands = advance(self.plan, before, look, self.world.now, self.execution)
+        self.judge.commands(commands, self.plan, self.record, self.execution, fresh=fresh)
+        self.judge.results(before, self.record, fresh=fresh)
+        self.stalled = self.stalled + 1 if self.record == before and not commands else 0
+        if self._act(commands, fates):
+            self._conclude()
+
+    def die(self, *, remembering: bool) -> None:
+        """And begin anew, with what was last saved of this maintenance or without that, and without the plan then."""
+        if not remembering and len(self.batch) == 1:
+            self.plan = planner.plan(self.world, self.batch)
+            self.judge.knows(self.plan)
+        self.watches, self.stalled = Watches(), 0
+        self.record = follow(self.plan, Record(), self.execution)
+        known = memory.decode(self.saved) if remembering and self.saved else None
+        if known and known.epoch == self.world.epochs[self.node]:
+            self.record = memory.recall(self.record, known, self.world.now)
+
+    def save(self) -> None:
+        self.saved = memory.encode(memory.remembered(self.record, self.node, self.world.epochs[self.node]))
+
+    def replan(self, *, alone: bool = False) -> None:
+        """alone: nothing that others have to do is waited for any more."""
+        failures = draining.failures(self.record)
+        hopeless = {title for title, nodes in failures.items() if len(nodes) >= BUDGET}
+        returned = draining.returned(self.record, self.here)
+        over = {
+            name: entry for name, entry in self.record.entries.items() if not (entry.unfinished or entry.has_failed)
+        }
+        self.plan = planner.plan(
+            self.world,
+            self.batch,
+            before=self.plan,
+            node=self.node,
+            alone=alone,
+            staying=frozenset(self.world.pods) - {pod.uid for pod in self.here.pods},
+            failures=failures,
+            hopeless=hopeless,
+            ended=[name for name, entry in over.items() if entry.uid not in returned],
+        )
+        self.judge.knows(self.plan)
+        self.record = follow(self.plan, self.record, self.execution, returned)
+        self.watches = Watches()  # the plan may know what the watches do not show yet
+
+    def _concerned(self) -> set[str]:
+        """The nodes from which something is taken away."""
+        return {self.node, *(action.node for action in self.execution.actions(self.plan))}
+
+    def _act(self, commands: tuple[Command, ...], fates: int) -> bool:
+        """Whether it is still alive afterwards."""
+        answers = []
+        for command in commands:
+            fate, fates = FATES[fates & 15], fates >> 4
+            if fate == DIES:
+                break
+            answer = self._answer(command, fate)
+            if answer is not None:
+                answers.append(answer)
+            if fate == DIES_AFTER:
+                break
+        else:
+            before, self.record = self.record, answered(self.record, answers, self.world.now)
+            self.judge.results(before, self.record, fresh=False)
+            return True
+        self.die(remembering=bool(fates & 1))
+        return False
+
+    def _answer(self, command: Command, fate: int) -> Answer | None:
+        if fate == NEVER_SENT:
+            return None
+        if fate == THROTTLED:
+            return Answer(command, "the server has too much to do", passing=True)
+        if fate == FORBIDDEN:
+            return Answer(command, "a webhook forbids it")
+        known = len(self.world.migrations)
+        answer = requests.carry_out(self.world, command)
+        if len(self.world.migrations) > known:
+            self.judge.created(command, self.execution)
+        return None if fate in (LOST, DIES_AFTER) else answer
+
+    def _conclude(self) -> None:
+        waiting = any(isinstance(entry, Migrating) and entry.refusal for entry in self.record.unfinished)
+        new = draining.unplanned(self.plan, self.record, self.here)
+        stalled = self.stalled > _PATIENCE and bool(self.record.unfinished)
+        if new or waiting or stalled or any(entry.passing for entry in self.plan.blocked):
+            self.replan(alone=stalled)
+
+    def _look(self, lagging: int) -> tuple[Observation, bool]:
+        """What it sees, and whether all of that is as of now."""
+        asked = questions(self.record)
+        watches, now = self.watches, self.world.now
+        nodes = {*self.batch, *self.execution.places(self.plan)}
+        if not lagging & 1 or now - watches.migrations_at > LAG:
+            watches.migrations, watches.migrations_at = see_migrations(self.world), now
+        if not lagging & 2 or now - watches.vmis_at > LAG:
+            watches.vmis, watches.vmis_at = see_vmis(self.world, nodes), now
+        if not lagging & 4 or now - watches.pods_at > LAG:
+            watches.pods, watches.pods_at = see_pods(self.world, nodes), now
+        fresh = not lagging & 7
+        return Observation(
+            vmis=self._with_answers(asked, watches.vmis),
+            pods=watches.pods,
+            migrations=watches.migrations,
+            reasons=dict.fromkeys(asked.failed, "guest said no"),
+            siblings={
+                uid: tuple(see_vmi(vmi) for vmi in self.world.vmis.values() if vmi.owner and vmi.owner.uid == uid)
+                for _namespace, uid in asked.owners
+            },
+            vms=see_vms(self.world, asked.vms),
+            replica_sets=see_replica_sets(self.world, asked.replica_sets),
+        ), fresh
+
+    def _with_answers(self, asked: Questions, seen: Mapping[str, SeenVmi]) -> Mapping[str, SeenVmi]:
+        titles = asked.vmis | (asked.known - seen.keys())
+        if not titles:
+            return seen
+        found = {title: vmi for title, vmi in seen.items() if title not in titles}
+        return found | {vmi.title: see_vmi(vmi) for vmi in self.world.vmis.values() if vmi.title in titles}

@@ -1,0 +1,139 @@
+# Copyright: Contributors to the virtops.kubevirt project
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Commands carried out on the model, as the verbs of `_cluster` do: each asks first whether it is done already."""
+
+from __future__ import annotations
+
+from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.commands import (
+    Answer,
+    Command,
+    Evict,
+    Interrupt,
+    Migrate,
+    Start,
+)
+from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.starting import (
+    LEFT_OFF,
+    STILL_ENDING,
+    StartStage,
+    is_on_its_way,
+    start_stage,
+)
+
+from unit.plugins.module_utils._execution.simulation.sight import see_vm, see_vmi
+from unit.plugins.module_utils._execution.simulation.world import REPLICA_SET, VM, Mark, Moving, Owner, Vmi, World
+
+
+def carry_out(world: World, command: Command) -> Answer:
+    if isinstance(command, Migrate):
+        return _migrate(world, command)
+    if isinstance(command, Evict):
+        return _evict(world, command)
+    if isinstance(command, Interrupt):
+        return _interrupt(world, command)
+    if isinstance(command, Start):
+        return start(world, command)
+    owner = world.owners.get(command.uid)
+    if owner is not None:
+        take_mark_off(owner, command.node)
+    return Answer(command)
+
+
+def _migrate(world: World, command: Migrate) -> Answer:
+    if any(entry.name == command.name for entry in world.migrations.values()):
+        return Answer(command)
+    if command.target in world.cordons:
+        return Answer(command, f"{command.target} has been cordoned", passing=True)
+    vmi = world.vmi(command.vmi)
+    if vmi is None or vmi.uid != command.uid or not vmi.alive:
+        return Answer(command, "the VM is not there any more")
+    if vmi.node != command.source:
+        return Answer(command, "the VM has moved meanwhile", passing=True)
+    if world.moving(vmi):
+        return Answer(command, "in-flight migration detected", passing=True)
+    create(world, vmi, command.name, command.target, ours=True)
+    return Answer(command)
+
+
+def create(world: World, vmi: Vmi, name: str, target: str, *, ours: bool) -> Moving:
+    uid = world.uid("migration")
+    moving = world.migrations[uid] = Moving(uid, name, vmi, vmi.node, target, ours)
+    return moving
+
+
+def delete(world: World, moving: Moving) -> None:
+    """Of an unfinished one it is the wish to cancel it, which KubeVirt fulfils, or not any more."""
+    if moving.unfinished:
+        moving.cancelled = True
+    else:
+        del world.migrations[moving.uid]
+
+
+def _evict(world: World, command: Evict) -> Answer:
+    pod = world.pods.get(command.uid)
+    if pod is not None and not pod.ending:
+        if world.tight:
+            return Answer(command, "a disruption budget forbids it for now", passing=True)
+        pod.ending = True
+    return Answer(command)
+
+
+def _interrupt(world: World, command: Interrupt) -> Answer:
+    vmi = world.vmis.get(command.uid)
+    owner = world.owners.get(command.owner_uid)
+    if vmi is None and command.stop and owner is not None and command.node in owner.stopped_for:
+        return Answer(command)
+    if vmi is None or vmi.node != command.node:
+        return Answer(command, "it has just ended or moved", passing=True)
+    if owner is None:
+        return Answer(command, "there is no owner any more that would start it again")
+    if command.stop:
+        _mark(world, owner, command)
+    if owner.kind == VM and command.stop:
+        owner.asked = False
+        if owner.strategy == "Manual":
+            owner.stops.add(vmi.uid)
+            return Answer(command)
+        owner.strategy = "Halted"
+    if not vmi.ending:
+        vmi.ending = True
+        owner.asked = owner.strategy == "Manual"
+    return Answer(command)
+
+
+def _mark(world: World, owner: Owner, command: Interrupt) -> None:
+    if owner.kind == REPLICA_SET:
+        known = [mark.ready for mark in owner.stopped_for.values()] or [world.ready(owner)]
+        owner.stopped_for.setdefault(command.node, Mark(ready=max(known))).vmis.add(command.uid)
+    elif owner.strategy != "Halted":
+        owner.stopped_for = {command.node: Mark(owner.strategy, vmis={command.uid})}
+
+
+def start(world: World, command: Start, *, half: bool = False) -> Answer:
+    """half: its caller dies between the two requests that it may take."""
+    owner = world.owners.get(command.uid)
+    if owner is None:
+        return Answer(command, "the VM is gone")
+    vmi, seen = world.vmi(owner.name), see_vm(owner)
+    shown = see_vmi(vmi) if vmi is not None else None
+    how_far = start_stage(seen, shown, command.node)
+    if how_far is StartStage.UNWANTED:
+        take_mark_off(owner, command.node)
+        return Answer(command, LEFT_OFF)
+    if how_far is StartStage.ENDING:
+        return Answer(command, STILL_ENDING, passing=True)
+    if how_far is StartStage.WANTED:
+        assert not owner.unwanted, f"{command}, but somebody wants it off"
+        if owner.strategy == "Manual" and not is_on_its_way(seen, shown):
+            owner.asked = True
+        if not half:
+            mark = owner.stopped_for[command.node]
+            owner.strategy, mark.before = mark.before or owner.strategy, ""
+    return Answer(command)
+
+
+def take_mark_off(owner: Owner, node: str) -> None:
+    mark = owner.stopped_for.pop(node, None)
+    if mark is not None and owner.kind == VM:
+        assert owner.unwanted or owner.ran - mark.vmis, f"{owner} has not run since it was stopped"

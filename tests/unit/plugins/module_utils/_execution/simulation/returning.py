@@ -1,0 +1,274 @@
+# Copyright: Contributors to the virtops.kubevirt project
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Drives what starts VMs again that were stopped for nodes, while others start, stop, end and delete them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from hypothesis import strategies as st
+from hypothesis.stateful import initialize, precondition, rule
+
+from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.commands import (
+    Answer,
+    Command,
+    Start,
+    TakeMarkOff,
+)
+from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.commands import Interrupt as Stop
+from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.observation import Observation
+from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.reducer import (
+    Execution,
+    Record,
+    advance,
+    answered,
+    follow,
+    questions,
+)
+from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import (
+    Action,
+    ActionKind,
+    ObjectReference,
+    plan_of,
+)
+
+from unit.plugins.module_utils._execution.simulation import controllers, requests
+from unit.plugins.module_utils._execution.simulation.driven import Driven
+from unit.plugins.module_utils._execution.simulation.process import (
+    DIES,
+    DIES_AFTER,
+    FATES,
+    FORBIDDEN,
+    LOST,
+    NEVER_SENT,
+    THROTTLED,
+)
+from unit.plugins.module_utils._execution.simulation.scene import build
+from unit.plugins.module_utils._execution.simulation.sight import see_replica_sets, see_vmi, see_vms
+from unit.plugins.module_utils._execution.simulation.world import NAMESPACE, REPLICA_SET, THEIRS, VM, Owner, World
+
+_NODES = ("n1", "n2")
+_STARTS = Execution(node="", run="", kinds=frozenset({ActionKind.START}))
+_BYTES = st.binary(min_size=8, max_size=8)
+_SMALL = st.integers(0, 15)
+_FORBIDDEN = "a webhook forbids it"
+
+
+class Return:
+    """A task that gives one node back. It may die at any moment; the next one begins with the marks that it finds."""
+
+    def __init__(self, world: World, node: str) -> None:
+        self.world = world
+        self.node = node
+        self.begin()
+
+    def begin(self) -> None:
+        self.plan = plan_of(self._actions())
+        self.record = follow(self.plan, Record(), _STARTS)
+
+    def tick(self, between: int = 0, fates: int = 0) -> None:
+        """between: what happens after VMs were looked at, and before their VMIs are; nothing if 0."""
+        marks = self._marks_of_others()
+        look = self._look(between)
+        self.record, commands = advance(self.plan, self.record, look, self.world.now, _STARTS)
+        for command in commands:
+            self._judge(command, fresh=not between)
+        alive = self._act(commands, fates)
+        assert self._marks_of_others() == marks, f"{commands} were not for {self.node} alone"
+        if not alive:
+            self.begin()
+
+    def end(self) -> None:
+        """When nothing can happen any more: who has still a mark is named, with a reason that is true."""
+        for owner in self.world.owners.values():
+            if self.node not in owner.stopped_for:
+                continue
+            entry = next((entry for entry in self.record.entries.values() if entry.uid == owner.uid), None)
+            assert entry is not None, f"{owner} is forgotten"
+            if entry.has_failed:
+                assert _FORBIDDEN in entry.status(), f"{entry} and {owner}"
+            else:
+                assert "," in entry.status(), f"{entry} waits without a reason"
+                assert not self.world.ready(owner) or owner.kind == REPLICA_SET, f"{entry} and {owner}"
+
+    def _judge(self, command: Command, *, fresh: bool) -> None:
+        assert isinstance(command, (Start, TakeMarkOff)), f"{command} is for a drain"
+        action = next(action for action in self.plan.actions if action.id == command.action)
+        assert command.uid == action.object.uid, f"{command} is about another one than {action}"
+        owner = self.world.owners.get(command.uid)
+        if fresh:
+            assert owner is not None, f"{command} is about what is gone"
+            if owner.kind == REPLICA_SET:
+                wanted = see_replica_sets(self.world, frozenset({action.object.title}))[action.object.title].wanted
+                assert self.world.ready(owner) >= wanted.get(self.node, 0), f"{command} comes too early for {owner}"
+
+    def _actions(self) -> Iterator[Action]:
+        for owner in self.world.owners.values():
+            if self.node in owner.stopped_for:
+                reference = ObjectReference(owner.kind, NAMESPACE, owner.name, owner.uid)
+                yield Action(f"start.{owner.kind}.{owner.name}", ActionKind.START, 1, self.node, reference)
+
+    def _look(self, between: int) -> Observation:
+        asked = questions(self.record)
+        vms, sets = see_vms(self.world, asked.vms), see_replica_sets(self.world, asked.replica_sets)
+        if between:
+            controllers.take(self.world, between)
+        vmis = {vmi.title: see_vmi(vmi) for vmi in self.world.vmis.values() if vmi.title in asked.vmis}
+        words = {vmi.uid: "0/6 nodes" for vmi in self.world.vmis.values() if vmi.uid in asked.unplaced and not vmi.node}
+        return Observation(vmis=vmis, words=words, vms=vms, replica_sets=sets)
+
+    def _act(self, commands: tuple[Command, ...], fates: int) -> bool:
+        """Whether it is still alive afterwards."""
+        answers = []
+        for command in commands:
+            fate, fates = FATES[fates & 15], fates >> 4
+            if fate == DIES:
+                return False
+            answer = self._answer(command, fate)
+            if answer is not None:
+                answers.append(answer)
+            if fate == DIES_AFTER:
+                return False
+        self.record = answered(self.record, answers, self.world.now)
+        return True
+
+    def _answer(self, command: Command, fate: int) -> Answer | None:
+        if fate == NEVER_SENT:
+            return None
+        if fate == THROTTLED:
+            return Answer(command, "the server has too much to do", passing=True)
+        if fate == FORBIDDEN:
+            return Answer(command, _FORBIDDEN)
+        if fate == DIES_AFTER and isinstance(command, Start):
+            return requests.start(self.world, command, half=True)
+        answer = requests.carry_out(self.world, command)
+        return None if fate == LOST else answer
+
+    def _marks_of_others(self) -> list[tuple[str, str]]:
+        return [
+            (owner.uid, f"{node}: {mark}")
+            for owner in self.world.owners.values()
+            for node, mark in owner.stopped_for.items()
+            if node != self.node
+        ]
+
+
+class Returns(Driven):
+    """Both nodes of a batch are given back at the same time, each by a task of its own."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.world = World()
+        self.tasks: list[Return] = []
+
+    @initialize(shape=st.binary(min_size=24, max_size=24), then=_BYTES)
+    def begin(self, shape: bytes, then: bytes) -> None:
+        """Everything was stopped that something starts again, and not all of it has ended yet."""
+        world = self.world = build(shape, _NODES)
+        for vmi in list(world.vmis.values()):
+            if vmi.owner is not None and vmi.node in _NODES:
+                owner = vmi.owner
+                identity = (owner.kind, owner.name, owner.uid)
+                requests.carry_out(world, Stop("stop", NAMESPACE, vmi.name, vmi.uid, *identity, vmi.node, stop=True))
+        for choice in then:
+            controllers.take(world, choice)
+        world.cordons.clear()
+        self.tasks = [Return(world, node) for node in _NODES]
+
+    @rule(choices=_BYTES, fates=st.integers(0, 2**32 - 1))
+    def time_goes_by(self, choices: bytes, fates: int = 0) -> None:
+        for choice in choices:
+            self.world.now += (choice >> 6) * 0.7
+            if choice & 1:
+                controllers.take(self.world, choice >> 1)
+            else:
+                self._task(choice >> 1).tick(choice >> 2, fates)
+                fates >>= 4
+        self._count(len(choices))
+
+    @rule(then=_BYTES, which=_SMALL)
+    def dies(self, then: bytes, which: int) -> None:
+        self._task(which).begin()
+        self.time_goes_by(choices=then)
+
+    @precondition(lambda self: self._vms())
+    @rule(then=_BYTES, which=_SMALL)
+    def somebody_stops_a_vm(self, then: bytes, which: int) -> None:
+        """One that has yet to get back what it ran with is off already, for all that anybody can see."""
+        owner = self._pick(self._vms(), which)
+        if owner.strategy != "Halted" and not any(mark.before for mark in owner.stopped_for.values()):
+            owner.unwanted, owner.asked = True, False
+            own = {vmi.uid for vmi in self.world.vmis.values() if vmi.owner is owner}
+            owner.stops |= own
+            owner.strategy = "Halted" if owner.strategy == "Always" else owner.strategy
+        self.time_goes_by(choices=then)
+
+    @precondition(lambda self: self._vms())
+    @rule(then=_BYTES, which=_SMALL)
+    def somebody_starts_a_vm(self, then: bytes, which: int) -> None:
+        owner = self._pick(self._vms(), which)
+        if owner.strategy == "Halted":
+            owner.strategy, owner.unwanted = "Always", False
+        elif owner.strategy == "Manual" and self.world.vmi(owner.name) is None:
+            owner.asked, owner.unwanted = True, False
+        self.time_goes_by(choices=then)
+
+    @precondition(lambda self: self._vms())
+    @rule(then=_BYTES, which=_SMALL, anew=st.booleans())
+    def somebody_deletes_a_vm(self, then: bytes, which: int, anew: bool) -> None:
+        """Or makes another one of its name in its place."""
+        owner = self._pick(self._vms(), which)
+        del self.world.owners[owner.uid]
+        for vmi in self.world.vmis.values():
+            vmi.ending = vmi.ending or vmi.owner is owner
+        if anew:
+            other = Owner(self.world.uid("owner"), VM, owner.name, "Halted", unwanted=True)
+            self.world.owners[other.uid] = other
+        self.time_goes_by(choices=then)
+
+    @precondition(lambda self: self.world.vmis)
+    @rule(then=_BYTES, which=_SMALL, by_itself=st.booleans())
+    def a_vmi_ends(self, then: bytes, which: int, by_itself: bool) -> None:
+        """By itself, or by its deletion."""
+        vmi = self._pick(list(self.world.vmis.values()), which)
+        owner = vmi.owner
+        if by_itself and vmi.phase == "Running":
+            controllers.end_guest(self.world, vmi)
+        elif owner is not None and (owner.strategy != "Manual" or vmi.uid in owner.ran):
+            vmi.ending = True
+        self.time_goes_by(choices=then)
+
+    @rule(then=_BYTES, which=_SMALL, replicas=st.integers(0, 2))
+    def somebody_scales_a_replica_set(self, then: bytes, which: int, replicas: int) -> None:
+        sets = [owner for owner in self.world.owners.values() if owner.kind == REPLICA_SET]
+        if sets:
+            owner = self._pick(sets, which)
+            owner.replicas = replicas
+            own = [vmi for vmi in self.world.vmis.values() if vmi.owner is owner and vmi.alive and not vmi.ending]
+            for vmi in own[replicas:]:
+                vmi.ending = True
+        self.time_goes_by(choices=then)
+
+    @rule(then=_BYTES, node=st.sampled_from(["n1", "n2", "n3", "n4", "n5", "n6"]))
+    def somebody_cordons_or_uncordons(self, then: bytes, node: str) -> None:
+        if self.world.cordons.pop(node, "") != THEIRS:
+            self.world.cordons[node] = THEIRS
+        self.time_goes_by(choices=then)
+
+    def teardown(self) -> None:
+        for _round in range(30):
+            for _step in range(40):
+                if not controllers.take(self.world, 0):
+                    break
+            self.world.now += 3.0
+            for task in self.tasks:
+                task.tick()
+        for task in self.tasks:
+            task.end()
+
+    def _task(self, which: int) -> Return:
+        return self.tasks[which % len(self.tasks)]
+
+    def _vms(self) -> list[Owner]:
+        return [owner for owner in self.world.owners.values() if owner.kind == VM]

@@ -1,0 +1,233 @@
+# Copyright: Contributors to the virtops.kubevirt project
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A small model of a cluster: what is in it, and the rule by which pods find nodes.
+
+It knows what the reducer can tell apart, and no more: a node has room for so many pods of VMs, and a group of VMs keeps
+to one VM a zone, whose own pods do not stand in its way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+NAMESPACE = "shop"
+VM, REPLICA_SET = "VirtualMachine", "VirtualMachineInstanceReplicaSet"
+RUN = "run-1"
+# KubeVirt's caps here: small, so that they are met.
+CAP_CLUSTER, CAP_OUTBOUND = 3, 2
+ROOM = 4
+ZONES = {"n1": "a", "n2": "b", "n3": "c", "n4": "a", "n5": "b", "n6": "c"}
+OURS, THEIRS = "us", "somebody"
+
+
+@dataclass
+class Mark:
+    """Of what was stopped for a node. before: the strategy of a VM that it is to get back, empty once it has it.
+
+    vmis: uids of those stopped. ready: how many of a replica set were, before any was stopped.
+    """
+
+    before: str = ""
+    ready: int = 0
+    vmis: set[str] = field(default_factory=set)
+
+
+@dataclass
+class Owner:
+    """strategy: Always, Manual, Halted; a replica set is Always. replicas: how many VMIs it wants when it may.
+
+    asked: somebody has asked for a start of what starts by request only. stops: uids of VMIs that were asked to stop.
+    stopped_for: its marks, by node. ran: uids of VMIs of it that have run. unwanted: somebody else has stopped it after
+    it got back what it ran with.
+    """
+
+    uid: str
+    kind: str
+    name: str
+    strategy: str = "Always"
+    replicas: int = 1
+    asked: bool = False
+    group: str = ""
+    migratable: bool = True
+    stops: set[str] = field(default_factory=set)
+    stopped_for: dict[str, Mark] = field(default_factory=dict)
+    ran: set[str] = field(default_factory=set)
+    unwanted: bool = False
+
+
+@dataclass
+class Vmi:
+    """phase: Pending, Scheduled, Running or Failed. node: empty until its pod has one."""
+
+    uid: str
+    name: str
+    owner: Owner | None
+    migratable: bool
+    group: str = ""
+    node: str = ""
+    phase: str = "Pending"
+    ending: bool = False
+    by_itself: bool = False
+
+    @property
+    def title(self) -> str:
+        return f"{NAMESPACE}/{self.name}"
+
+    @property
+    def alive(self) -> bool:
+        return self.phase != "Failed"
+
+
+@dataclass
+class Pod:
+    """owner_uid: of its VMI, or of what replaces it. over: its containers end, nobody has to ask for it."""
+
+    uid: str
+    name: str
+    node: str
+    owner_uid: str
+    machine: bool
+    group: str = ""
+    tolerates: bool = False
+    ending: bool = False
+    over: bool = False
+
+
+@dataclass
+class Moving:
+    """A VirtualMachineInstanceMigration. ours: by the run, whose label it has. target: the node it is pinned to."""
+
+    uid: str
+    name: str
+    vmi: Vmi
+    source: str
+    target: str
+    ours: bool
+    phase: str = "Pending"
+    phases: list[tuple[str, str]] = field(default_factory=list)
+    cancelled: bool = False
+    pod: str = ""
+    switched: bool = False
+
+    @property
+    def unfinished(self) -> bool:
+        return self.phase not in ("Succeeded", "Failed")
+
+
+@dataclass
+class World:
+    """now: seconds since the epoch. cordons: by node, whose. epochs: by node, of our cordon. tight: no pod is evicted.
+
+    calm: nothing fails any more that need not fail. gone: uids of what is no more. places: by uid of a VMI, all nodes
+    it has run on. left: uid and node of what has once left a node altogether. number: of objects so far.
+    """
+
+    now: float = 1_000_000.0
+    owners: dict[str, Owner] = field(default_factory=dict)
+    vmis: dict[str, Vmi] = field(default_factory=dict)
+    pods: dict[str, Pod] = field(default_factory=dict)
+    migrations: dict[str, Moving] = field(default_factory=dict)
+    cordons: dict[str, str] = field(default_factory=dict)
+    epochs: dict[str, str] = field(default_factory=dict)
+    tight: bool = False
+    calm: bool = False
+    gone: set[str] = field(default_factory=set)
+    places: dict[str, list[str]] = field(default_factory=dict)
+    left: set[tuple[str, str]] = field(default_factory=set)
+    number: int = 0
+
+    def uid(self, kind: str) -> str:
+        self.number += 1
+        return f"{kind}-{self.number}"
+
+    def vmi(self, name: str) -> Vmi | None:
+        return next((vmi for vmi in self.vmis.values() if vmi.name == name), None)
+
+    def ready(self, owner: Owner) -> int:
+        """VMIs of it that run and go on to."""
+        return sum(vmi.owner is owner and vmi.phase == "Running" and not vmi.ending for vmi in self.vmis.values())
+
+    def pods_of(self, uid: str) -> Iterator[Pod]:
+        return (pod for pod in self.pods.values() if pod.owner_uid == uid)
+
+    def moving(self, vmi: Vmi) -> Moving | None:
+        """The unfinished migration of a VMI, of which there is one at most."""
+        return next((entry for entry in self.migrations.values() if entry.unfinished and entry.vmi is vmi), None)
+
+    @staticmethod
+    def wanted(owner: Owner) -> int:
+        """VMIs that it is to have without anybody's asking."""
+        return owner.replicas if owner.strategy == "Always" else 0
+
+    def has_left(self, uid: str, node: str) -> bool:
+        """Whether it is not on the node now: neither itself, nor a pod of it."""
+        vmi = self.vmis.get(uid)
+        if vmi is not None and vmi.alive and vmi.node == node:
+            return False
+        return not any(uid in (pod.uid, pod.owner_uid) and pod.node == node for pod in self.pods.values())
+
+    def had_left(self, uid: str, node: str) -> bool:
+        return (uid, node) in self.left or self.has_left(uid, node)
+
+    def fits(self, vmi: Vmi, node: str, *, without: frozenset[str] = frozenset()) -> bool:
+        """Whether the scheduler may put a pod of a VMI on a node. without: uids of VMIs that are thought away."""
+        if node in self.cordons:
+            return False
+        room = 0
+        for pod in self.pods.values():
+            if not pod.machine or not pod.node or pod.owner_uid in without:
+                continue
+            if pod.owner_uid == vmi.uid:
+                if pod.node == node:
+                    return False
+                continue
+            if vmi.group and pod.group == vmi.group and ZONES[pod.node] == ZONES[node]:
+                return False
+            room += pod.node == node
+        return room < ROOM
+
+    def is_empty(self, node: str, first: frozenset[str] | None) -> bool:
+        """first: uids of ordinary pods that were there at first; others that tolerate a cordon do not count."""
+        if any(vmi.alive and vmi.node == node for vmi in self.vmis.values()):
+            return False
+        return not any(
+            pod.machine or first is None or pod.uid in first or not pod.tolerates
+            for pod in self.pods.values()
+            if pod.node == node
+        )
+
+    def add_vmi(self, name: str, owner: Owner | None, node: str, *, migratable: bool, group: str = "") -> Vmi:
+        """A VMI; one with a node runs there already."""
+        vmi = Vmi(self.uid("vmi"), name, owner, migratable, group)
+        self.vmis[vmi.uid] = vmi
+        if node:
+            self.add_pod(vmi.uid, node, machine=True, group=group)
+            self.settle(vmi, node)
+            vmi.phase = "Running"
+        return vmi
+
+    def add_pod(self, owner: str, node: str, *, machine: bool, group: str = "", tolerates: bool = False) -> Pod:
+        uid = self.uid("pod")
+        pod = self.pods[uid] = Pod(uid, uid, node, owner, machine, group, tolerates)
+        return pod
+
+    def settle(self, vmi: Vmi, node: str) -> None:
+        vmi.node = node
+        self.places.setdefault(vmi.uid, []).append(node)
+
+    def remove_pod(self, pod: Pod) -> None:
+        del self.pods[pod.uid]
+        self.gone.add(pod.uid)
+        if pod.node:
+            self._note(pod.uid, pod.node)
+            self._note(pod.owner_uid, pod.node)
+
+    def remove_vmi(self, vmi: Vmi) -> None:
+        del self.vmis[vmi.uid]
+        self.gone.add(vmi.uid)
+
+    def _note(self, uid: str, node: str) -> None:
+        if self.has_left(uid, node):
+            self.left.add((uid, node))

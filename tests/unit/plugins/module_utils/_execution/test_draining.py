@@ -1,0 +1,165 @@
+# Copyright: Contributors to the virtops.kubevirt project
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.commands import Answer, Migrate
+from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.draining import (
+    failed_machines,
+    failures,
+    hindrances,
+    is_lost,
+    remaining,
+    returned,
+    under_way,
+    unplanned,
+)
+from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.reducer import (
+    Execution,
+    Record,
+    advance,
+    answered,
+    follow,
+)
+from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import ActionKind, Blocked
+
+from unit.plugins.module_utils._execution.moments import NOW, launcher, look, seen_pod, seen_vmi
+from unit.plugins.module_utils._plan.plans import action, plan, pod, vm
+
+N1 = Execution("n1", "run-1")
+MOVE, EVICT = action(ActionKind.MIGRATE, vm("web"), "n1", "n2"), action(ActionKind.EVICT, pod("cache"), "n1")
+HERE = remaining("n1", look(seen_vmi(), seen_pod()), None)
+
+
+def refused(*names: str) -> Record:
+    """What the server has refused for good."""
+    record, commands = advance(plan(MOVE, EVICT), follow(plan(MOVE, EVICT), Record(), N1), _LOOK, NOW, N1)
+    return answered(record, [Answer(item, "never") for item in commands if item.action in names], NOW)
+
+
+_LOOK = look(seen_vmi(), seen_pod())
+
+
+@pytest.mark.parametrize(
+    ("there", "empty"),
+    [
+        ((), True),
+        ((seen_vmi(node="n2"), seen_pod(node="n2")), True),
+        ((seen_vmi(phase="Succeeded"),), True),
+        ((seen_vmi(),), False),
+        ((launcher("web"),), False),
+        ((seen_pod(),), False),
+        ((seen_pod(stays=True),), True),
+        ((seen_pod(tolerates=True),), True),
+        ((seen_pod("first", tolerates=True),), False),
+    ],
+    ids="nothing|others|an ended vm|a vm|its pod|a pod|daemon|newcomer|was there".split("|"),
+)
+def test_a_node_is_empty_when_nothing_is_left_to_leave(there: tuple[Any, ...], empty: bool) -> None:
+    assert remaining("n1", look(*there), frozenset({"uid-first"})).none is empty
+
+
+def test_what_has_no_action_needs_another_plan() -> None:
+    record = follow(plan(MOVE), Record(), N1)
+    assert unplanned(plan(MOVE), record, HERE) == {"uid-cache"}
+
+
+@pytest.mark.parametrize(("passing", "needed"), [(True, {"uid-cache"}), (False, set())], ids=["passing", "for good"])
+def test_of_what_is_blocked_only_what_passes_is_planned_again(passing: bool, needed: set[str]) -> None:
+    blocked = plan(MOVE, blocked=(Blocked(pod("cache"), "n1", ("it has no owner",), passing),))
+    assert unplanned(blocked, follow(blocked, Record(), N1), HERE) == needed
+
+
+ROOM = replace(action(ActionKind.MIGRATE, vm("small"), "n1", "n3"), source="n2")
+AFTER = replace(MOVE, after=(ROOM.id,))
+
+
+def test_who_makes_room_elsewhere_is_looked_at_where_it_is() -> None:
+    assert N1.places(plan(ROOM, AFTER)) == ("n1", "n2")
+    assert N1.sources(plan(ROOM, AFTER)) == ("n1", "n2")
+    assert N1.nodes(plan(ROOM, AFTER)) == ("n1",)  # the only one that has to be ours
+
+
+def test_who_waits_for_room_begins_when_it_is_there() -> None:
+    begun, at = plan(ROOM, AFTER), seen_vmi("small", "n2")
+    record, (first,) = advance(begun, follow(begun, Record(), N1), look(seen_vmi(), at), NOW, N1)
+    assert isinstance(first, Migrate)
+    assert (first.action, first.source) == (ROOM.id, "n2")
+    gone = look(seen_vmi(), seen_vmi("small", "n3"), launcher("small", "n2"))
+    record, commands = advance(begun, record, gone, NOW + 5, N1)
+    assert commands == ()  # its pod is there still
+    _record, (second,) = advance(begun, record, look(seen_vmi(), seen_vmi("small", "n3")), NOW + 9, N1)
+    assert second.action == MOVE.id
+
+
+def test_who_fails_to_make_room_needs_another_plan() -> None:
+    begun, seen = plan(ROOM, AFTER), look(seen_vmi(), seen_vmi("small", "n2"))
+    record, commands = advance(begun, follow(begun, Record(), N1), seen, NOW, N1)
+    here = remaining("n1", seen, None)
+    assert unplanned(begun, record, here) == set()
+    record = answered(record, [Answer(item, "never") for item in commands], NOW)
+    assert unplanned(begun, record, here) == {"uid-small"}
+    assert unplanned(plan(MOVE), follow(plan(MOVE), record, N1), here) == set()
+
+
+def test_a_failed_migration_is_planned_anew_and_a_refused_eviction_is_not() -> None:
+    assert unplanned(plan(MOVE, EVICT), refused(MOVE.id, EVICT.id), HERE) == {"uid-web"}
+
+
+def test_what_has_left_and_is_here_again_is_planned_anew() -> None:
+    record = follow(plan(MOVE), Record(), N1)
+    record, _commands = advance(plan(MOVE), record, look(seen_vmi(node="n2")), NOW, N1)
+    assert record.entries[MOVE.id].outcome == "already_there"
+    back = remaining("n1", look(seen_vmi()), None)
+    assert unplanned(plan(MOVE), record, back) == returned(record, back) == {"uid-web"}
+    assert follow(plan(MOVE), record, N1, returned(record, back)).unfinished
+    assert not follow(plan(MOVE), record, N1).unfinished
+
+
+def test_a_drain_is_lost_when_nothing_is_under_way_and_the_rest_will_never_leave() -> None:
+    blocked = plan(EVICT, blocked=(Blocked(vm("web"), "n1", ("it cannot migrate",)),))
+    assert not is_lost(blocked, follow(blocked, Record(), N1), HERE)
+    assert is_lost(blocked, follow(blocked, refused(EVICT.id), N1), HERE)
+
+
+def test_hindrances_name_what_is_there_with_the_reasons() -> None:
+    gone, here = Blocked(vm("gone"), "n1", ("a",)), Blocked(pod("cache"), "n1", ("it has no owner", "it has data"))
+    assert list(hindrances(plan(blocked=(gone, here)), HERE)) == [
+        ("pod", "shop", "cache", "it has no owner; it has data")
+    ]
+
+
+def test_failures_name_the_nodes_to_which_a_vm_could_not_go() -> None:
+    assert failures(refused(MOVE.id, EVICT.id)) == {"shop/web": ("n2",)}
+
+
+def test_a_vm_has_failed_for_good_when_it_was_tried_and_no_plan_helps() -> None:
+    blocked = plan(MOVE, EVICT, blocked=(Blocked(vm("web"), "n1", ("its migration failed",)),))
+    record = refused(MOVE.id, EVICT.id)
+    assert failed_machines(plan(MOVE, EVICT), record, HERE) == frozenset(), "another plan may help"
+    assert failed_machines(blocked, record, HERE) == {"uid-web"}
+    assert failed_machines(blocked, refused(EVICT.id), HERE) == frozenset(), "nobody has tried"
+    assert failed_machines(blocked, record, remaining("n1", look(seen_pod()), None)) == frozenset()
+
+
+def test_a_vm_that_could_not_be_ended_has_failed_for_good() -> None:
+    stop = action(ActionKind.STOP, vm("web"), "n1")
+    seen = look(seen_vmi())
+    record, (command,) = advance(plan(stop), follow(plan(stop), Record(), N1), seen, NOW, N1)
+    record = answered(record, [Answer(command, "never")], NOW)
+    assert failed_machines(plan(stop), record, remaining("n1", seen, None)) == {"uid-web"}
+
+
+def test_what_has_begun_goes_on_and_nothing_else_begins() -> None:
+    closed = Execution("n1", "run-1", begins=False)
+    record, commands = advance(plan(MOVE, EVICT), follow(plan(MOVE, EVICT), Record(), closed), _LOOK, NOW, closed)
+    assert (commands, under_way(record)) == ((), [])
+    record, commands = advance(plan(MOVE, EVICT), record, _LOOK, NOW, N1)
+    record = answered(record, [Answer(command) for command in commands], NOW)
+    record, commands = advance(plan(MOVE, EVICT), record, _LOOK, NOW + 9, closed)
+    assert (commands, [entry.title for entry in under_way(record)]) == ((), ["shop/web", "shop/cache"])

@@ -1,0 +1,161 @@
+# Copyright: Contributors to the virtops.kubevirt project
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.commands import Answer, Interrupt
+from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.interrupting import (
+    REPLICA_SET,
+    VM,
+    Interrupting,
+)
+from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.observation import SeenReplicaSet, SeenVm
+from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import ActionKind
+
+from unit.plugins.module_utils._execution.moments import NOW, moment, seen_vmi
+from unit.plugins.module_utils._plan.plans import action, vm
+
+RESTART = Interrupting.begin(action(ActionKind.RESTART, vm("web"), "n1", "n4"))
+STOP = Interrupting.begin(action(ActionKind.STOP, vm("web"), "n1"))
+OF_VM = {"owner_kind": VM, "owner": "web", "owner_uid": "uid-vm"}
+OF_SET = {"owner_kind": REPLICA_SET, "owner": "set", "owner_uid": "uid-set"}
+WEB, REPLICA = seen_vmi(**OF_VM), seen_vmi(**OF_SET)
+
+
+def asked(entry: Interrupting, *there: Any, **others: Any) -> tuple[Interrupting, Interrupt]:
+    """After its command was carried out."""
+    entry, command = entry.step(moment(*there, **others))
+    assert command is not None
+    return entry.answered(Answer(command), NOW), command
+
+
+@pytest.mark.parametrize(("entry", "stop"), [(RESTART, False), (STOP, True)], ids=["restart", "stop"])
+def test_this_very_vm_is_ended(entry: Interrupting, stop: bool) -> None:
+    _entry, command = asked(entry, WEB)
+    assert (command.uid, command.owner_kind, command.owner, command.stop) == ("uid-web", VM, "web", stop)
+
+
+@pytest.mark.parametrize(
+    "shown", [moment(WEB, ready=False), moment(replace(WEB, ending=True)), moment()], ids=["waits", "ending", "gone"]
+)
+def test_nothing_is_asked_where_nothing_is_to_be_done(shown: Any) -> None:
+    assert RESTART.step(shown)[1] is None
+
+
+def test_a_stop_is_over_when_the_vm_has_gone() -> None:
+    entry, _command = asked(STOP, WEB)
+    assert entry.step(moment(replace(WEB, ending=True)))[0].status() == "stopping"
+    assert entry.step(moment(after=5.0))[0].status() == "stopped in 5 s"
+
+
+def test_another_vm_of_its_name_is_left_alone() -> None:
+    entry, command = STOP.step(moment(seen_vmi(uid="uid-of-another")))
+    assert (entry.outcome, command) == ("ended", None)
+
+
+def test_a_restart_is_over_when_its_successor_runs() -> None:
+    entry, _command = asked(RESTART, WEB)
+    pending = seen_vmi(uid="uid-new", node="", phase="Scheduling", **OF_VM)
+    waiting, _nothing = entry.step(moment(pending, words={"uid-new": "0/6 nodes"}))
+    assert waiting.status() == "restarting, no node fits: 0/6 nodes"
+    assert dict(waiting.questions().unplaced) == {"uid-new": "shop"}
+    running = seen_vmi(uid="uid-new", node="n5", **OF_VM)
+    assert waiting.step(moment(running, after=9.0))[0].status() == "restarted on n5 in 9 s"
+
+
+def test_a_replica_is_not_ended_before_it_is_known_who_was_there() -> None:
+    entry, command = RESTART.step(moment(REPLICA))
+    assert command is None
+    assert entry.questions().owners == {("shop", "uid-set")}
+    entry, command = asked(entry, REPLICA, siblings={"uid-set": (REPLICA, seen_vmi("old"))})
+    assert entry.known == ("uid-web", "uid-old")
+
+
+def test_the_successor_of_a_replica_is_a_new_one_that_nobody_else_counts() -> None:
+    entry, _command = asked(RESTART, REPLICA, siblings={"uid-set": (REPLICA, seen_vmi("old"))})
+    siblings = {"uid-set": tuple(seen_vmi(name, "n4") for name in ("fresh", "fresher", "old"))}
+    ended, _nothing = entry.step(moment(siblings=siblings, taken=frozenset({"uid-fresh"})))
+    assert (ended.outcome, ended.successor, ended.target_node) == ("restarted", "fresher", "n4")
+
+
+@pytest.mark.parametrize(
+    ("found", "outcome"),
+    [
+        (SeenReplicaSet("uid-set", ready=1, wanted={}, replicas=2), "ending"),
+        (SeenReplicaSet("uid-set", ready=1, wanted={}, replicas=1), "ended"),
+        (SeenReplicaSet("uid-set", ready=1, wanted={}, replicas=2, ending=True), "ended"),
+        (SeenReplicaSet("uid-of-another", ready=1, wanted={}, replicas=2), "ended"),
+        (None, "ended"),
+    ],
+    ids=["wanted", "scaled-down", "deleted", "another", "gone"],
+)
+def test_a_replica_that_nobody_wants_any_more_is_not_waited_for(found: SeenReplicaSet | None, outcome: str) -> None:
+    siblings = {"uid-set": (REPLICA, seen_vmi("old"))}
+    entry, _command = asked(RESTART, REPLICA, siblings=siblings)
+    left = {"uid-set": (seen_vmi("old"),)}
+    entry, _nothing = entry.step(moment(siblings=left))
+    assert (entry.outcome, entry.questions().replica_sets) == ("ending", frozenset({"shop/set"}))
+    sets = {"shop/set": found} if found else {}
+    assert entry.step(moment(siblings=left, replica_sets=sets))[0].outcome == outcome
+
+
+def test_a_replica_that_is_ending_already_has_no_old_successor() -> None:
+    """Its replica set may have made another one, which is on its way; all that run were there before."""
+    ending, old = replace(REPLICA, ending=True), seen_vmi("old", "n3", **OF_SET)
+    entry, _nothing = RESTART.step(moment(ending))
+    entry, _nothing = entry.step(moment(ending, siblings={"uid-set": (ending, old)}))
+    entry, _nothing = entry.step(moment(siblings={"uid-set": (old,)}, after=3.0))
+    assert entry.outcome == "ending"
+    new = seen_vmi("new", "n4", **OF_SET)
+    entry, _nothing = entry.step(moment(siblings={"uid-set": (new, old)}, after=4.0))
+    assert (entry.outcome, entry.successor, entry.has_acted) == ("restarted", "new", False)
+
+
+def test_a_vm_that_runs_elsewhere_is_left_alone() -> None:
+    entry, command = STOP.step(moment(replace(WEB, node="n7")))
+    assert (entry.status(), entry.has_acted, command) == ("not interrupted, it is on n7 already", False, None)
+
+
+@pytest.mark.parametrize(
+    ("marks", "outcome"), [({"n1": "Always"}, "stopped"), ({"n3": "Always"}, "ended"), ({}, "ended")]
+)
+def test_whether_a_vm_that_is_gone_was_stopped_its_mark_tells(marks: dict[str, str], outcome: str) -> None:
+    entry, _nothing = STOP.step(moment())
+    assert (entry.outcome, entry.questions().vms) == ("ending", frozenset({"shop/web"}))
+    found = SeenVm("uid-vm", "Halted", before=marks)
+    assert entry.step(moment(vms={"shop/web": found}))[0].outcome == outcome
+
+
+def test_a_refusal_for_now_is_told() -> None:
+    entry, command = STOP.step(moment(WEB))
+    assert command is not None
+    refused = entry.answered(Answer(command, "not now", passing=True), NOW)
+    assert (refused.status(), refused.worth_telling, refused.has_acted) == ("waiting, not now", True, False)
+
+
+def test_a_command_without_effect_is_given_again_after_a_moment() -> None:
+    entry, command = asked(STOP, WEB)
+    assert entry.step(moment(WEB, after=1.0))[1] is None
+    assert entry.step(moment(WEB, after=2.0))[1] == command
+
+
+def test_a_refusal_is_passing_or_lasts() -> None:
+    _entry, command = asked(STOP, WEB)
+    assert STOP.answered(Answer(command, "try again", passing=True), NOW).unfinished
+    assert STOP.answered(Answer(command, "a webhook forbids it"), NOW).status() == "failed, a webhook forbids it"
+
+
+def test_what_a_plan_forgets_is_kept_once_it_is_ending() -> None:
+    entry, _command = asked(STOP, WEB)
+    assert (STOP.forgotten(), entry.forgotten()) == (None, entry)
+
+
+def test_another_plan_does_not_change_what_has_begun() -> None:
+    changed = action(ActionKind.RESTART, vm("web"), "n1", "n6")
+    entry, _command = asked(RESTART, WEB)
+    assert (RESTART.redirected(changed).target_node, entry.redirected(changed).target_node) == ("n6", "n4")

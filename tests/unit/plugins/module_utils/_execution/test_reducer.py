@@ -1,0 +1,162 @@
+# Copyright: Contributors to the virtops.kubevirt project
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.commands import Answer, Command
+from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.migrating import Migrating
+from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.reducer import (
+    Execution,
+    Record,
+    advance,
+    answered,
+    follow,
+    questions,
+)
+from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.slots import PATIENCE, MigrationCaps
+from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import Action, ActionKind, Plan
+
+from unit.plugins.module_utils._execution.moments import NOW, launcher, look, migration, seen_vmi
+from unit.plugins.module_utils._plan.plans import action, plan, vm
+
+N1 = Execution("n1", "run-1")
+X = action(ActionKind.MIGRATE, vm("x"), "n1", "n4")
+Y = action(ActionKind.MIGRATE, vm("y"), "n2", "n5", X)
+HALT = action(ActionKind.STOP, vm("h"), "n1")
+Z = action(ActionKind.MIGRATE, vm("z"), "n1", "n6", HALT)
+
+
+def commands(given: Plan, *there: Any, execution: Execution = N1, record: Record | None = None) -> list[str]:
+    """Ids of the actions of which something is asked."""
+    _record, found = _advance(given, *there, execution=execution, record=record)
+    return [command.action for command in found]
+
+
+def _advance(
+    given: Plan, *there: Any, execution: Execution = N1, record: Record | None = None
+) -> tuple[Record, tuple[Command, ...]]:
+    known = follow(given, Record(), execution) if record is None else record
+    return advance(given, known, look(*there), NOW, execution)
+
+
+def test_a_process_carries_out_its_node_and_what_that_waits_for() -> None:
+    there = (seen_vmi("x"), seen_vmi("y", "n2"))
+    assert commands(plan(X, Y), *there) == [X.id]
+    assert list(follow(plan(X, Y), Record(), N1).entries) == [X.id]
+    assert list(follow(plan(X, Y), Record(), Execution("n2", "run-1")).entries) == [X.id, Y.id]
+
+
+@pytest.mark.parametrize(
+    ("there", "asked"),
+    [
+        ((seen_vmi("x"), seen_vmi("y", "n2")), [X.id]),
+        ((seen_vmi("x", "n4"), launcher("x"), seen_vmi("y", "n2")), []),
+        ((seen_vmi("x", "n4"), launcher("x", "n4"), seen_vmi("y", "n2")), [Y.id]),
+    ],
+    ids=["still there", "its pod ends", "has left"],
+)
+def test_an_action_waits_until_others_have_left_altogether(there: tuple[Any, ...], asked: list[str]) -> None:
+    assert commands(plan(X, Y), *there, execution=Execution("n2", "run-1")) == asked
+
+
+def test_an_action_waits_for_the_pod_of_what_was_stopped() -> None:
+    there = (seen_vmi("h", phase="Failed"), seen_vmi("z"))
+    assert commands(plan(HALT, Z), *there, launcher("h")) == []
+    assert commands(plan(HALT, Z), *there) == [Z.id]
+
+
+def test_nothing_waits_for_a_cordon() -> None:
+    cordon = action(ActionKind.CORDON, vm("n1"), "n1")
+    move = action(ActionKind.MIGRATE, vm("x"), "n1", "n4", cordon)
+    assert commands(plan(cordon, move), seen_vmi("x")) == [move.id]
+
+
+@pytest.mark.parametrize(
+    ("caps", "asked"),
+    [(None, 3), (MigrationCaps(2, 9), 2), (MigrationCaps(9, 1), 1)],
+    ids=["left to KubeVirt", "cluster", "node"],
+)
+def test_no_more_migrations_are_begun_than_the_caps_allow(caps: MigrationCaps | None, asked: int) -> None:
+    moves = [action(ActionKind.MIGRATE, vm(name), "n1", "n4") for name in "abc"]
+    there = [seen_vmi(name) for name in "abc"]
+    assert len(commands(plan(*moves), *there, execution=Execution("n1", "run-1", caps=caps))) == asked
+
+
+def test_migrations_that_the_record_does_not_know_count_too() -> None:
+    """As after a crash, before any of them was looked at."""
+    moves = [action(ActionKind.MIGRATE, vm(name), "n1", "n4") for name in "ab"]
+    flying = migration("b-0-1", "Running", vmi="b", target="n4")
+    capped = Execution("n1", "run-1", caps=MigrationCaps(9, 1))
+    assert commands(plan(*moves), seen_vmi("a"), seen_vmi("b"), flying, execution=capped) == []
+    assert commands(plan(moves[0]), seen_vmi("a"), seen_vmi("b"), flying, execution=capped) == []
+
+
+FIRST = action(ActionKind.MIGRATE, vm("first"), "n2", "n5")
+SECOND = action(ActionKind.MIGRATE, vm("second"), "n1", "n5")
+ONE_AT_A_TIME = Execution("n1", "run-1", caps=MigrationCaps(1, 1))
+
+
+def test_a_place_is_left_to_whose_turn_it_is_on_another_node() -> None:
+    there = seen_vmi("second")
+    assert commands(plan(FIRST, SECOND), there, execution=ONE_AT_A_TIME) == []
+    assert commands(plan(SECOND, FIRST), there, execution=ONE_AT_A_TIME) == [SECOND.id]
+    flying = migration("first-0-1", "Running", vmi="first", target="n5")
+    assert commands(plan(FIRST, SECOND), there, flying, execution=ONE_AT_A_TIME) == []
+    over = migration("first-0-1", "Succeeded", vmi="first", target="n5")
+    assert commands(plan(FIRST, SECOND), there, over, execution=ONE_AT_A_TIME) == [SECOND.id]
+
+
+def test_a_place_is_not_left_to_who_cannot_begin_yet() -> None:
+    waiting = action(ActionKind.MIGRATE, vm("third"), "n2", "n5", SECOND)
+    assert commands(plan(waiting, SECOND), seen_vmi("second"), execution=ONE_AT_A_TIME) == [SECOND.id]
+    two = Execution("n1", "run-1", caps=MigrationCaps(2, 1))
+    assert commands(plan(FIRST, SECOND), seen_vmi("second"), execution=two) == [SECOND.id]
+
+
+def test_a_place_that_nobody_takes_is_left_to_others_but_once() -> None:
+    """The process of the other node is gone, or its VM has left by itself."""
+    given, there = plan(FIRST, SECOND, action(ActionKind.MIGRATE, vm("third"), "n1", "n5")), look(seen_vmi("second"))
+    record = follow(given, Record(), ONE_AT_A_TIME)
+    begun = []
+    for later in (0.0, 1.0, PATIENCE, PATIENCE + 0.5):
+        record, found = advance(given, record, there, NOW + later, ONE_AT_A_TIME)
+        begun.append([command.action for command in found])
+    assert begun == [[], [], [], [SECOND.id]]
+
+
+def _migrating(record: Record, given: Action) -> Migrating:
+    entry = record.entries[given.id]
+    assert isinstance(entry, Migrating)
+    return entry
+
+
+def test_what_a_plan_forgets_is_followed_to_its_end_and_not_begun_again() -> None:
+    execution = Execution("n1", "run-1", {"n1": "e"}, retries=5)
+    record, found = _advance(plan(X), seen_vmi("x"), execution=execution)
+    record = answered(record, map(Answer, found), NOW)
+    forgotten = follow(plan(HALT), record, execution)
+    over = migration(_migrating(record, X).migration, "Failed", vmi="x", target="n4")
+    for _look in range(2):
+        forgotten, found = _advance(plan(HALT), seen_vmi("x"), over, execution=execution, record=forgotten)
+    assert found == ()
+    assert _migrating(forgotten, X).failure_reason == "KubeVirt gives no reason"
+
+
+def test_another_vm_of_the_name_begins_anew() -> None:
+    record = answered(*_answers(_advance(plan(X), seen_vmi("x"))), NOW)
+    other = action(ActionKind.MIGRATE, vm("x", "uid-of-another"), "n1", "n4")
+    assert _migrating(record, X).in_flight
+    assert _migrating(follow(plan(other), record, N1), other) == Migrating.begin(other)
+
+
+def _answers(advanced: tuple[Record, tuple[Command, ...]]) -> tuple[Record, list[Answer]]:
+    record, found = advanced
+    return record, [Answer(command) for command in found]
+
+
+def test_a_look_answers_the_questions_of_all() -> None:
+    assert questions(follow(plan(X, HALT), Record(), N1)).known == {"shop/x", "shop/h"}

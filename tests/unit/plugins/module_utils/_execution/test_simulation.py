@@ -1,0 +1,33 @@
+# Copyright: Contributors to the virtops.kubevirt project
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from unit.plugins.module_utils._execution.simulation.campaign import MACHINES, drive
+from unit.plugins.module_utils._execution.simulation.driven import Driven
+from unit.plugins.module_utils._execution.simulation.mutants import MUTANTS
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+def test_what_must_hold_holds_in_any_interleaving(machine: type[Driven], request: pytest.FixtureRequest) -> None:
+    histories = 50 if request.config.getoption("--few") else 550
+    steps = drive(machine, histories, fixed=True)
+    print(f"{steps} steps of {machine.__name__}")
+    assert steps >= 60 * histories
+
+
+@pytest.mark.skipif("VIRTOPS_MUTANTS" not in os.environ, reason="takes minutes; set VIRTOPS_MUTANTS to run it")
+@pytest.mark.parametrize("mutant", MUTANTS)
+def test_a_wrong_reducer_is_noticed(mutant: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    MUTANTS[mutant](monkeypatch)
+    with pytest.raises(AssertionError):
+        _drive_all()
+
+
+def _drive_all() -> None:
+    for machine in MACHINES:
+        drive(machine, 350, fixed=True, shrink=False)

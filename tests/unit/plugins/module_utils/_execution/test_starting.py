@@ -1,0 +1,182 @@
+# Copyright: Contributors to the virtops.kubevirt project
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.commands import Answer, Start, TakeMarkOff
+from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.interrupting import REPLICA_SET, VM
+from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.observation import (
+    SeenReplicaSet,
+    SeenVm,
+    SeenVmi,
+)
+from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.reducer import (
+    Execution,
+    Record,
+    advance,
+    follow,
+)
+from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.starting import (
+    Starting,
+    StartStage,
+    start_stage,
+)
+from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import ActionKind, ObjectReference, plan_of
+
+from unit.plugins.module_utils._execution.moments import NOW, look, moment, seen_vmi
+from unit.plugins.module_utils._plan.plans import action
+
+WEB = action(ActionKind.START, ObjectReference(VM, "shop", "web", "uid-vm"), "n1")
+SET = action(ActionKind.START, ObjectReference(REPLICA_SET, "shop", "set", "uid-set"), "n1")
+BEGUN, OF_SET = Starting.begin(WEB), Starting.begin(SET)
+START = Start(WEB.id, "shop", "web", "uid-vm", "n1")
+FORGET = TakeMarkOff(WEB.id, VM, "shop", "web", "uid-vm", "n1")
+FORGET_SET = TakeMarkOff(SET.id, REPLICA_SET, "shop", "set", "uid-set", "n1")
+
+RUNS, PENDING = seen_vmi(uid="uid-new"), seen_vmi(uid="uid-new", node="", phase="Scheduling")
+ENDING = seen_vmi(ending=True)
+STILL = "its guest has yet to shut down"
+STOPS = frozenset({"uid-web"})
+
+
+def stopped(strategy: str, before: str = "", node: str = "n1", **fields: Any) -> SeenVm:
+    """before: what its mark says that it ran with."""
+    return SeenVm("uid-vm", strategy, before={node: before}, **fields)
+
+
+@pytest.mark.parametrize(
+    ("vm", "vmi", "expected"),
+    [
+        (stopped("Halted", "Always"), None, StartStage.WANTED),
+        (stopped("Halted", "Always"), ENDING, StartStage.WANTED),
+        (stopped("Halted", "Always"), seen_vmi(), StartStage.WANTED),
+        (stopped("Always"), ENDING, StartStage.ENDING),
+        (stopped("Always"), None, StartStage.COMING),
+        (stopped("Always"), PENDING, StartStage.COMING),
+        (stopped("Always"), RUNS, StartStage.RUNS),
+        (stopped("Always", "Always"), RUNS, StartStage.WANTED),
+        (stopped("Halted"), None, StartStage.UNWANTED),
+        (stopped("Halted"), RUNS, StartStage.UNWANTED),
+        (stopped("Halted", "Manual"), None, StartStage.UNWANTED),
+        (stopped("Halted", "Always", node="n2"), None, StartStage.UNWANTED),
+    ],
+)
+def test_a_vm_that_runs_by_itself_gets_its_strategy_back_at_once(
+    vm: SeenVm, vmi: SeenVmi | None, expected: StartStage
+) -> None:
+    assert start_stage(vm, vmi, "n1") is expected
+
+
+@pytest.mark.parametrize(
+    ("vm", "vmi", "expected"),
+    [
+        (stopped("Manual", "Manual"), None, StartStage.WANTED),
+        (stopped("Manual", "Manual", stops=STOPS), seen_vmi(), StartStage.ENDING),
+        (stopped("Manual", "Manual", stops=STOPS), None, StartStage.ENDING),
+        (stopped("Manual", "Manual"), ENDING, StartStage.ENDING),
+        (stopped("Manual", "Manual", start_requested=True), None, StartStage.WANTED),
+        (stopped("Manual", start_requested=True), None, StartStage.COMING),
+        (stopped("Manual", start_requested=True), ENDING, StartStage.ENDING),
+        (stopped("Manual"), PENDING, StartStage.COMING),
+        (stopped("Manual"), RUNS, StartStage.RUNS),
+        (stopped("Manual", "Manual"), RUNS, StartStage.WANTED),
+        (stopped("Manual"), None, StartStage.UNWANTED),
+        (stopped("Manual"), seen_vmi(phase="Succeeded"), StartStage.UNWANTED),
+        (stopped("Manual", ending=True), None, StartStage.UNWANTED),
+        (stopped("RerunOnFailure"), seen_vmi(phase="Failed"), StartStage.COMING),
+        (stopped("RerunOnFailure"), seen_vmi(phase="Succeeded"), StartStage.UNWANTED),
+        (stopped("Once"), seen_vmi(phase="Succeeded"), StartStage.UNWANTED),
+    ],
+)
+def test_a_vm_that_starts_by_request_is_asked_for_when_its_former_vmi_has_ended(
+    vm: SeenVm, vmi: SeenVmi | None, expected: StartStage
+) -> None:
+    assert start_stage(vm, vmi, "n1") is expected
+
+
+def seen(vm: SeenVm | None, *vmis: SeenVmi, **changes: Any) -> Any:
+    return moment(*vmis, vms={"shop/web": vm} if vm is not None else {}, **changes)
+
+
+@pytest.mark.parametrize(
+    ("shown", "command", "status"),
+    [
+        (seen(stopped("Halted", "Always")), START, "waiting"),
+        (seen(stopped("Halted")), START, "waiting"),
+        (seen(stopped("Always"), ENDING), None, "waiting, its guest has yet to shut down"),
+        (seen(stopped("Always")), None, "starting"),
+        (seen(stopped("Always"), PENDING, words={"uid-new": "0/6"}), None, "starting, no node fits: 0/6"),
+        (seen(stopped("Always"), RUNS), FORGET, "waiting"),
+        (seen(None), None, "failed, the VirtualMachine is gone"),
+        (seen(SeenVm("uid-of-another", "Always")), None, "failed, the VirtualMachine is gone"),
+    ],
+    ids="halted|by another|ending|coming|no node|runs|gone|another".split("|"),
+)
+def test_what_is_done_follows_from_what_is_seen(shown: Any, command: Any, status: str) -> None:
+    entry, given = BEGUN.step(shown)
+    assert (given, entry.status()) == (command, status)
+
+
+def test_what_is_to_come_is_asked_about() -> None:
+    asked = BEGUN.questions()
+    assert asked.vms == asked.vmis == {"shop/web"}
+    pending, _command = BEGUN.step(seen(stopped("Always"), PENDING))
+    assert dict(pending.questions().unplaced) == {"uid-new": "shop"}
+    running, _command = pending.step(seen(stopped("Always"), RUNS))
+    assert dict(running.questions().unplaced) == {}
+    assert OF_SET.questions().replica_sets == {"shop/set"}
+
+
+def test_a_vm_has_started_when_its_mark_is_off() -> None:
+    begun, _command = BEGUN.step(seen(stopped("Halted", "Always")))
+    asked = begun.answered(Answer(START), NOW)
+    assert (asked.status(), asked.unfinished, asked.has_acted) == ("starting", True, True)
+    running, _command = asked.step(seen(stopped("Always"), RUNS, after=4.0))
+    started = running.answered(Answer(FORGET), NOW + 5)
+    assert (started.status(), started.unfinished) == ("started on n1 in 5 s", False)
+
+
+def test_a_start_without_effect_is_asked_for_again_after_a_moment() -> None:
+    asked = BEGUN.answered(Answer(START, STILL, passing=True), NOW)
+    assert asked.status() == f"waiting, {STILL}"
+    wanted = stopped("Manual", "Manual")
+    assert asked.step(seen(wanted, after=1.0))[1] is None
+    assert asked.step(seen(wanted, after=2.0))[1] == START
+
+
+@pytest.mark.parametrize("command", [START, FORGET], ids=["start", "mark"])
+def test_what_is_refused_for_good_fails(command: Any) -> None:
+    failed = BEGUN.answered(Answer(command, "a webhook forbids it"), NOW)
+    assert (failed.status(), failed.has_failed, failed.has_acted) == ("failed, a webhook forbids it", True, False)
+    assert failed.step(seen(stopped("Always"), RUNS)) == (failed, None)
+
+
+@pytest.mark.parametrize(
+    ("ready", "command", "status"),
+    [(1, None, "starting, 1 of 2 replicas are ready"), (2, FORGET_SET, "waiting"), (3, FORGET_SET, "waiting")],
+)
+def test_a_replica_set_is_waited_for(ready: int, command: Any, status: str) -> None:
+    found = SeenReplicaSet("uid-set", ready, {"n1": 2, "n2": 3})
+    entry, given = OF_SET.step(moment(replica_sets={"shop/set": found}))
+    assert (given, entry.status()) == (command, status)
+    assert OF_SET.step(moment())[0].status() == "failed, the VirtualMachineInstanceReplicaSet is gone"
+
+
+def test_a_start_is_only_carried_out_by_who_is_to_start() -> None:
+    """A drain leaves it to whoever gives the node back."""
+    plan, shown = plan_of([WEB]), look(vms={"shop/web": stopped("Halted", "Always")})
+    for kinds, commands in ((frozenset({ActionKind.START}), (START,)), (Execution("", "").kinds, ())):
+        execution = Execution("", "", kinds=kinds)
+        assert advance(plan, follow(plan, Record(), execution), shown, NOW, execution)[1] == commands
+
+
+def test_check_mode_and_other_plans_change_nothing_of_it() -> None:
+    assert BEGUN.rehearsed().result()["outcome"] == "would_start"
+    assert (BEGUN.redirected(WEB), BEGUN.forgotten()) == (BEGUN, None)
+    coming = replace(BEGUN, outcome="starting")
+    assert coming.forgotten() == coming

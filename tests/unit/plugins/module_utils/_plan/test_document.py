@@ -1,0 +1,112 @@
+# Copyright: Contributors to the virtops.kubevirt project
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A plan survives being written and read, its schema knows it, and what is no plan is refused in a sentence."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from functools import reduce
+from operator import getitem
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+from hypothesis import given
+
+from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.document import (
+    PlanError,
+    decode,
+    encode,
+    from_json,
+    sha256,
+    to_json,
+)
+from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import (
+    ActionKind,
+    Blocked,
+    Plan,
+)
+
+from unit.plugins.module_utils._plan.plans import action, plan, plans, vm
+
+SCHEMA = json.loads((Path(__file__).parents[5] / "docs/schemas/maintenance-plan.json").read_text())
+VALIDATOR = jsonschema.Draft202012Validator(SCHEMA)
+FIRST = action(ActionKind.MIGRATE, vm("a"), "n1", "n2")
+SECOND = action(ActionKind.MIGRATE, vm("b"), "n1", "n3", FIRST)
+
+
+@given(plans())
+def test_a_plan_is_read_as_it_was_written(written: Plan) -> None:
+    jsonschema.validate(json.loads(encode(written)), SCHEMA)
+    assert decode(encode(written)) == written
+    assert sha256(decode(encode(written))) == sha256(written)
+
+
+def test_the_schema_is_a_schema_and_refuses_other_keys() -> None:
+    jsonschema.Draft202012Validator.check_schema(SCHEMA)
+    document = {**to_json(plan(FIRST)), "novel": 1}
+    with pytest.raises(jsonschema.ValidationError, match="novel"):
+        jsonschema.validate(document, SCHEMA)
+
+
+def test_the_hash_is_of_the_meaning() -> None:
+    document = to_json(plan(FIRST, SECOND))
+    mixed = json.loads(json.dumps(document, sort_keys=True, indent=8))
+    assert sha256(from_json(mixed)) == sha256(plan(FIRST, SECOND))
+    mixed["actions"][0]["to"] = "n9"
+    assert sha256(from_json(mixed)) != sha256(plan(FIRST, SECOND))
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (
+            {"schema": "virtops.kubevirt/maintenance-plan/0"},
+            "this release reads 'virtops.kubevirt/maintenance-plan/1' only",
+        ),
+        ({"schema": None}, "it has no `schema`"),
+        ({"verdict": "maybe"}, "The plan is damaged"),
+        ({"actions": [{}]}, "The plan is damaged"),
+        ({"batches": []}, "is of batch 1, of 0"),
+        ({"actions": [to_json(plan(FIRST, SECOND))["actions"][1]]}, "waits for 1.migrate.shop/a"),
+        ({"actions": to_json(plan(FIRST))["actions"] * 2}, "1.migrate.shop/a stands in it twice"),
+    ],
+)
+def test_what_is_no_plan_is_refused(change: dict[str, Any], words: str) -> None:
+    with pytest.raises(PlanError, match=words):
+        from_json({**to_json(plan(FIRST, SECOND)), **change})
+
+
+def leaves(value: Any) -> Iterator[list[Any]]:
+    """The way to each value in a document, and to each that holds others."""
+    inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, part in inner:
+        yield [key]
+        yield from ([key, *way] for way in leaves(part))
+
+
+WHOLE = to_json(plan(FIRST, SECOND, blocked=(Blocked(vm("c"), "n1", ("why",)),)))
+
+
+@pytest.mark.parametrize("way", list(leaves(WHOLE)), ids=lambda way: ".".join(map(str, way)))
+def test_a_value_of_another_type_is_refused(way: list[Any]) -> None:
+    """As the schema has the types."""
+    document = json.loads(json.dumps(WHOLE))
+    *outer, last = way
+    holder = reduce(getitem, outer, document)
+    was = holder[last]
+    others: tuple[Any, ...] = (1, 1.5, "1", True, None, [], {})
+    for value in others:
+        holder[last] = value
+        if type(value) is not type(was) and not VALIDATOR.is_valid(document):
+            with pytest.raises(PlanError):
+                from_json(document)
+
+
+@pytest.mark.parametrize("content", [b"", b"[", b"[]", b"{}", b"\xff", b"[" * 100_000])
+def test_what_is_no_document_is_refused(content: bytes) -> None:
+    with pytest.raises(PlanError, match="This is no plan"):
+        decode(content)

@@ -1,0 +1,116 @@
+# Copyright: Contributors to the virtops.kubevirt project
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""VMs that restart or stop by their policies, and those that could not start again."""
+
+from __future__ import annotations
+
+import pytest
+
+from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.drain import plan_drain
+from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.drain_plan import Outcome
+
+from unit.plugins.module_utils._planner.scene import FIXED, HOST, Json, Scene, node, rules
+
+REPLICA_SET = "VirtualMachineInstanceReplicaSet"
+NEXT_DOOR = {"nodeSelector": {HOST: "a"}}
+
+
+@pytest.mark.parametrize(
+    ("owner", "vm_rules", "policy", "outcome", "target", "feasible"),
+    [
+        ("VirtualMachine", {}, "fail", Outcome.STAYS, None, False),
+        ("VirtualMachine", {}, "restart", Outcome.RESTARTS, "b", True),
+        ("VirtualMachine", {}, "stop", Outcome.STOPS, None, True),
+        ("VirtualMachine", NEXT_DOOR, "restart", Outcome.STAYS, None, False),
+        ("VirtualMachine", NEXT_DOOR, "stop", Outcome.STOPS, None, True),
+        (REPLICA_SET, {}, "restart", Outcome.RESTARTS, "b", True),
+        (REPLICA_SET, {}, "stop", Outcome.RESTARTS, "b", True),
+        (REPLICA_SET, NEXT_DOOR, "stop", Outcome.STOPS, None, True),
+        ("", {}, "restart", Outcome.STAYS, None, False),
+        ("", {}, "stop", Outcome.STAYS, None, False),
+    ],
+)
+def test_policies(
+    owner: str, vm_rules: Json, policy: str, outcome: Outcome, target: str | None, feasible: bool
+) -> None:
+    scene = Scene(node("a"), node("b"))
+    scene.vm("vm", "a", owner=owner, status=FIXED, rules=vm_rules)
+    plan = plan_drain(scene.lists, ["a"], policies=rules(policy))
+    (machine,) = plan.stuck
+    assert (machine.outcome, machine.target_node, plan.feasible) == (outcome, target, feasible)
+    assert machine.choices == ((target,) if target else ())
+    assert (machine.wave is None) is (outcome is Outcome.STAYS)
+    waits = owner == REPLICA_SET and outcome is Outcome.STOPS
+    assert machine.message.startswith("0/2 nodes are available") is waits
+    assert ("waits until a node fits" in machine.why) is waits
+
+
+def test_a_restart_needs_an_owner_that_starts_again() -> None:
+    scene = Scene(node("a"), node("b"))
+    scene.vm("vm", "a", status=FIXED)
+    scene.lists["vms"][0]["spec"]["runStrategy"] = "Halted"
+    (machine,) = plan_drain(scene.lists, ["a"], policies=rules("restart")).stuck
+    assert "Nor can it restart: VirtualMachine vm does not start it again (runStrategy Halted)." in machine.why
+    (machine,) = plan_drain(scene.lists, ["a"], policies=rules("stop")).stuck
+    assert machine.outcome is Outcome.STOPS
+
+
+@pytest.mark.parametrize("run_strategy", ["Always", "RerunOnFailure", "Manual", "Once"])
+def test_a_vm_that_is_asked_restarts(run_strategy: str) -> None:
+    scene = Scene(node("a"), node("b"))
+    scene.vm("vm", "a", status=FIXED)
+    scene.lists["vms"][0]["spec"]["runStrategy"] = run_strategy
+    (machine,) = plan_drain(scene.lists, ["a"], policies=rules("restart")).stuck
+    assert (machine.outcome, machine.target_node) == (Outcome.RESTARTS, "b")
+
+
+def test_a_paused_replica_set_makes_no_other_replica() -> None:
+    scene = Scene(node("a"), node("b"))
+    scene.vm("vm", "a", owner=REPLICA_SET, status=FIXED)
+    scene.lists["vmireplicasets"][0]["spec"]["paused"] = True
+    (machine,) = plan_drain(scene.lists, ["a"], policies=rules("stop")).stuck
+    assert (machine.outcome, machine.message) == (Outcome.STOPS, "")
+
+
+@pytest.mark.parametrize("policy", ["restart", "stop"])
+def test_who_could_not_start_again_is_not_sent_out(policy: str) -> None:
+    scene = Scene(node("a"), node("b"))
+    scene.vm("vm", "a", status=FIXED)
+    limit = {
+        "metadata": {"namespace": "shop", "name": "tight"},
+        "spec": {"limits": [{"type": "Pod", "max": {"cpu": "1m"}}]},
+    }
+    (machine,) = plan_drain({**scene.lists, "limitranges": [limit]}, ["a"], policies=rules(policy)).stuck
+    assert machine.outcome is Outcome.STAYS
+    assert f"Nor can it {policy}: LimitRange tight does not allow the pod with which shop/vm would start" in machine.why
+    scene.lists["vms"][0]["spec"]["instancetype"] = {"name": "u1"}
+    other = {"metadata": {"name": "u2"}, "spec": {}}
+    (machine,) = plan_drain({**scene.lists, "clusterinstancetypes": [other]}, ["a"], policies=rules(policy)).stuck
+    assert machine.outcome is Outcome.STAYS
+    assert (
+        f"Nor can it {policy}: KubeVirt does not start shop/vm: "
+        'virtualmachineclusterinstancetypes.instancetype.kubevirt.io "u1" not found (FailedFindInstancetype).'
+    ) in machine.why
+
+
+def test_a_restart_is_of_the_size_that_the_instance_type_gives() -> None:
+    scene = Scene(node("a"), node("b", memory="2Gi"))
+    machine = scene.vm("vm", "a", status=FIXED)
+    (item,) = scene.lists["vms"]
+    domain = {"devices": machine["spec"]["domain"]["devices"]}
+    item["spec"]["template"] = {"spec": {**machine["spec"], "domain": domain}}
+    item["spec"]["instancetype"] = {"name": "u1"}
+    for guest, outcome in (("1Gi", Outcome.RESTARTS), ("2Gi", Outcome.STAYS)):
+        size = {"metadata": {"name": "u1"}, "spec": {"cpu": {"guest": 1}, "memory": {"guest": guest}}}
+        (found,) = plan_drain({**scene.lists, "clusterinstancetypes": [size]}, ["a"], policies=rules("restart")).stuck
+        assert found.outcome is outcome
+
+
+def test_a_quota_that_is_full_with_the_vm_itself_lets_it_start_again() -> None:
+    scene = Scene(node("a"), node("b"))
+    scene.vm("vm", "a", status=FIXED)
+    status = {"hard": {"pods": "1"}, "used": {"pods": "1"}}
+    quota = {"metadata": {"namespace": "shop", "name": "q"}, "spec": {}, "status": status}
+    (machine,) = plan_drain({**scene.lists, "resourcequotas": [quota]}, ["a"], policies=rules("restart")).stuck
+    assert machine.outcome is Outcome.RESTARTS

@@ -1,0 +1,197 @@
+# Copyright: Contributors to the virtops.kubevirt project
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a terminal shows of a plan: all of a short one, and of a long one what decides, on one screen.
+
+The texts stand in golden/. To write them anew, set VIRTOPS_GOLDEN=1, and read what has changed.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import yaml
+
+from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import (
+    Action,
+    ActionKind,
+    Blocked,
+    Obstacle,
+    Plan,
+    Totals,
+)
+from ansible_collections.virtops.kubevirt.plugins.module_utils._report.obstacles import clearing, kept, obstacle_text
+from ansible_collections.virtops.kubevirt.plugins.module_utils._report.overview import MOST_LINES, told
+
+from unit.plugins.module_utils._plan.plans import action, plan, pod, vm
+
+GOLDEN = Path(__file__).with_name("golden")
+NO_ROOM = Obstacle("no-node", "no node can take it")
+DISK = Obstacle(
+    "disks-not-live-migratable",
+    "the VMI cannot be live-migrated because a disk of it cannot be used on two nodes at once",
+    "move the disk to a PersistentVolumeClaim with access mode ReadWriteMany, or restart or stop it instead",
+    ("policies",),
+)
+SCRATCH = Obstacle(
+    "delete_emptydir_data", "the data in its emptyDir volumes would be lost", cleared_by=("delete_emptydir_data",)
+)
+BARE = Obstacle("force", "nothing would replace it", cleared_by=("force",))
+BACKUP = Obstacle("backup-under-way", "it is being backed up", "let the backup end")
+
+
+def maintenance(nodes: int, size: int, vms: int, *blocked: Blocked, policies: Sequence[object] = ()) -> Plan:
+    """Of some nodes, so many at a time. Each has some VMs and a pod to move, and each tenth node a VM to stop."""
+    names = [f"worker-{number:02}" for number in range(nodes)]
+    batches = [tuple(names[begin : begin + size]) for begin in range(0, nodes, size)]
+    actions: list[Action] = []
+    for number, batch in enumerate(batches, start=1):
+        for name in batch:
+            target = f"worker-{(names.index(name) + size) % nodes:02}"
+            actions += [
+                action(ActionKind.MIGRATE, vm(f"{name}-{count}"), name, target, batch=number) for count in range(vms)
+            ]
+            actions.append(action(ActionKind.EVICT, pod(f"{name}-web"), name, target, batch=number))
+            if name.endswith("5"):
+                actions.append(action(ActionKind.STOP, vm(f"{name}-gpu"), name, batch=number))
+    migrations = nodes * vms
+    seconds = tuple(len(batch) * vms * 6 for batch in batches)
+    return replace(
+        plan(*actions, blocked=blocked),
+        options={"policies": list(policies), "batching": {"order": "given"}},
+        batches=tuple(batches),
+        totals=Totals(migrations=migrations, batch_seconds=seconds, lower_bound=migrations - nodes // 6),
+    )
+
+
+def stuck(count: int, node: str, obstacle: Obstacle, *reasons: str, passing: bool = False) -> list[Blocked]:
+    kind = pod if obstacle in (SCRATCH, BARE) else vm
+    return [
+        Blocked(kind(f"{obstacle.id}-{node[-2:]}-{number}"), node, reasons or (obstacle.problem,), passing, obstacle)
+        for number in range(count)
+    ]
+
+
+FULL = "no node can take it: 0/60 nodes are available: 3 node(s) were unschedulable, 57 Insufficient memory"
+SMALL = maintenance(6, 1, 2)
+SMALL_KEPT = maintenance(
+    6, 1, 2, *stuck(1, "worker-02", DISK, "a disk (its words); move it"), *stuck(1, "worker-03", BARE)
+)
+LARGE = maintenance(60, 3, 10)
+LARGE_KEPT = maintenance(
+    60,
+    3,
+    10,
+    *stuck(2, "worker-01", BACKUP, passing=True),
+    *(entry for node in range(0, 30, 5) for entry in stuck(3, f"worker-{node:02}", DISK)),
+    *(entry for node in range(3, 60, 9) for entry in stuck(11, f"worker-{node:02}", NO_ROOM, FULL)),
+    *stuck(1, "worker-04", SCRATCH),
+    *stuck(2, "worker-44", BARE),
+)
+PLANS = {
+    "six-nodes": SMALL,
+    "six-nodes-kept": SMALL_KEPT,
+    "sixty-nodes": LARGE,
+    "sixty-nodes-kept": LARGE_KEPT,
+}
+
+
+@pytest.mark.parametrize("name", PLANS)
+def test_texts(name: str) -> None:
+    text = "".join(f"{line}\n" for line in told(PLANS[name], prefix="plan_maintenance_", text="/plans/patch.txt"))
+    golden = GOLDEN / f"{name}.txt"
+    if os.environ.get("VIRTOPS_GOLDEN"):
+        golden.write_text(text)
+    assert text == golden.read_text()
+
+
+@pytest.mark.parametrize("found", [LARGE, LARGE_KEPT])
+def test_sixty_nodes_fit_a_screen(found: Plan) -> None:
+    assert len(told(found)) <= 50
+
+
+def test_of_very_many_batches_the_rest_is_counted() -> None:
+    assert "and 40 more batches" in told(maintenance(100, 1, 1))
+
+
+def test_a_plan_that_is_short_is_told_whole() -> None:
+    assert len(told(SMALL)) <= MOST_LINES
+    assert "     VM  shop/worker-05-1 -> worker-00" in told(SMALL)
+
+
+def test_all_vms_are_counted_once() -> None:
+    groups = kept(LARGE_KEPT)
+    assert [(group.obstacle.id, len(group.blocked), group.passing) for group in groups] == [
+        ("no-node", 77, False),
+        ("disks-not-live-migratable", 18, False),
+        ("force", 2, False),
+        ("delete_emptydir_data", 1, False),
+        ("backup-under-way", 2, True),
+    ]
+    assert sum(len(group.blocked) for group in groups) == len(LARGE_KEPT.blocked)
+
+
+def test_nodes_that_are_done_are_not_told_of() -> None:
+    done = {f"worker-{number:02}" for number in range(30)}
+    lines = told(LARGE_KEPT, done)
+    assert lines[:2] == ["Run patch: 30 of 60 nodes to maintain, 3 at a time.", "Done already: 30 nodes"]
+    assert {group.obstacle.id for group in kept(LARGE_KEPT, done)} == {"no-node", "force"}
+    assert lines[-2:] == [
+        "In all: 300 migrations, 30 evictions, 3 stops.",
+        "By KubeVirt's limits the migrations take about 30 min if the guests are idle.",
+    ]
+
+
+def test_what_would_clear_it_is_ready_to_be_pasted() -> None:
+    """After one's own rules, of which the first that matches counts."""
+    own = {"selector": {"app": "db"}, "policy": "restart"}
+    found = maintenance(6, 1, 2, *SMALL_KEPT.blocked, policies=[own])
+    lines = told(found, prefix="plan_maintenance_")
+    begin = next(number for number, line in enumerate(lines) if line.startswith("With these"))
+    assert lines[begin].endswith("unless an earlier rule says otherwise:")
+    pasted = yaml.safe_load("\n".join(lines[begin + 1 :]))
+    assert pasted["plan_maintenance_force"] is True
+    assert [rule["policy"] for rule in pasted["plan_maintenance_policies"]] == ["restart", "stop"]
+    assert clearing(found, kept(found)) == {
+        "force": True,
+        "policies": [own, pasted["plan_maintenance_policies"][-1]],
+    }
+
+
+@pytest.mark.parametrize(
+    ("order", "size", "room", "words"),
+    [
+        ("given", 3, 0, "order: free looks for an order in which they can; a smaller batch needs less room; room: 5"),
+        ("free", 3, 0, "can take it; a smaller batch needs less room; room: 5 lets up to 5 VMs on other nodes move"),
+        ("free", 1, 0, "can take it; room: 5"),
+        ("free", 1, 5, "can take it; make room; have them stopped"),
+    ],
+)
+def test_only_what_may_help_against_a_lack_of_room_is_proposed(order: str, size: int, room: int, words: str) -> None:
+    options = {"batching": {"order": order}, "room": room}
+    found = replace(maintenance(6, size, 2, *stuck(2, "worker-02", NO_ROOM)), options=options)
+    assert words in obstacle_text(kept(found)[0], found, "")
+
+
+def test_one_that_is_kept() -> None:
+    found = maintenance(6, 1, 2, *stuck(1, "worker-02", BARE), *stuck(1, "worker-03", BACKUP, passing=True))
+    assert [obstacle_text(group, found, "") for group in kept(found)] == [
+        "1 pod cannot leave (shop/force-02-0): nothing would replace it; set force: true if that may be.",
+        "1 VM has to be waited for (shop/backup-under-way-03-0): it is being backed up; it passes by itself.",
+    ]
+
+
+def test_what_nobody_has_sorted_is_told_by_its_reasons() -> None:
+    found = maintenance(6, 1, 2, Blocked(vm("a"), "worker-01", ("why.",)), Blocked(vm("b"), "worker-02", ("else",)))
+    assert [group.problem for group in kept(found)] == ["why", "else"]
+
+
+def test_nothing_of_the_cluster_steers_the_terminal() -> None:
+    evil = Blocked(vm("e\r\nvil"), "worker-01", ("\x1b]0;owned\x07",), obstacle=replace(NO_ROOM, problem="\x1b[2J"))
+    for found in (maintenance(6, 1, 2, evil), maintenance(60, 3, 10, evil)):
+        assert all(line.isprintable() for line in told(found, text="/plans/\x1b[2J.txt"))
+        assert obstacle_text(kept(found)[0], found, "").isprintable()

@@ -1,0 +1,140 @@
+# Copyright: Contributors to the virtops.kubevirt project
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Credentials of a service account get into a private file, and nowhere else."""
+
+from __future__ import annotations
+
+import base64
+import json
+import stat
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.tokens import read_token
+from ansible_collections.virtops.kubevirt.plugins.modules.access_kubeconfig import main
+
+from testbed.pki import Authority
+from unit.plugins.support.fake_api import Answer, Request, serving
+from unit.plugins.support.modules import ModuleRunner
+from unit.plugins.support.object_api import NAMESPACES, ObjectApi
+
+ACCOUNT = f"{NAMESPACES}/ops/serviceaccounts/maintenance"
+SECRET = "its-signature"
+
+
+def token(account: str, expires: float) -> str:
+    claims = {"exp": int(expires), "kubernetes.io": {"serviceaccount": {"uid": account}}}
+    return f"head.{base64.urlsafe_b64encode(json.dumps(claims).encode()).decode().rstrip('=')}.{SECRET}"
+
+
+@pytest.fixture
+def api(authority: Authority) -> Iterator[ObjectApi]:
+    fake = ObjectApi()
+    fake.objects[ACCOUNT] = {"metadata": {"name": "maintenance", "uid": "u1"}}
+
+    def issue(request: Request) -> Answer:
+        expires = time.time() + request.body["spec"]["expirationSeconds"]
+        stamp = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(expires))
+        account = fake.objects[ACCOUNT]["metadata"]["uid"]
+        return Answer(201, {"status": {"token": token(account, expires), "expirationTimestamp": stamp}})
+
+    fake.faults[f"{ACCOUNT}/token"] = issue
+    with serving(fake, authority.issue("server", "server", hosts=["127.0.0.1"])):
+        yield fake
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    folder = tmp_path / "credentials"
+    folder.mkdir()
+    return folder / "maintenance"
+
+
+@pytest.fixture
+def write(run_module: ModuleRunner, connection: dict[str, Any], file: Path) -> Any:
+    def run(**arguments: Any) -> Any:
+        given = {"namespace": "ops", "name": "maintenance", "path": str(file), **arguments}
+        result = run_module(main, **connection, **given)
+        assert SECRET not in json.dumps(result)
+        return result
+
+    return run
+
+
+def asked(api: ObjectApi) -> int:
+    return len([request for request in api.requests if request.path.endswith("/token")])
+
+
+def test_a_kubeconfig_for_the_same_server(write: Any, api: ObjectApi, file: Path, authority: Authority) -> None:
+    assert write()["changed"]
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    kubeconfig = json.loads(file.read_text())
+    cluster = kubeconfig["clusters"][0]["cluster"]
+    assert cluster["server"] == api.url
+    assert base64.b64decode(cluster["certificate-authority-data"]) == authority.cert.read_bytes()
+    assert SECRET in kubeconfig["users"][0]["user"]["token"]
+
+
+def test_a_token_by_itself(write: Any, file: Path) -> None:
+    result = write(format="token", expiration=3600)
+    found = read_token(file.read_text().strip())
+    assert found
+    assert result["expires_at"] == found.expires.strftime("%Y-%m-%dT%H:%M:%SZ")
+    assert SECRET not in repr(found)
+
+
+def test_what_is_good_still_stays(write: Any, api: ObjectApi, file: Path) -> None:
+    write()
+    before = file.read_text()
+    assert not write()["changed"]
+    assert (file.read_text(), asked(api)) == (before, 1)
+
+
+def test_a_file_that_others_can_read_is_made_private(write: Any, file: Path) -> None:
+    write()
+    file.chmod(0o644)
+    assert write()["changed"]
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+
+
+@pytest.mark.parametrize("content", ["", "text", "a.b.c", "{}", '{"users": []}', '{"users": [{"user": {"token": 1}}]}'])
+def test_any_other_file_is_replaced(write: Any, file: Path, content: str) -> None:
+    file.write_text(content)
+    assert write()["changed"]
+
+
+def test_a_token_that_is_half_over_is_replaced(write: Any, api: ObjectApi, file: Path) -> None:
+    file.write_text(token("u1", time.time() + 1700) + "\n")
+    assert write(format="token", expiration=3600)["changed"]
+    # One that is good for longer than is wanted, too.
+    assert write(format="token", expiration=600)["changed"]
+
+
+def test_a_token_of_an_account_that_was_made_anew_is_replaced(write: Any, api: ObjectApi) -> None:
+    write()
+    api.objects[ACCOUNT]["metadata"]["uid"] = "u2"
+    assert write()["changed"]
+
+
+def test_check_mode_writes_nothing(write: Any, api: ObjectApi, file: Path) -> None:
+    assert write(check=True) == {**write(check=True), "changed": True, "expires_at": None}
+    del api.objects[ACCOUNT]
+    assert write(check=True)["changed"]
+    assert (file.exists(), asked(api)) == (False, 0)
+
+
+def test_an_account_that_is_not_there(write: Any, api: ObjectApi) -> None:
+    del api.objects[ACCOUNT]
+    assert "there is no service account ops/maintenance. Make it first" in write()["msg"]
+
+
+def test_what_cannot_be_meant(write: Any, file: Path) -> None:
+    result = write(expiration=60, name="")
+    assert "expiration is 60" in result["msg"]
+    assert "name is empty" in result["msg"]
+    assert "Create its folder first" in write(path=str(file.parent / "nowhere" / "file"))["msg"]

@@ -1,0 +1,169 @@
+# Copyright: Contributors to the virtops.kubevirt project
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Each kubeconfig that is no good gets one clear error from every module, soon, and none of its secrets is told."""
+
+from __future__ import annotations
+
+import importlib
+import itertools
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from testbed.pki import Authority, write_kubeconfig
+from unit.plugins.support.fake_api import FakeApi, serving
+from unit.plugins.support.modules import ModuleRunner
+
+MODULES = Path(__file__).parents[4] / "plugins/modules"
+# What each module needs beside a kubeconfig.
+ARGUMENTS: dict[str, dict[str, Any]] = {
+    "access_kubeconfig": {"namespace": "a", "name": "b", "path": "{folder}/out"},
+    "access_review": {"roles": ["drain"]},
+    "cluster_snapshot": {"path": "{folder}/out"},
+    "maintenance_plan": {"nodes": ["n1"], "path": "{folder}/out"},
+    "maintenance_run": {"run": "patch"},
+    "node_drain": {"name": "n1", "owner": "patch"},
+    "node_maintenance": {"name": "n1", "owner": "patch"},
+    "node_topology": {"topology": [{"nodes": ["n1"], "zone": "a"}]},
+    "pod_eviction": {"pods": [{"namespace": "a", "name": "b"}]},
+    "rebalance_plan": {},
+    "vmi_migration": {"namespace": "a", "name": "b", "target_node": "n1"},
+    "vmi_replicaset": {"namespace": "a", "name": "b", "state": "absent"},
+}
+SECRET = "open-sesame"
+# Each takes seconds, so one module has to do.
+SLOW = ("a program that never ends", "a megabyte of text", "a megabyte of rubbish", "deep nesting")
+Config = dict[str, Any]
+
+
+def user(**fields: Any) -> Callable[[Config], Any]:
+    def change(config: Config) -> None:
+        config["users"][0]["user"] = fields
+
+    return change
+
+
+def cluster(**fields: Any) -> Callable[[Config], Any]:
+    return lambda config: config["clusters"][0]["cluster"].update(fields)
+
+
+def plain_http(config: Config) -> None:
+    found = config["clusters"][0]["cluster"]
+    found["server"] = found["server"].replace("https:", "http:")
+
+
+def program(script: str, command: str = "sh") -> Callable[[Config], Any]:
+    """As credentials, what a program prints."""
+    run = {"apiVersion": "client.authentication.k8s.io/v1", "command": command, "args": ["-c", script]}
+    return user(exec={**run, "env": [{"name": "TOKEN", "value": SECRET}], "interactiveMode": "Never"})
+
+
+BOMB = "a: &a [x]\n" + "".join(
+    f"{new}: &{new} [{', '.join([f'*{old}'] * 9)}]\n" for old, new in itertools.pairwise("abcdefghi")
+)
+# What the client library cannot make credentials of, it goes without.
+UNKNOWN_USER = "check the credentials"
+SETTINGS = "its settings are not usable"
+# How a good one is spoilt, or what stands in its place, and what has to be said.
+BAD: dict[str, tuple[Callable[[Config], Any] | str | bytes, str]] = {
+    "no YAML": ("clusters: [", SETTINGS),
+    "a list": ("- a\n- b\n", SETTINGS),
+    "a line of text": ("just text", SETTINGS),
+    "nothing": ("", SETTINGS),
+    "a megabyte of rubbish": (b"\x00\xff\x1b[2J" * 200_000, SETTINGS),
+    "a megabyte of text": ("a" * (1 << 20), SETTINGS),
+    "deep nesting": ("[" * 500, SETTINGS),
+    "a bomb of anchors": (BOMB, SETTINGS),
+    "no current context": (lambda config: config.pop("current-context"), SETTINGS),
+    "an unknown context": (lambda config: config.update({"current-context": "elsewhere"}), SETTINGS),
+    "an unknown user": (lambda config: config["contexts"][0]["context"].update(user="nobody"), UNKNOWN_USER),
+    "an unknown cluster": (lambda config: config["contexts"][0]["context"].update(cluster="nowhere"), SETTINGS),
+    "no server": (lambda config: config["clusters"][0].update(cluster={}), SETTINGS),
+    "a server that is a number": (cluster(server=5), SETTINGS),
+    "a server that is no address": (cluster(server="sesame street"), ""),
+    "plain http": (plain_http, ""),
+    "another port": (cluster(server="https://127.0.0.1:9"), "connection refused"),
+    "an unknown host": (cluster(server="https://cluster.invalid"), "the host's name cannot be resolved"),
+    "a proxy that does not answer": (
+        cluster(**{"proxy-url": f"http://me:{SECRET}@127.0.0.1:9"}),
+        "the proxy on the way",
+    ),
+    "an authority that is none": (cluster(**{"certificate-authority-data": "bm8="}), ""),
+    "an authority that is no base64": (cluster(**{"certificate-authority-data": "%%%"}), "no secure connection"),
+    "an authority that is not there": (
+        lambda config: config["clusters"][0].update(
+            cluster={"server": config["clusters"][0]["cluster"]["server"], "certificate-authority": "/nowhere/ca.crt"}
+        ),
+        "/nowhere/ca.crt",
+    ),
+    "a key that is none": (user(**{"client-certificate-data": "bm8=", "client-key-data": "bm8="}), ""),
+    "a token that is refused": (user(token=f"not-{SECRET}"), "check the credentials"),
+    "a program that is not there": (
+        user(exec={"apiVersion": "client.authentication.k8s.io/v1", "command": "/nowhere/x"}),
+        "",
+    ),
+    "a program that fails": (program(f"echo {SECRET} >&2; exit 1"), UNKNOWN_USER),
+    "a program that says nothing": (program("true"), UNKNOWN_USER),
+    "a program that prints rubbish": (program("echo $TOKEN"), UNKNOWN_USER),
+    "a program that never ends": (program("exec sleep 20"), "there was no answer in time"),
+}
+
+
+@pytest.fixture(scope="module")
+def server(authority: Authority) -> Iterator[FakeApi]:
+    fake = FakeApi(token=SECRET)
+    with serving(fake, authority.issue("server", "server", hosts=["127.0.0.1"])) as running:
+        yield running
+
+
+@pytest.fixture
+def kubeconfig(server: FakeApi, authority: Authority, tmp_path: Path) -> Path:
+    return write_kubeconfig(tmp_path / "config.yaml", server.url, authority.cert, {"token": SECRET})
+
+
+def spoil(kubeconfig: Path, bad: Callable[[Config], Any] | str | bytes) -> None:
+    if callable(bad):
+        config = yaml.safe_load(kubeconfig.read_text())
+        bad(config)
+        kubeconfig.write_text(yaml.safe_dump(config))
+    else:
+        kubeconfig.write_bytes(bad.encode() if isinstance(bad, str) else bad)
+
+
+# An address without a scheme is urllib3's to complain of.
+@pytest.mark.filterwarnings("ignore:URLs without a scheme")
+@pytest.mark.parametrize("name", BAD)
+def test_one_clear_error_from_every_module(
+    name: str, kubeconfig: Path, run_module: ModuleRunner, tmp_path: Path
+) -> None:
+    bad, words = BAD[name]
+    spoil(kubeconfig, bad)
+    for module, arguments in list(ARGUMENTS.items())[: 1 if name in SLOW else None]:
+        main = importlib.import_module(f"ansible_collections.virtops.kubevirt.plugins.modules.{module}").main
+        given = json.loads(json.dumps(arguments).replace("{folder}", str(tmp_path)))
+        patience = 1 if name == "a program that never ends" else 30
+        result = run_module(main, kubeconfig=str(kubeconfig), request_timeout=patience, **given)
+        message = result["msg"]
+        assert result["failed"], module
+        assert words.lower() in message.lower(), (module, message)
+        assert message.isprintable(), (module, message)
+        assert len(message) < 1000, (module, len(message))
+        assert message.startswith("Cannot "), (module, message)
+        assert result["error"]["remedy"] in message, module
+        assert SECRET not in json.dumps(result), (module, message)
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_good_one_gets_further(kubeconfig: Path, run_module: ModuleRunner, tmp_path: Path) -> None:
+    main = importlib.import_module("ansible_collections.virtops.kubevirt.plugins.modules.cluster_snapshot").main
+    result = run_module(main, kubeconfig=str(kubeconfig), path=str(tmp_path / "out"))
+    assert "KubeVirt is not deployed" in result["msg"]
+
+
+def test_every_module_that_talks_to_a_cluster_is_tried() -> None:
+    assert sorted(ARGUMENTS) == sorted(path.stem for path in MODULES.glob("*.py") if "connect" in path.read_text())

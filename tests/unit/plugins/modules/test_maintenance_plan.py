@@ -1,0 +1,321 @@
+# Copyright: Contributors to the virtops.kubevirt project
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A plan is made once, written privately, told and compared, and later taken from its file if it is the one meant."""
+
+from __future__ import annotations
+
+import json
+import platform
+import stat
+import sys
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.looks.snapshot_file import write
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model import arrays
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot import Cluster
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot_format import document, encode_all
+from ansible_collections.virtops.kubevirt.plugins.module_utils._planner import policies
+from ansible_collections.virtops.kubevirt.plugins.modules.maintenance_plan import main
+
+from unit.plugins.module_utils._planner.scene import Scene, node
+from unit.plugins.support.modules import ModuleRunner
+
+SCHEMA = json.loads((Path(__file__).parents[4] / "docs/schemas/maintenance-plan.json").read_text())
+LABEL = "virtops.kubevirt/maintained"
+NOON, EVENING = "2026-01-01T12:00:00Z", "2026-01-01T20:00:00Z"
+FIXED: dict[str, Any] = {"conditions": [{"type": "LiveMigratable", "status": "False", "reason": "HostModel"}]}
+BUSY: dict[str, Any] = {"changedBlockTracking": {"backupStatus": {"backupName": "nightly"}}}
+
+
+class Files:
+    """The snapshot and the plan of a test."""
+
+    def __init__(self, folder: Path) -> None:
+        self.snapshot, self.plan = folder / "cluster.json", folder / "plan.json"
+
+    def see(self, scene: Scene, taken: str = NOON, uid: str = "uid-of-cluster") -> Files:
+        lists = {name: encode_all(items) for name, items in scene.lists.items()}
+        write(self.snapshot, document(lists, cluster=Cluster(uid, "v1.36.3", "v1.8.4"), taken_at=taken))
+        return self
+
+    @property
+    def actions(self) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = json.loads(self.plan.read_text())["actions"]
+        return found
+
+    @property
+    def given(self) -> dict[str, str]:
+        return {"snapshot": str(self.snapshot), "path": str(self.plan)}
+
+
+@pytest.fixture
+def make(run_module: ModuleRunner) -> Any:
+    return partial(run_module, main)
+
+
+@pytest.fixture
+def scene() -> Scene:
+    """Three nodes, with a VM on the first."""
+    scene = Scene(*map(node, ("n1", "n2", "n3")))
+    scene.vm("web", "n1")
+    return scene
+
+
+@pytest.fixture
+def files(scene: Scene, tmp_path: Path) -> Files:
+    return Files(tmp_path).see(scene)
+
+
+def test_a_plan_is_written_and_told(make: Any, files: Files) -> None:
+    result = make(**files.given, run="patch", nodes=["n1", "n2", "n3"], batch=2)
+    assert (result["changed"], result["verdict"], result["plan_path"]) == (True, "feasible", str(files.plan))
+    assert result["batches"] == [["n1", "n2"], ["n3"]]
+    assert result["lines"][:4] == [
+        "Run patch: 3 of 3 nodes to maintain, 2 at a time.",
+        "1. n1, n2",
+        "     migrations take about 12 s if the guests are idle",
+        "     VM  shop/web -> n3",
+    ]
+    assert "2. n3" in result["lines"]
+    assert (result["blocked"], result["differences"], result["done"]) == ([], [], [])
+    assert result["options"] == {"policies": [], "force": False, "delete_emptydir_data": False}
+    assert stat.S_IMODE(files.plan.stat().st_mode) == 0o600
+    jsonschema.validate(json.loads(files.plan.read_text()), SCHEMA)
+    (move,) = [entry for entry in files.actions if entry["kind"] == "migrate"][:1]
+    assert (move["object"]["name"], move["to"]) == ("web", "n3")
+
+
+@pytest.mark.parametrize(("batch", "sizes"), [("25%", [1, 1, 1]), ("67%", [2, 1]), (" 200%", [3]), ("2", [2, 1])])
+def test_a_batch_may_be_a_share(make: Any, files: Files, batch: str, sizes: list[int]) -> None:
+    result = make(**files.given, run="patch", nodes=["n1", "n2", "n3"], batch=batch)
+    assert [len(nodes) for nodes in result["batches"]] == sizes
+
+
+def test_the_order_is_chosen_as_it_is_wanted(make: Any, files: Files) -> None:
+    """n1 alone has a VM, which goes where nobody has to move it again."""
+    given = {**files.given, "run": "patch", "nodes": ["n1", "n2", "n3"], "order": "free"}
+    assert make(**given)["batches"] == [["n2"], ["n3"], ["n1"]]
+    assert make(**given, batch="auto")["batches"] == [["n2", "n3"], ["n1"]]
+    assert make(**given, batch_constraints={"first": ["n1"]})["batches"][0] == ["n1"]
+    assert make(**given, batch=2, batch_constraints={"apart": ["kubernetes.io/arch"]})["totals"]["migrations"] == 1
+    refused = make(**given, batch_constraints={"last": ["n9"]})
+    assert "there is no node n9" in refused["msg"]
+
+
+def test_texts_are_understood_and_refused_all_at_once(make: Any, files: Files) -> None:
+    given = {**files.given, "run": "patch", "nodes": "n1, n2\nn3", "batch": 2, "force": "", "avoid": ""}
+    rule = {"selector": {"app": "web"}, "policy": "stop"}
+    result = make(**given, policies=json.dumps([rule]), delete_emptydir_data="yes")
+    assert result["batches"] == [["n1", "n2"], ["n3"]]
+    assert result["options"]["policies"] == [rule]
+    result = make(**given, policies="stop", delete_emptydir_data="perhaps")
+    assert [problem.split(",")[0] for problem in result["error"]["problems"]] == [
+        'policies is "stop"',
+        'delete_emptydir_data is "perhaps"',
+    ]
+
+
+def test_the_same_again_keeps_the_file_and_its_digest(make: Any, files: Files, scene: Scene) -> None:
+    """What was approved stays approved, although the cluster was read anew."""
+    first = make(**files.given, run="patch", nodes=["n1"])
+    before = files.plan.stat().st_mtime_ns
+    again = make(**files.see(scene, EVENING).given, run="patch", nodes=["n1"])
+    assert (again["changed"], again["sha256"]) == (False, first["sha256"])
+    assert files.plan.stat().st_mtime_ns == before
+    files.plan.chmod(0o644)
+    mended = make(**files.given, run="patch", nodes=["n1"])
+    assert (mended["changed"], stat.S_IMODE(files.plan.stat().st_mode)) == (True, 0o600)
+
+
+def test_check_mode_writes_nothing_and_tells_all(make: Any, files: Files) -> None:
+    told = make(**files.given, run="patch", nodes=["n1"], check=True)
+    assert not files.plan.exists()
+    assert told == make(**files.given, run="patch", nodes=["n1"])
+
+
+def test_what_is_different_is_said_and_shown(make: Any, files: Files, scene: Scene) -> None:
+    make(**files.given, run="patch", nodes=["n1"], avoid=["n2"])
+    result = make(**files.given, run="patch", nodes=["n1"], avoid=["n3"], diff=True, check=True)
+    assert result["changed"] is True
+    assert result["differences"] == ["VM shop/web goes to n2; it was: goes to n3"]
+    assert "VM  shop/web -> n3\n" in result["diff"]["before"]
+    assert "VM  shop/web -> n2\n" in result["diff"]["after"]
+
+    elsewhere = str(files.plan.with_name("evening.json"))
+    other = {**files.given, "path": elsewhere, "compare": str(files.plan)}
+    assert make(**other, run="patch", nodes=["n1"], avoid=["n3"])["differences"] == result["differences"]
+    missing = make(**{**other, "compare": str(files.plan) + ".not"}, run="patch", nodes=["n1"])
+    assert "Cannot read the plan" in missing["msg"]
+
+
+def test_nodes_that_the_run_is_done_with_are_left_out(make: Any, files: Files, scene: Scene) -> None:
+    scene.lists["nodes"][1]["metadata"]["labels"][LABEL] = "patch"
+    files.see(scene)
+    result = make(**files.given, run="patch", nodes=["n1", "n2", "n3"], batch=2)
+    assert (result["batches"], result["done"]) == ([["n1", "n3"]], ["n2"])
+    assert result["lines"][:2] == ["Run patch: 2 of 3 nodes to maintain, 2 at a time.", "Done already: n2"]
+    assert make(**files.given, run="patch", batches=[["n2"], ["n1"]])["batches"] == [["n1"]]
+    assert make(**files.given, run="other", nodes=["n1", "n2"])["batches"] == [["n1"], ["n2"]]
+    assert make(**files.given, run="patch", nodes=["n2"])["lines"][0] == "Run patch: 0 of 1 nodes to maintain."
+
+
+def test_what_cannot_leave_is_told_first_if_it_lasts(make: Any, files: Files, scene: Scene) -> None:
+    scene.vm("busy", "n1", status=BUSY)
+    scene.vm("fixed", "n2", status=FIXED)
+    result = make(**files.see(scene).given, run="patch", nodes=["n1", "n2"])
+    assert result["verdict"] == "partial"
+    assert [(entry["name"], entry["node"], entry["passing"]) for entry in result["blocked"]] == [
+        ("fixed", "n2", False),
+        ("busy", "n1", True),
+    ]
+    assert result["blocked"][0]["message"].startswith("VM shop/fixed on n2 cannot leave: ")
+    assert "2. n2: cannot be emptied now" in result["lines"]
+    policy = [{"expression": "metadata.name == 'fixed'", "policy": "stop"}]
+    told = make(**files.given, run="patch", nodes=["n1", "n2"], policies=policy)
+    assert (told["verdict"], told["options"]["policies"]) == ("feasible", policy)
+    assert "     VM  shop/fixed is off until the node is back" in told["lines"]
+
+
+def test_a_vm_of_a_replica_set_that_is_stopped_and_what_becomes_of_it(make: Any, files: Files, scene: Scene) -> None:
+    """Its set makes another one at once: where a node fits that is no stop, and is not called one."""
+    scene.vm("fixed", "n1", status=FIXED, owner="VirtualMachineInstanceReplicaSet")
+    stop = [{"selector": {"app": "fixed"}, "policy": "stop"}]
+    result = make(**files.see(scene).given, run="patch", nodes=["n1"], policies=stop)
+    (line,) = [number for number, line in enumerate(result["lines"]) if "shop/fixed" in line]
+    assert "is off until" not in "".join(result["lines"])
+    assert "VM  shop/fixed starts anew on n" in result["lines"][line]
+    assert "its replica set makes another one at once, which starts on n" in result["lines"][line + 1]
+
+
+def test_all_that_is_wrong_with_the_names_is_said_at_once(make: Any, files: Files) -> None:
+    result = make(
+        **files.given, batches=[["n1", "n22"], [], ["n1", 5]], avoid=["x"], targets={"shop/wep": "n2"}, run="patch"
+    )
+    assert result["error"]["problems"] == [
+        "batch 2 names no node",
+        "node n1 is named twice",
+        "batch 3 has 5, which is no name",
+        "there is no node n22 (do you mean n2?)",
+        "there is no node x",
+        "there is no VirtualMachineInstance shop/wep (do you mean shop/web?)",
+    ]
+    assert not files.plan.exists()
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"batch": 0}, "batch is 0"),
+        ({"batch": "0%"}, "batch is 0%"),
+        ({"batch": "a few"}, "Give a number of nodes such as 2, a share of them such as 25%, or auto."),
+        ({"policies": [{"policy": "stop", "selector": {"app": 5}}]}, "policies[0] has as selector no labels"),
+        ({"policies": [{"policy": "stop", "expression": "a ||"}]}, "policies[0] has the malformed expression"),
+        ({"targets": {"shop/web": "n1"}}, "shop/web is to go to n1, which is drained itself"),
+        ({"path": "/none/plan.json"}, "Create its folder first"),
+        ({"nodes": None}, "one of the following is required: batches, nodes, plan"),
+        ({"snapshot": "/none/cluster.json"}, "Cannot read the snapshot"),
+        ({"sha256": "a"}, "missing parameter(s) required by 'sha256': plan"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused(make: Any, files: Files, changes: dict[str, Any], words: str) -> None:
+    given = {**files.given, "nodes": ["n1"], **changes}
+    assert words in make(**{name: value for name, value in given.items() if value is not None})["msg"]
+
+
+def test_a_policy_that_matches_nobody_is_warned_of(make: Any, files: Files, scene: Scene) -> None:
+    rules = [{"selector": {"app": "bd"}, "policy": "stop"}, {"policy": "fail"}]
+    without = Scene(node("n1"))
+    assert "warnings" not in make(**files.see(without).given, nodes=["n1"], policies=rules)
+    (warning,) = make(**files.see(scene).given, nodes=["n1"], policies=rules)["warnings"]
+    assert "policies[0] matches no virtual machine of the cluster: correct it, or leave it out." in str(warning)
+
+
+def test_libraries_that_are_missing(make: Any, files: Files, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as missing:
+        missing.setattr(policies, "HAS_JMESPATH", False)
+        told = make(**files.given, nodes=["n1"], policies=[{"policy": "stop", "expression": "a"}])
+        assert f"(jmespath) on {platform.node()}'s Python {sys.executable}" in told["msg"]
+    monkeypatch.setattr(arrays, "np", None)
+    told = make(**files.given, nodes=["n1"])
+    assert f"(numpy) on {platform.node()}'s Python {sys.executable}" in told["msg"]
+    assert not files.plan.exists()
+
+
+@pytest.fixture
+def noon(make: Any, files: Files) -> dict[str, Any]:
+    """A plan that is approved."""
+    made: dict[str, Any] = make(
+        **files.given, run="patch", nodes=["n1", "n2"], policies=[{"policy": "stop"}], force=True
+    )
+    return made
+
+
+def taken(make: Any, files: Files, **changes: Any) -> Any:
+    return make(**{"snapshot": str(files.snapshot), "run": "patch", "plan": str(files.plan), **changes})
+
+
+@pytest.mark.parametrize("check", [False, True])
+def test_an_approved_plan_is_taken_as_it_is(
+    make: Any, files: Files, scene: Scene, noon: dict[str, Any], check: bool
+) -> None:
+    content = files.plan.read_bytes()
+    scene.vm("late", "n1")
+    result = taken(make, files.see(scene, EVENING), sha256=noon["sha256"], check=check)
+    same = ("plan_path", "sha256", "lines", "batches", "verdict", "totals", "options")
+    assert {name: result[name] for name in same} == {name: noon[name] for name in same}
+    assert (result["changed"], result["options"]) == (
+        False,
+        {"policies": [{"policy": "stop"}], "force": True, "delete_emptydir_data": False},
+    )
+    assert files.plan.read_bytes() == content
+
+
+def test_of_an_approved_plan_what_is_done_is_left_out(
+    make: Any, files: Files, scene: Scene, noon: dict[str, Any]
+) -> None:
+    scene.lists["nodes"][0]["metadata"]["labels"][LABEL] = "patch"
+    result = taken(make, files.see(scene, EVENING))
+    assert (result["batches"], result["done"], result["sha256"]) == ([["n2"]], ["n1"], noon["sha256"])
+    assert result["lines"][:3] == ["Run patch: 1 of 2 nodes to maintain, 1 at a time.", "Done already: n1", "2. n2"]
+
+
+def test_what_stood_against_nodes_that_are_done_counts_no_more(make: Any, files: Files, scene: Scene) -> None:
+    scene.vm("fixed", "n1", status=FIXED)
+    assert make(**files.see(scene).given, run="patch", nodes=["n1", "n2"])["verdict"] == "partial"
+    scene.lists["nodes"][0]["metadata"]["labels"][LABEL] = "patch"
+    result = taken(make, files.see(scene, EVENING))
+    assert (result["verdict"], result["blocked"]) == ("feasible", [])
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"run": "other"}, "it is for run 'patch', and this is run 'other'. Make a plan anew"),
+        ({"sha256": "0" * 64}, "the plan is not the one that was meant"),
+        ({"plan": "/none/plan.json"}, "Cannot read the plan (/none/plan.json): No such file"),
+        ({"path": "/tmp/a"}, "path is given with plan, but without resume nothing is written"),
+    ],
+)
+def test_another_plan_is_refused(
+    make: Any, files: Files, noon: dict[str, Any], changes: dict[str, Any], words: str
+) -> None:
+    assert words in taken(make, files, **changes)["msg"]
+
+
+def test_another_cluster_is_refused(make: Any, files: Files, scene: Scene, noon: dict[str, Any]) -> None:
+    result = taken(make, files.see(scene, EVENING, uid="uid-of-another"))
+    assert "it is for the cluster uid-of-cluster, and this is uid-of-another" in result["msg"]
+    del scene.lists["nodes"][1]
+    assert "node n2 is no longer there" in taken(make, files.see(scene, EVENING))["msg"]
+
+
+def test_a_plan_from_plain_lists_is_for_no_cluster(make: Any, files: Files, scene: Scene) -> None:
+    files.snapshot.write_text(json.dumps(scene.lists))
+    make(**files.given, run="patch", nodes=["n1"])
+    assert "it does not say for which cluster it is" in taken(make, files)["msg"]

@@ -1,0 +1,245 @@
+# Copyright: Contributors to the virtops.kubevirt project
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A run is held by one process of ansible-playbook at a time, and taken from another only when that has died."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Iterator
+from functools import partial
+from typing import Any, Protocol
+
+import pytest
+
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.failure import Failure
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.processes import Process
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs import renewer
+from ansible_collections.virtops.kubevirt.plugins.modules.maintenance_run import main
+
+from testbed.pki import Authority
+from unit.plugins.support.fake_api import Answer, Request, refusal
+from unit.plugins.support.modules import ModuleRunner, Result
+from unit.plugins.support.object_api import NAMESPACES
+from unit.plugins.support.run_api import CLUSTER, LEASES, PLACE, RunApi, running
+
+LEASE = f"{LEASES}/virtops-run-kernel"
+ME = Process.of(os.getpid())
+
+
+class Maintain(Protocol):
+    """Run the module for run `kernel` as invocation `a1`; whatever is given replaces an argument."""
+
+    def __call__(self, *, check: bool = False, diff: bool = False, **arguments: Any) -> Result: ...
+
+
+def invocation(name: str, place: str = ME.place) -> dict[str, Any]:
+    process = {"pid": ME.pid, "started": ME.started, "place": place}
+    return {"id": name, "user": "joe", "host": "controller", **process}
+
+
+@pytest.fixture
+def api(authority: Authority) -> Iterator[RunApi]:
+    with running(authority.issue("server", "server", hosts=["127.0.0.1"])) as fake:
+        yield fake
+
+
+@pytest.fixture
+def renewers(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Invocations for which a process was started that renews; the process itself is tested by itself."""
+    started: list[str] = []
+    monkeypatch.setattr(renewer, "start", lambda _by, hold, _for, _seconds: started.append(hold.invocation.id))
+    return started
+
+
+@pytest.fixture
+def maintain(run_module: ModuleRunner, connection: dict[str, Any], renewers: list[str]) -> Maintain:
+    return partial(run_module, main, **{**connection, "run": "kernel", "_invocation": invocation("a1")})
+
+
+def test_a_free_run_is_held(maintain: Maintain, api: RunApi, renewers: list[str]) -> None:
+    result = maintain()
+    assert result["changed"]
+    assert (result["run"], result["invocation_id"], result["cluster_uid"]) == ("kernel", "a1", CLUSTER)
+    assert (result["holder"]["user"], result["holder"]["host"], result["holder"]["pid"]) == (
+        "joe",
+        "controller",
+        ME.pid,
+    )
+    assert (result["resumed"], result["documents"]) == (False, [])
+    lease = api.run_lease()
+    assert (lease["spec"]["holderIdentity"], lease["spec"]["leaseDurationSeconds"]) == ("kernel/a1", 30)
+    assert lease["metadata"]["labels"] == {"virtops.kubevirt/run": "kernel"}
+    assert renewers == ["a1"]
+
+
+def test_within_one_playbook_it_is_held_once(maintain: Maintain, api: RunApi) -> None:
+    maintain()
+    acquired = api.run_lease()["spec"]["acquireTime"]
+    assert not maintain()["changed"]
+    assert api.run_lease()["spec"]["acquireTime"] == acquired
+
+
+def test_a_missing_namespace_is_created(maintain: Maintain, api: RunApi) -> None:
+    del api.objects[PLACE]
+    assert maintain()["changed"]
+    assert PLACE in api.objects
+
+
+def test_a_holder_that_lives_is_named(maintain: Maintain, api: RunApi, renewers: list[str]) -> None:
+    api.hold_run("b2")
+
+    def renew(request: Request) -> Answer | None:
+        """As its process does between two looks."""
+        if len([seen for seen in api.requests if seen.path == LEASE]) == 2:
+            api.hold_run("b2", renewed="2026-01-01T00:00:20.000000Z")
+            api.run_lease()["metadata"]["resourceVersion"] = "2"
+        return None
+
+    api.faults[LEASE] = renew
+    result = maintain()
+    assert (result["error"]["reason"], result["error"]["holder"]["host"]) == ("RunHeld", "elsewhere")
+    assert "invocation b2 (jane@elsewhere, process 4711) since 2026-01-01T00:00:00.000000Z" in result["msg"]
+    assert "it is renewed, so that invocation is alive" in result["msg"]
+    assert api.writes() == []
+    assert renewers == []
+
+
+def test_a_dead_holder_is_taken_over_after_its_time(maintain: Maintain, api: RunApi) -> None:
+    api.hold_run("b2", seconds=2)
+    begun = time.monotonic()
+    result = maintain()
+    assert 2 <= time.monotonic() - begun < 10
+    assert (result["changed"], result["resumed"]) == (True, True)
+    assert api.run_lease()["spec"]["leaseTransitions"] == 1
+    assert json.loads(api.run_lease()["metadata"]["annotations"]["virtops.kubevirt/holder"])["host"] == "controller"
+
+
+def test_no_clock_proves_that_a_holder_is_dead(maintain: Maintain, api: RunApi) -> None:
+    """Its clock may be years behind."""
+    api.hold_run("b2", seconds=5)
+    result = maintain(wait_timeout=1)
+    assert "which proves nothing yet" in result["msg"]
+    assert api.writes() == []
+
+
+def test_who_is_quicker_holds_it(maintain: Maintain, api: RunApi) -> None:
+    def lose(request: Request) -> Answer | None:
+        if request.method == "POST":
+            api.hold_run("b2")
+        return None
+
+    api.faults[LEASES] = lose
+    assert maintain(wait_timeout=1)["error"]["reason"] == "RunHeld"
+    assert api.run_lease()["spec"]["holderIdentity"] == "kernel/b2"
+
+
+def test_an_answer_that_is_lost_is_no_failure(maintain: Maintain, api: RunApi) -> None:
+    lost: list[Request] = []
+
+    def lose(request: Request) -> Answer | None:
+        """Carries out the first write, and answers nothing of use."""
+        if request.method != "POST" or lost:
+            return None
+        lost.append(request)
+        api._create(request)
+        return refusal(504, "Timeout", "the proxy has waited long enough")
+
+    api.faults[LEASES] = lose
+    result = maintain()
+    assert result["holder"]["invocation"] == "a1"
+    assert lost
+
+
+def test_a_process_that_cannot_renew_leaves_nothing(
+    maintain: Maintain, api: RunApi, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: Any) -> None:
+        raise Failure("keep run kernel held", "here", "no memory", "Buy some.", reason="NotRenewed")
+
+    monkeypatch.setattr(renewer, "start", fail)
+    assert maintain()["error"]["reason"] == "NotRenewed"
+    assert api.run_lease() is None
+
+
+def test_it_is_held_from_the_controller_only(maintain: Maintain, api: RunApi) -> None:
+    result = maintain(_invocation=invocation("a1", "another machine"))
+    assert "Let it run on the controller, with delegate_to: localhost" in result["msg"]
+    assert api.writes() == []
+
+
+@pytest.mark.parametrize("keep", [False, True])
+def test_it_is_released(maintain: Maintain, api: RunApi, keep: bool) -> None:
+    maintain()
+    result = maintain(state="released", keep_record=keep)
+    assert (result["changed"], result["holder"]) == (True, None)
+    assert api.run_lease() is None
+    assert not maintain(state="released", keep_record=keep)["changed"]
+
+
+def test_only_the_holder_releases_it(maintain: Maintain, api: RunApi) -> None:
+    api.hold_run("b2")
+    result = maintain(state="released")
+    assert not result["changed"]
+    assert "is held by invocation b2 (jane@elsewhere" in str(result["warnings"])
+    assert api.writes() == []
+
+
+def test_check_mode_tells_and_writes_nothing(maintain: Maintain, api: RunApi) -> None:
+    assert maintain(check=True, diff=True)["diff"] == {"before": {"held_by": None}, "after": {"held_by": None}}
+    api.hold_run("b2")
+    result = maintain(check=True)
+    assert (result["changed"], result["holder"]["invocation"]) == (True, "b2")
+    assert "it would be refused while that lives" in str(result["warnings"])
+    assert not maintain(check=True, state="released")["changed"]
+    assert api.writes() == []
+
+
+def test_check_mode_of_a_release(maintain: Maintain, api: RunApi) -> None:
+    maintain()
+    before = len(api.writes())
+    assert maintain(check=True, state="released")["changed"]
+    assert len(api.writes()) == before
+
+
+def test_hostile_words_of_a_lease_do_nothing(maintain: Maintain, api: RunApi) -> None:
+    api.hold_run("b2")
+    about = {"user": "\x1b[2Jroot", "host": "x" * 5000, "pid": "none"}
+    api.run_lease()["metadata"]["annotations"]["virtops.kubevirt/holder"] = json.dumps(about)
+    result = maintain(wait_timeout=0)
+    assert "\N{REPLACEMENT CHARACTER}[2Jroot@xxx" in result["msg"]
+    assert len(result["msg"]) < 1000
+    api.run_lease()["metadata"]["annotations"]["virtops.kubevirt/holder"] = "[]"
+    assert "invocation b2 (unknown)" in maintain(wait_timeout=0)["msg"]
+
+
+def test_names_that_cannot_be_objects_are_told_apart(maintain: Maintain, api: RunApi) -> None:
+    for run in ("Kernel_6", "kernel-6", "KERNEL_6"):
+        assert maintain(run=run)["changed"]
+    names = [path.rpartition("/")[2] for path in api.objects if path.startswith(f"{LEASES}/")]
+    assert len(set(names)) == 3
+    assert "virtops-run-kernel-6" in names
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"run": ""}, "run is '', but it becomes the value of a label"),
+        ({"run": "a/b"}, "run is 'a/b'"),
+        ({"run": "x" * 64}, "use at most 63 letters"),
+        ({"lease_namespace": "a/b"}, "lease_namespace is 'a/b'"),
+        ({"wait_timeout": -1}, "wait_timeout is -1"),
+    ],
+)
+def test_mistakes(maintain: Maintain, api: RunApi, arguments: dict[str, Any], words: str) -> None:
+    assert words in maintain(**arguments)["msg"]
+    assert api.requests == []
+
+
+def test_a_missing_permission_is_named(maintain: Maintain, api: RunApi) -> None:
+    api.faults[f"{NAMESPACES}/kube-system"] = lambda _request: refusal(403, "Forbidden", 'User "jane" cannot get')
+    result = maintain()
+    assert "Cannot read namespace kube-system" in result["msg"]
+    assert "Grant the permission" in result["msg"]

@@ -1,0 +1,225 @@
+# Copyright: Contributors to the virtops.kubevirt project
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A run that is given up leaves nothing behind, and nothing of others is touched."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+import pytest
+
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.client import connect_by
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.failure import Failure
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs import renewer
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.run_store import RunStore
+from ansible_collections.virtops.kubevirt.plugins.modules import node_maintenance
+from ansible_collections.virtops.kubevirt.plugins.modules.maintenance_run import main
+
+from testbed.pki import Authority
+from unit.plugins.modules.test_maintenance_run import LEASE, Maintain, invocation
+from unit.plugins.support.draining_api import vm_path
+from unit.plugins.support.fake_api import Answer, Request
+from unit.plugins.support.migrating_api import migrations_path, vmi_path
+from unit.plugins.support.modules import ModuleRunner
+from unit.plugins.support.run_api import LEASES, RunApi, running
+
+MARK = "virtops.kubevirt/maintenance"
+STOPPED = {"virtops.kubevirt/stopped": "true"}
+
+
+def stopped_for(node: str, owner: str) -> str:
+    mark = {"owner": owner, "run_strategy": "Always", "since": "2026-01-01T00:00:00Z", "ready": 0, "vmis": []}
+    return json.dumps({node: mark})
+
+
+@pytest.fixture
+def api(authority: Authority, run_module: ModuleRunner) -> Iterator[RunApi]:
+    """What a run has left that was killed: node n1, a migration and a stopped VM; the like of run `other` is on n2."""
+    with running(authority.issue("server", "server", hosts=["127.0.0.1"])) as fake:
+        connection: dict[str, Any] = {"host": fake.url, "api_key": "open-sesame", "ca_cert": str(authority.cert)}
+        for node, run in (("n1", "kernel"), ("n2", "other")):
+            fake.add_node(node)
+            run_module(node_maintenance.main, **connection, name=node, owner=run, run=run)
+            for name in (f"moving-{node}", f"off-{node}"):
+                fake.add_vm(name)
+            fake.add_migration(f"move-{node}", f"moving-{node}", run=run)
+            fake.objects.pop(vmi_path(f"off-{node}"))
+            vm = fake.objects[vm_path(f"off-{node}")]
+            vm["spec"]["runStrategy"] = "Halted"
+            annotations = {"virtops.kubevirt/stopped-for": stopped_for(node, run)}
+            vm["metadata"] |= {"labels": STOPPED, "annotations": annotations}
+            RunStore(connect_by(connection, 5), run, "medik8s-leases").put("plan", b"{}")
+        fake.requests.clear()
+        yield fake
+
+
+@pytest.fixture
+def maintain(run_module: ModuleRunner, connection: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> Maintain:
+    monkeypatch.setattr(renewer, "start", lambda *_: None)
+    settings = {"run": "kernel", "_invocation": invocation("a1"), "state": "aborted"}
+    return partial(run_module, main, **{**connection, **settings})
+
+
+def traces(api: RunApi, node: str) -> dict[str, bool]:
+    """What is there of a run on a node."""
+    found = api.node(node)
+    vm = api.objects[vm_path(f"off-{node}")]
+    return {
+        "cordon": found["spec"].get("unschedulable") is True,
+        "mark": MARK in found["metadata"].get("annotations", {}),
+        "lease": f"{LEASES}/node-{node}" in api.objects,
+        "migration": f"{migrations_path()}/move-{node}" in api.objects,
+        "stopped": bool(vm["metadata"].get("labels")),
+        "off": vmi_path(f"off-{node}") not in api.objects,
+    }
+
+
+def test_everything_of_the_run_is_undone_and_nothing_of_another(maintain: Maintain, api: RunApi) -> None:
+    result = maintain()
+    assert result["changed"]
+    assert (result["cancelled"], result["given_back"]) == (["shop/move-n1"], ["n1"])
+    assert [item["name"] for item in result["started"]] == ["off-n1"]
+    assert not any(traces(api, "n1").values()), traces(api, "n1")
+    assert all(traces(api, "n2").values()), traces(api, "n2")
+    assert [item["metadata"]["labels"]["virtops.kubevirt/run"] for item in api.config_maps()] == ["other"]
+    assert api.run_lease() is None
+    api.requests.clear()
+    assert not maintain()["changed"]
+    assert api.writes() == []
+
+
+def test_check_mode_tells_what_would_be_undone(maintain: Maintain, api: RunApi) -> None:
+    api.hold_run("b2")
+    result = maintain(check=True, diff=True)
+    assert result["changed"]
+    assert result["diff"]["before"].splitlines() == [
+        "lease of the run, held by invocation b2 (jane@elsewhere, process 4711) since 2026-01-01T00:00:00.000000Z",
+        "migration shop/move-n1",
+        "cordon of node n1",
+        "VMs stopped for node n1",
+        "document plan",
+    ]
+    assert api.writes() == []
+
+
+def appears(api: RunApi, name: str) -> None:
+    """As of a drain that has not yet heard that the run is another's."""
+    api.add_vm(name)
+    api.add_migration(f"move-{name}", name, run="kernel")
+    api.node("n1")["spec"]["unschedulable"] = True
+    mark = {"owner": "kernel", "since": "2026-01-01T00:00:00Z", "reason": None}
+    api.node("n1")["metadata"].setdefault("annotations", {})[MARK] = json.dumps(mark)
+
+
+@pytest.mark.parametrize("path", [LEASES, f"{migrations_path()}/move-n1"], ids=["taken", "undone"])
+def test_what_appears_late_is_undone_too(maintain: Maintain, api: RunApi, path: str) -> None:
+    """While the run is taken, or the rest is undone."""
+    rest = ["late"]
+
+    def act(request: Request) -> Answer | None:
+        if request.method != "GET" and rest:
+            appears(api, rest.pop())
+        return None
+
+    api.faults[path] = act
+    assert sorted(maintain()["cancelled"]) == ["shop/move-late", "shop/move-n1"]
+    assert not any(traces(api, "n1").values()), traces(api, "n1")
+    assert f"{migrations_path()}/move-late" not in api.objects
+
+
+def test_a_run_of_which_something_appears_again_and_again_is_not_forgotten(maintain: Maintain, api: RunApi) -> None:
+    names = iter(range(99))
+
+    def act(request: Request) -> Answer | None:
+        if request.method == "DELETE":
+            name = f"late{next(names)}"
+            api.faults[f"{migrations_path()}/move-{name}"] = act
+            appears(api, name)
+        return None
+
+    api.faults[f"{migrations_path()}/move-n1"] = act
+    result = maintain()
+    assert result["error"]["reason"] == "NotUndone"
+    assert "migration shop/move-late2 is there again" in result["msg"]
+    assert len(api.config_maps()) == 2
+
+
+def test_a_run_that_cannot_be_renewed_is_let_go(
+    maintain: Maintain, api: RunApi, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_given: object) -> None:
+        raise Failure("keep run kernel held", "the server", "no process", "Start again.", reason="NotRenewed")
+
+    monkeypatch.setattr(renewer, "start", fail)
+    assert maintain()["error"]["reason"] == "NotRenewed"
+    assert api.run_lease() is None
+    assert all(traces(api, "n1").values())
+
+
+def keep_renewing(api: RunApi) -> None:
+    def renew(request: Request) -> Answer | None:
+        lease = api.run_lease()
+        if request.method == "GET" and lease and lease["spec"]["holderIdentity"] == "kernel/b2":
+            lease["metadata"]["resourceVersion"] += "1"
+        return None
+
+    api.hold_run("b2")
+    api.faults[LEASE] = renew
+
+
+def test_a_run_that_somebody_is_at_is_left_alone(maintain: Maintain, api: RunApi) -> None:
+    keep_renewing(api)
+    assert maintain()["error"]["reason"] == "RunHeld"
+    assert all(traces(api, "n1").values())
+
+
+def test_a_run_that_somebody_is_at_can_be_taken_by_force(maintain: Maintain, api: RunApi) -> None:
+    keep_renewing(api)
+    assert maintain(force=True)["changed"]
+    assert not any(traces(api, "n1").values())
+
+
+def test_a_cordon_of_others_stays(maintain: Maintain, api: RunApi) -> None:
+    api.node("n1")["metadata"]["managedFields"][-1]["manager"] = "kubectl-cordon"
+    assert maintain()["given_back"] == ["n1"]
+    assert traces(api, "n1")["cordon"]
+    assert not traces(api, "n1")["mark"]
+
+
+def test_what_cannot_be_undone_is_told_and_kept_for_the_next_time(maintain: Maintain, api: RunApi) -> None:
+    api.stubborn = True
+    result = maintain(wait_timeout=1)
+    assert result["error"]["reason"] == "NotUndone"
+    assert "migration shop/move-n1 is cancelled, but KubeVirt has not undone it yet" in result["msg"]
+    assert (result["given_back"], result["cancelled"]) == (["n1"], [])
+    assert api.run_lease() is None, "others may try"
+    assert len(api.config_maps()) == 2
+    api.stubborn = False
+    assert maintain()["cancelled"] == ["shop/move-n1"]
+
+
+def test_a_migration_of_the_same_name_is_not_cancelled_in_its_place(maintain: Maintain, api: RunApi) -> None:
+    path = f"{migrations_path()}/move-n1"
+
+    def replace(request: Request) -> Answer | None:
+        if request.method == "DELETE":
+            api.objects[path]["metadata"] |= {"uid": "uid-of-another", "labels": {}}
+        return None
+
+    api.faults[path] = replace
+    maintain()
+    assert path in api.objects
+
+
+def test_a_lease_without_a_node_goes_too(maintain: Maintain, api: RunApi) -> None:
+    del api.objects["/api/v1/nodes/n1"]
+    assert maintain()["given_back"] == []
+    assert f"{LEASES}/node-n1" not in api.objects
+
+
+def test_a_held_run_tells_what_is_stopped_for_its_nodes(maintain: Maintain) -> None:
+    assert maintain(state="held")["stopped_for"] == ["n1"]

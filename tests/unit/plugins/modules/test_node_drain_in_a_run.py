@@ -1,0 +1,376 @@
+# Copyright: Contributors to the virtops.kubevirt project
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a drain changes of its run's plan, and what it has tried, is kept in the cluster, and never in its way."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster import plan_run
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.client import connect_by
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs import run_lease, run_memory
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.run_store import RunStore
+from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.memory import (
+    Remembered,
+    decode,
+    encode,
+)
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.cordon import ANNOTATION, Mark
+from ansible_collections.virtops.kubevirt.plugins.module_utils._module.drain_memory import DrainMemory
+from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import ActionKind
+from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.in_force import PlanInForce
+from ansible_collections.virtops.kubevirt.plugins.modules import maintenance_plan, node_drain
+
+from testbed.pki import Authority
+from unit.plugins.support.draining_api import BUDGET, QUICK, act_path, pod_path
+from unit.plugins.support.fake_api import Answer, Request, refusal, serving
+from unit.plugins.support.listener import listener
+from unit.plugins.support.migrating_api import FAILURE, KUBEVIRT, MIGRATIONS, SUCCESS
+from unit.plugins.support.modules import ModuleRunner
+from unit.plugins.support.run_api import CONFIG_MAPS, LEASES, RunApi, busy_run
+
+AWAY = refusal(503, "ServiceUnavailable", "shutting down")
+# Between two writes, as users have it.
+PAUSE = run_memory._PAUSE
+
+
+@pytest.fixture
+def api(authority: Authority, monkeypatch: pytest.MonkeyPatch) -> Iterator[RunApi]:
+    """Invocation a1 holds run `kernel`; node n1 has VMI `db` and pod `api`, and n2 and n3 have room."""
+    for module, name, seconds in (*QUICK, (run_memory, "_PAUSE", 0.0)):
+        monkeypatch.setattr(module, name, seconds)
+    fake = busy_run()
+    with serving(fake, authority.issue("server", "server", hosts=["127.0.0.1"])):
+        yield fake
+
+
+@pytest.fixture
+def store(api: RunApi, connection: dict[str, Any]) -> RunStore:
+    return RunStore(connect_by(connection, 5), "kernel", "medik8s-leases")
+
+
+@pytest.fixture
+def plan(run_module: ModuleRunner, connection: dict[str, Any], api: RunApi, tmp_path: Path) -> dict[str, Any]:
+    """The plan in force, as its file."""
+    made = run_module(
+        maintenance_plan.main,
+        **connection,
+        run="kernel",
+        nodes=["n1"],
+        path=str(tmp_path / "plan.json"),
+        invocation="a1",
+    )
+    return {"plan_path": made["plan_path"], "sha256": made["sha256"]}
+
+
+@pytest.fixture
+def drain(run_module: ModuleRunner, connection: dict[str, Any], plan: dict[str, Any]) -> Any:
+    run: dict[str, Any] = {"owner": "kernel", "run": "kernel", "invocation": "a1"}
+    return partial(run_module, node_drain.main, **connection, **run, name="n1", plan=plan, cordon=True, wait_timeout=20)
+
+
+def target(store: RunStore) -> str | None:
+    """Where the plan in force wants `db`."""
+    found = store.get("plan")
+    assert found
+    plan = PlanInForce.decoded(found.content).plan
+    return next(action.target for action in plan.actions if action.kind is ActionKind.MIGRATE)
+
+
+def close(api: RunApi, name: str) -> None:
+    api.node(name)["spec"]["unschedulable"] = True
+
+
+def other(name: str | None) -> str:
+    return "n3" if name == "n2" else "n2"
+
+
+def test_a_plan_that_comes_true_stays_as_it_is(drain: Any, api: RunApi, store: RunStore) -> None:
+    before = store.get("plan")
+    assert drain()["left"] == []
+    assert store.get("plan") == before
+
+
+def test_what_a_fresh_look_changes_is_kept(drain: Any, api: RunApi, store: RunStore) -> None:
+    planned = target(store)
+    close(api, planned or "")
+    result = drain()
+    assert result["moves"][0]["target_node"] == other(planned) == target(store)
+
+
+def test_what_a_failure_changes_is_kept(drain: Any, api: RunApi, store: RunStore) -> None:
+    planned = target(store)
+    api.courses = [FAILURE, SUCCESS]
+    assert drain()["moves"][0]["target_node"] == other(planned) == target(store)
+
+
+def test_check_mode_keeps_nothing(drain: Any, api: RunApi, store: RunStore) -> None:
+    before = target(store)
+    close(api, before or "")
+    assert drain(check=True)["moves"][0]["target_node"] == other(before)
+    assert target(store) == before
+
+
+def test_a_write_that_fails_is_told_once_and_tried_again(drain: Any, api: RunApi, store: RunStore) -> None:
+    planned = target(store)
+    close(api, planned or "")
+    (kept,) = [path for path in api.objects if path.startswith(CONFIG_MAPS)]
+    answers: list[Answer | None] = [AWAY, None]
+
+    def fail(request: Request) -> Answer | None:
+        return answers.pop(0) if request.method == "PUT" and answers else None
+
+    api.faults[kept] = fail
+    with listener() as heard:
+        assert drain(_progress=heard.path)["left"] == []
+    assert target(store) == other(planned)
+    assert len([line for line in heard.told if "keep document plan" in line]) == 1
+
+
+def test_what_can_never_be_written_is_in_nobodys_way(drain: Any, api: RunApi, store: RunStore) -> None:
+    planned = target(store)
+    close(api, planned or "")
+    (kept,) = [path for path in api.objects if path.startswith(CONFIG_MAPS)]
+    api.faults[kept] = lambda _request: refusal(403, "Forbidden", "no")
+    with listener() as heard:
+        assert drain(_progress=heard.path)["left"] == []
+    assert len([line for line in heard.told if "a document of run kernel" in line]) == 1
+
+
+def test_a_drain_that_writes_at_the_same_time_loses_nothing(drain: Any, api: RunApi, store: RunStore) -> None:
+    planned = target(store)
+    close(api, planned or "")
+    (kept,) = [path for path in api.objects if path.startswith(CONFIG_MAPS)]
+    quicker = [store.get("plan")]
+
+    def overtake(request: Request) -> Answer | None:
+        if request.method == "PUT" and quicker and (document := quicker.pop()):
+            api.faults.pop(kept)
+            changed = PlanInForce.decoded(document.content)
+            store.put("plan", PlanInForce(changed.plan, "theirs").encoded())
+        return None
+
+    api.faults[kept] = overtake
+    assert drain()["left"] == []
+    found = store.get("plan")
+    assert found
+    assert PlanInForce.decoded(found.content).origin == "theirs"
+    assert target(store) == other(planned)
+
+
+def drain_record(store: RunStore) -> Remembered | None:
+    found = store.get("record-n1")
+    return decode(found.content) if found else None
+
+
+def test_an_undisturbed_drain_has_nothing_to_remember(drain: Any, store: RunStore) -> None:
+    assert drain()["left"] == []
+    assert store.names() == ["plan"]
+
+
+def test_failed_attempts_of_a_killed_drain_are_not_started_over(
+    drain: Any, api: RunApi, store: RunStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The third attempt is the last one, whoever makes it and whatever KubeVirt has cleared away."""
+    api.courses = [FAILURE]
+    with monkeypatch.context() as killed:
+        killed.setattr(DrainMemory, "end", lambda *_given, **_options: None)
+        assert drain(retries=1)["left"]
+    known = drain_record(store)
+    assert known
+    assert [(entry.uid, entry.attempts, len(entry.failed)) for entry in known.migrations] == [("uid-db", 2, 2)]
+    forget(api)
+    with listener() as heard:
+        result = drain(retries=2, _progress=heard.path)
+    assert [move["attempts"] for move in result["moves"]] == [3]
+    assert [entry["name"] for entry in result["left"]] == ["db"]
+    assert any("an earlier process has left 1 VM whose migration has failed" in line for line in heard.told)
+
+
+def test_failures_that_were_reported_count_no_more(drain: Any, api: RunApi, store: RunStore) -> None:
+    """Whoever runs the task again may have removed the cause."""
+    api.courses = [FAILURE]
+    assert drain(retries=1)["left"]
+    known = drain_record(store)
+    assert known
+    assert (known.migrations, known.reported) == ((), 1)
+    api.courses = [FAILURE, SUCCESS]
+    assert drain(retries=1)["left"] == []
+
+
+def forget(api: RunApi) -> None:
+    """Let the migrations be cleared away."""
+    for path in [path for path in api.objects if f"/{MIGRATIONS}/" in path]:
+        del api.objects[path]
+
+
+def test_of_an_empty_node_nothing_is_remembered(drain: Any, api: RunApi, store: RunStore) -> None:
+    api.courses = [FAILURE, SUCCESS]
+    assert drain()["left"] == []
+    known = drain_record(store)
+    assert known is None or known.is_empty
+
+
+def test_another_maintenance_begins_anew(drain: Any, api: RunApi, store: RunStore) -> None:
+    api.courses = [FAILURE]
+    assert drain(retries=0)["left"]
+    forget(api)
+    api.node("n1")["metadata"]["annotations"][ANNOTATION] = Mark("kernel", "2027-01-01T00:00:00Z").to_text()
+    api.courses = [SUCCESS]
+    assert drain(retries=0)["left"] == []
+
+
+@pytest.mark.parametrize("content", [b"{}", b"rubbish"])
+def test_a_record_that_is_none_is_passed_over(drain: Any, api: RunApi, store: RunStore, content: bytes) -> None:
+    store.put("record-n1", content)
+    with listener() as heard:
+        assert drain(_progress=heard.path)["left"] == []
+    assert any("what is remembered of the node is passed over" in line for line in heard.told)
+
+
+def test_a_record_that_cannot_be_read_is_gone_without(drain: Any, api: RunApi, store: RunStore) -> None:
+    store.put("record-n1", b"{}")
+    (kept,) = [path for path in api.objects if path.startswith(CONFIG_MAPS)][1:]
+    api.faults[kept] = lambda _request: AWAY
+    with listener() as heard:
+        assert drain(_progress=heard.path)["left"] == []
+    assert any("Going on without it" in line for line in heard.told)
+
+
+def test_an_interruption_is_remembered_before_it_begins(drain: Any, api: RunApi, store: RunStore) -> None:
+    api.add_vm("pets", "Manual")
+    seen: list[Remembered | None] = []
+
+    def look(request: Request) -> Answer | None:
+        if request.method == "PUT":
+            seen.append(drain_record(store))
+        return None
+
+    api.faults[act_path("restart", "pets")] = look
+    assert drain(plan=None, policies=[{"policy": "restart"}])["interrupted"][0]["outcome"] == "restarted"
+    assert [entry.name for known in seen[:1] if known for entry in known.interruptions] == ["pets"]
+
+
+def test_an_interruption_is_remembered_however_lately_something_was_written(
+    drain: Any, api: RunApi, store: RunStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run_memory, "_PAUSE", PAUSE)
+    api.add_vm("pets", "Manual")
+    seen: list[list[str]] = []
+
+    def look(request: Request) -> Answer | None:
+        if request.method == "PUT":
+            known = drain_record(store)
+            seen.append([entry.name for entry in known.interruptions] if known else [])
+            if len(seen) == 1:
+                api.add_vm("late", "Manual")
+        return None
+
+    for name in ("pets", "late"):
+        api.faults[act_path("restart", name)] = look
+    assert drain(plan=None, policies=[{"policy": "restart"}])["left"] == []
+    assert seen == [["pets"], ["pets", "late"]]
+
+
+def is_taken(api: RunApi) -> None:
+    api.hold_run("b2", seconds=10**9)
+
+
+def is_uncordoned(api: RunApi) -> None:
+    node = api.node("n1")
+    node["spec"].pop("unschedulable")
+    del node["metadata"]["annotations"][ANNOTATION]
+
+
+def is_uncordoned_by_kubectl(api: RunApi) -> None:
+    """Which leaves the mark."""
+    api.node("n1")["spec"].pop("unschedulable")
+
+
+@pytest.mark.parametrize(
+    ("happens", "reason", "words"),
+    [
+        (is_taken, "RunLost", "Cannot"),
+        (is_uncordoned, "NotCordoned", "it is not cordoned, so what leaves could come back. Cordon it before"),
+        (is_uncordoned_by_kubectl, "NotCordoned", "somebody has uncordoned it since it was taken"),
+    ],
+)
+def test_a_drain_stops_at_once_when_run_or_node_are_not_its_own_any_more(
+    drain: Any, api: RunApi, monkeypatch: pytest.MonkeyPatch, happens: Callable[[RunApi], None], reason: str, words: str
+) -> None:
+    monkeypatch.setattr(run_lease, "FRESH", 0.0)
+    monkeypatch.setattr(plan_run, "_GUARDED_FOR", 0.0)
+    eviction = f"{pod_path('api')}/eviction"
+
+    def hold_back(_request: Request) -> Answer:
+        happens(api)
+        return BUDGET
+
+    api.faults[eviction] = hold_back
+    result = drain()
+    assert result["error"]["reason"] == reason
+    assert words in result["msg"]
+    assert [request.path for request in api.writes()].count(eviction) == 1
+
+
+def is_taken_over(api: RunApi, store: RunStore) -> None:
+    """Another invocation has noted what it goes by."""
+    is_taken(api)
+    store.put("record-n1", encode(Remembered("n1", "theirs")))
+
+
+def is_aborted(api: RunApi, store: RunStore) -> None:
+    del api.objects[f"{LEASES}/virtops-run-kernel"]
+    store.delete_all()
+    is_uncordoned(api)
+
+
+@pytest.mark.parametrize("happens", [is_taken_over, is_aborted])
+@pytest.mark.parametrize("fresh", [0.0, run_lease.FRESH])
+def test_a_drain_that_has_lost_its_run_leaves_what_it_remembers_alone(
+    drain: Any,
+    api: RunApi,
+    store: RunStore,
+    monkeypatch: pytest.MonkeyPatch,
+    happens: Callable[[RunApi, RunStore], None],
+    fresh: float,
+) -> None:
+    monkeypatch.setattr(run_lease, "FRESH", fresh)
+    monkeypatch.setattr(plan_run, "_GUARDED_FOR", 0.0)
+    kept: list[Any] = []
+
+    def hold_back(_request: Request) -> Answer:
+        if not kept:
+            happens(api, store)
+            kept.append(api.config_maps())
+        return BUDGET
+
+    api.faults[f"{pod_path('api')}/eviction"] = hold_back
+    assert drain(wait_timeout=2)["left"]
+    assert [api.config_maps()] == kept
+
+
+def test_nothing_is_started_for_a_run_that_somebody_has_taken(
+    run_module: ModuleRunner, connection: dict[str, Any], api: RunApi
+) -> None:
+    api.add_vm("pets", "Manual")
+    run: dict[str, Any] = {"owner": "kernel", "run": "kernel", "invocation": "a1"}
+    drain = partial(run_module, node_drain.main, **connection, **run, name="n1", wait_timeout=10)
+    drain(cordon=True, policies=[{"policy": "stop"}])
+    assert api.acts == ["stop pets"]
+
+    def lose(_request: Request) -> None:
+        api.hold_run("b2", seconds=10**9)
+
+    api.faults[f"{KUBEVIRT}/virtualmachines"] = lose
+    result = drain(state="restored")
+    assert (result["error"]["reason"], api.acts) == ("RunLost", ["stop pets"])
+    del api.faults[f"{KUBEVIRT}/virtualmachines"]
+    api.hold_run("a1", seconds=10**9)
+    assert drain(state="restored")["started"][0]["outcome"] == "started"

@@ -1,0 +1,211 @@
+# Copyright: Contributors to the virtops.kubevirt project
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A VM that was stopped for a node runs again once the node is back, however long its guest takes to shut down."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+import pytest
+
+from ansible_collections.virtops.kubevirt.plugins.modules.node_drain import main
+
+from testbed.pki import Authority
+from unit.plugins.support.draining_api import QUICK, DrainingApi, act_path, empty_nodes, vm_path
+from unit.plugins.support.fake_api import Answer, Request, refusal, serving
+from unit.plugins.support.migrating_api import vmi_path
+from unit.plugins.support.modules import ModuleRunner
+
+STOP = [{"policy": "stop"}]
+MARK = "virtops.kubevirt/stopped-for"
+DENIED = refusal(401, "Unauthorized", "the token has expired")
+
+
+@pytest.fixture
+def api(authority: Authority, monkeypatch: pytest.MonkeyPatch) -> Iterator[DrainingApi]:
+    for module, name, seconds in QUICK:
+        monkeypatch.setattr(module, name, seconds)
+    fake = empty_nodes()
+    with serving(fake, authority.issue("server", "server", hosts=["127.0.0.1"])):
+        yield fake
+
+
+@pytest.fixture
+def drain(run_module: ModuleRunner, connection: dict[str, Any]) -> Any:
+    return partial(run_module, main, **connection, name="n1", owner="me", wait_timeout=20)
+
+
+def stop_and_be_killed(drain: Any, api: DrainingApi, strategy: str) -> None:
+    """The guest shuts down slowly, and the drain does not live to see it."""
+    api.slow = True
+    api.add_vm("pets", strategy)
+    drain(cordon=True, policies=STOP, wait_timeout=1)
+    assert (api.acts, is_marked(api)) == (["stop pets"], True)
+
+
+def shuts_down_after(api: DrainingApi, looks: int) -> None:
+    left = list(range(looks))
+
+    def look(_request: Request) -> Answer | None:
+        if left:
+            left.pop()
+            if not left:
+                api.shut_down("pets")
+        return None
+
+    api.faults[vmi_path("pets")] = look
+
+
+def is_marked(api: DrainingApi) -> bool:
+    return MARK in api.objects[vm_path("pets")]["metadata"].get("annotations", {})
+
+
+def runs(api: DrainingApi) -> bool:
+    vmi = api.objects.get(vmi_path("pets"))
+    return vmi is not None and "deletionTimestamp" not in vmi["metadata"]
+
+
+@pytest.mark.parametrize("strategy", ["Always", "Manual", "RerunOnFailure"])
+def test_a_guest_that_shuts_down_slowly_is_waited_for(drain: Any, api: DrainingApi, strategy: str) -> None:
+    """Until then its VMI is there, and even says that it runs."""
+    stop_and_be_killed(drain, api, strategy)
+    shuts_down_after(api, looks=4)
+    (entry,) = drain(state="restored")["started"]
+    assert (entry["outcome"], entry["node"]) == ("started", "n1")
+    assert api.objects[vmi_path("pets")]["metadata"]["uid"] != "uid-pets"
+    assert (runs(api), is_marked(api)) == (True, False)
+    assert api.objects[vm_path("pets")]["spec"]["runStrategy"] == strategy
+
+
+@pytest.mark.parametrize("strategy", ["Always", "Manual", "RerunOnFailure"])
+def test_a_guest_that_takes_too_long_is_told_and_not_forgotten(drain: Any, api: DrainingApi, strategy: str) -> None:
+    stop_and_be_killed(drain, api, strategy)
+    result = drain(state="restored", wait_timeout=1)
+    assert "its guest has yet to shut down" in result["msg"]
+    assert is_marked(api)
+    api.shut_down("pets")
+    assert drain(state="restored")["started"][0]["outcome"] == "started"
+    assert (runs(api), is_marked(api)) == (True, False)
+    assert drain(state="restored")["started"] == []
+
+
+def test_a_stop_that_virt_controller_has_yet_to_see_is_waited_for(drain: Any, api: DrainingApi) -> None:
+    stop_and_be_killed(drain, api, "Manual")
+    del api.objects[vmi_path("pets")]["metadata"]["deletionTimestamp"]
+    shuts_down_after(api, looks=4)
+    assert drain(state="restored")["started"][0]["outcome"] == "started"
+    assert api.acts == ["stop pets", "start pets"]
+
+
+@pytest.mark.campaign
+@pytest.mark.parametrize("is_done", [True, False])
+@pytest.mark.parametrize("strategy", ["Always", "Manual", "RerunOnFailure"])
+def test_a_restore_that_is_killed_anywhere_is_repeated(
+    drain: Any, api: DrainingApi, monkeypatch: pytest.MonkeyPatch, strategy: str, is_done: bool
+) -> None:
+    """Each run gets one request further. `is_done`: the last one is carried out, but its answer is lost."""
+    stop_and_be_killed(drain, api, strategy)
+    answer, left = api.answer, 0
+
+    def answer_some(request: Request) -> Answer:
+        nonlocal left
+        left -= 1
+        if left > 0:
+            return answer(request)
+        if left == 0 and is_done:
+            answer(request)
+        return DENIED
+
+    monkeypatch.setattr(api, "answer", answer_some)
+    for granted in range(12):
+        left = granted
+        assert drain(state="restored")["failed"]
+    api.shut_down("pets")
+    for granted in range(40):
+        left = granted
+        if not drain(state="restored").get("failed"):
+            break
+    assert left > 0, "the last run had all that it needs"
+    assert (runs(api), is_marked(api)) == (True, False)
+    assert api.acts.count("start pets") == (strategy != "Always")
+
+
+def test_the_mark_of_another_vm_of_the_name_stays(drain: Any, api: DrainingApi) -> None:
+    """It has come just before the mark would have been taken off."""
+    stop_and_be_killed(drain, api, "Always")
+    api.shut_down("pets")
+    seen_running = []
+
+    def look(request: Request) -> Answer | None:
+        if request.method == "GET" and runs(api):
+            seen_running.append(request)
+            if len(seen_running) == 2:
+                api.objects[vm_path("pets")]["metadata"]["uid"] = "uid-of-another"
+        return None
+
+    api.faults[vm_path("pets")] = look
+    drain(state="restored")
+    assert len(seen_running) >= 2
+    assert is_marked(api)
+
+
+def test_a_vm_that_was_never_stopped_runs(drain: Any, api: DrainingApi) -> None:
+    """The drain was killed between its mark and its request."""
+    api.add_vm("pets", "Manual")
+    api.faults[act_path("stop", "pets")] = lambda _request: DENIED
+    drain(cordon=True, policies=STOP)
+    assert is_marked(api)
+    assert drain(state="restored")["started"][0]["outcome"] == "started"
+    assert (api.acts, is_marked(api)) == ([], False)
+
+
+@pytest.mark.parametrize("strategy", ["Always", "Manual"])
+def test_a_vm_that_somebody_stops_before_it_runs_again_stays_off(drain: Any, api: DrainingApi, strategy: str) -> None:
+    api.add_vm("pets", strategy)
+    drain(cordon=True, policies=STOP)
+    api.faults[vmi_path("pets")] = lambda _request: DENIED if runs(api) else None
+    drain(state="restored")
+    assert (runs(api), is_marked(api)) == (True, True), "killed before it was seen running"
+    del api.faults[vmi_path("pets")]
+    del api.objects[vmi_path("pets")]
+    api.objects[vm_path("pets")]["spec"]["runStrategy"] = "Manual" if strategy == "Manual" else "Halted"
+    acts = list(api.acts)
+    result = drain(state="restored")
+    assert "somebody else has stopped it since; start it if it is to run" in result["msg"]
+    assert (runs(api), is_marked(api), api.acts) == (False, False, acts)
+    assert drain(state="restored")["started"] == []
+
+
+def test_a_mark_of_an_older_version_is_read(drain: Any, api: DrainingApi) -> None:
+    api.add_vm("pets", "Manual")
+    del api.objects[vmi_path("pets")]
+    mark = {"owner": "me", "run_strategy": "Manual", "since": "2026-01-01T00:00:00Z"}
+    metadata = api.objects[vm_path("pets")]["metadata"]
+    metadata |= {"labels": {"virtops.kubevirt/stopped": "true"}, "annotations": {MARK: json.dumps({"n1": mark})}}
+    assert drain(state="restored")["started"][0]["outcome"] == "started"
+    assert (api.acts, is_marked(api)) == (["start pets"], False)
+
+
+def test_check_mode_starts_nothing(drain: Any, api: DrainingApi) -> None:
+    stop_and_be_killed(drain, api, "Manual")
+    for _attempt in range(2):
+        assert drain(state="restored", check=True)["started"][0]["outcome"] == "would_start"
+        if vmi_path("pets") in api.objects:
+            api.shut_down("pets")
+    assert (runs(api), is_marked(api)) == (False, True)
+
+
+def test_a_webhook_that_forbids_one_start_ends_no_other(drain: Any, api: DrainingApi) -> None:
+    for name in ("pets", "toys"):
+        api.add_vm(name, "Manual")
+    drain(cordon=True, policies=STOP)
+    denied = refusal(403, "Forbidden", 'admission webhook "v.x" denied the request: not now')
+    api.faults[act_path("start", "pets")] = lambda _request: denied
+    result = drain(state="restored")
+    outcomes = {entry["name"]: entry["outcome"] for entry in result["started"]}
+    assert outcomes == {"pets": "failed", "toys": "started"}
+    assert is_marked(api), "it may be tried again"

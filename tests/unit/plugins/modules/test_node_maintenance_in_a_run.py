@@ -1,0 +1,156 @@
+# Copyright: Contributors to the virtops.kubevirt project
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A node is taken for a run only while that is this invocation's, and only in the cluster that is meant."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime, timedelta, timezone
+from functools import partial
+from typing import Any, Protocol
+
+import pytest
+
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.client import (
+    Client,
+    connect_by,
+)
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.failure import Failure
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.processes import Process
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.renewer import Renewer
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.run_lease import require_run
+from ansible_collections.virtops.kubevirt.plugins.modules.node_maintenance import main
+
+from testbed.pki import Authority
+from unit.plugins.support.modules import ModuleRunner, Result
+from unit.plugins.support.run_api import CLUSTER, LEASES, RunApi, running
+
+LEASE = f"{LEASES}/node-n1"
+TIME = "%Y-%m-%dT%H:%M:%S.%fZ"
+NOW = datetime.now(timezone.utc)
+
+
+class Maintain(Protocol):
+    """Run the module on node n1 for run `kernel`, invocation `a1`; whatever is given replaces an argument."""
+
+    def __call__(self, *, check: bool = False, **arguments: Any) -> Result: ...
+
+
+@pytest.fixture
+def api(authority: Authority) -> Iterator[RunApi]:
+    """A node that nobody has taken, and a run that invocation `a1` holds."""
+    with running(authority.issue("server", "server", hosts=["127.0.0.1"])) as fake:
+        fake.add_node("n1")
+        fake.hold_run("a1", renewed=NOW.strftime(TIME))
+        yield fake
+
+
+@pytest.fixture
+def client(api: RunApi, connection: dict[str, str]) -> Client:
+    return connect_by(connection, 5)
+
+
+@pytest.fixture
+def maintain(run_module: ModuleRunner, connection: dict[str, Any]) -> Maintain:
+    return partial(
+        run_module, main, **{**connection, "name": "n1", "owner": "kernel", "run": "kernel", "invocation": "a1"}
+    )
+
+
+def test_the_holder_takes_a_node_for_the_run(maintain: Maintain, api: RunApi) -> None:
+    assert maintain(cluster_uid=CLUSTER)["changed"]
+    assert api.objects[LEASE]["metadata"]["labels"] == {"virtops.kubevirt/run": "kernel"}
+
+
+@pytest.mark.parametrize("state", ["cordoned", "uncordoned"])
+def test_who_has_lost_the_run_changes_nothing(maintain: Maintain, api: RunApi, state: str) -> None:
+    maintain()
+    before, writes = api.node("n1"), len(api.writes())
+    api.hold_run("b2")
+    result = maintain(state=state)
+    assert (result["error"]["reason"], result["error"]["holder"]["invocation"]) == ("RunLost", "b2")
+    assert "it is held by invocation b2 (jane@elsewhere, process 4711)" in result["msg"]
+    assert (api.node("n1"), len(api.writes())) == (before, writes)
+
+
+def test_a_run_that_nobody_holds_is_lost(maintain: Maintain, api: RunApi) -> None:
+    api.objects.pop(f"{LEASES}/virtops-run-kernel")
+    result = maintain()
+    assert result["error"]["reason"] == "RunLost"
+    assert "nobody holds it" in result["msg"]
+
+
+def test_check_mode_needs_no_run(maintain: Maintain, api: RunApi) -> None:
+    api.hold_run("b2")
+    assert maintain(check=True)["changed"]
+
+
+def test_another_cluster_is_refused(maintain: Maintain, api: RunApi) -> None:
+    result = maintain(cluster_uid="uid-of-before", check=True)
+    assert result["error"]["reason"] == "OtherCluster"
+    assert f"its uid is {CLUSTER}, not uid-of-before" in result["msg"]
+    assert api.writes() == []
+
+
+def test_a_node_that_is_taken_without_the_run_keeps_its_label(maintain: Maintain, api: RunApi) -> None:
+    maintain()
+    maintain(run=None, invocation=None)
+    assert api.objects[LEASE]["metadata"]["labels"] == {"virtops.kubevirt/run": "kernel"}
+    api.objects[LEASE]["spec"]["renewTime"] = "2020-01-01T00:00:00.000000Z"
+    maintain(owner="other", run=None, invocation=None, foreign_cordon="keep")
+    assert api.objects[LEASE]["metadata"]["labels"] == {}, "it is another's now"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"owner": "us"}, "owner is us, but run is kernel"),
+        ({"run": "a b", "owner": "a b"}, "run is 'a b', but it becomes the value of a label"),
+        ({"run": None}, "invocation is given, but no run"),
+    ],
+)
+def test_mistakes(maintain: Maintain, api: RunApi, arguments: dict[str, Any], words: str) -> None:
+    assert words in maintain(**arguments)["msg"]
+    assert api.requests == []
+
+
+def test_a_look_of_a_moment_ago_is_good_enough(client: Client, api: RunApi) -> None:
+    hold = require_run(client, "kernel", "a1", "medik8s-leases")
+    api.hold_run("b2")
+    hold.require()
+    with pytest.raises(Failure, match="this invocation does not hold the run any more"):
+        require_run(client, "kernel", "a1", "medik8s-leases")
+
+
+def test_who_looks_renews_what_nobody_renews(client: Client, api: RunApi) -> None:
+    api.hold_run("a1", renewed=(NOW - timedelta(seconds=25)).strftime(TIME))
+    require_run(client, "kernel", "a1", "medik8s-leases")
+    assert api.run_lease()["spec"]["renewTime"] >= NOW.strftime(TIME)
+    about = api.run_lease()["metadata"]["annotations"]["virtops.kubevirt/holder"]
+    assert "elsewhere" in about, "it is still told where the run is held"
+
+
+@pytest.mark.parametrize(
+    ("holder", "run", "age", "renewed"),
+    [
+        ("kernel", "kernel", 10, False),
+        ("kernel", "kernel", 40, True),
+        ("kernel", "kernel", 400, True),
+        ("kernel", "kernel", -40, True),  # the clock has jumped
+        ("other", "kernel", 40, False),
+        ("kernel", "another", 40, False),
+    ],
+)
+def test_leases_of_nodes_are_renewed_with_the_run(
+    maintain: Maintain, client: Client, api: RunApi, holder: str, run: str, age: int, renewed: bool
+) -> None:
+    maintain(lease_duration=90)
+    lease = api.objects[LEASE]
+    written = (NOW - timedelta(seconds=age)).strftime(TIME)
+    lease["spec"] |= {"holderIdentity": holder, "renewTime": written}
+    lease["metadata"]["labels"] = {"virtops.kubevirt/run": run}
+    Renewer("kernel", "a1", "medik8s-leases", Process(1, "", ""), lambda: client).renew_nodes(NOW)
+    after = api.objects[LEASE]["spec"]
+    assert after["renewTime"] == (NOW.strftime(TIME) if renewed else written)
+    assert (after["holderIdentity"], after["leaseDurationSeconds"]) == (holder, 90)

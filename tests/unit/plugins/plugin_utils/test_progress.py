@@ -1,0 +1,237 @@
+# Copyright: Contributors to the virtops.kubevirt project
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The listening side, in a real ansible-playbook: several hosts at once, killed modules, readers that go away."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from ansible_collections.virtops.kubevirt.plugins.module_utils._module.progress import Progress
+from ansible_collections.virtops.kubevirt.plugins.plugin_utils import _progress
+
+from unit.plugins.support.listener import listener
+
+HOSTS = ("a", "b", "c")
+NUMBER = 8
+# A play ends long before, unless it hangs.
+SECONDS = 60
+
+# A module of a collection of its own, which tells what its task wants, and ends as the task wants.
+MODULE = """
+import os, pathlib, signal, time
+from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.virtops.kubevirt.plugins.module_utils._module.progress import Progress, argument
+
+options = {name: {"type": "str"} for name in ("about", "text", "meeting")}
+options |= {"number": {"type": "int"}, "killed": {"type": "bool"}}
+module = AnsibleModule({**options, **argument()}, supports_check_mode=True)
+progress = Progress.of(module.params, module.params["about"])
+for number in range(module.params["number"]):
+    progress.tell(f"{module.params['text']} {number}")
+    progress.detail(f"detail {number}")
+    if number == 0 and module.params["meeting"]:
+        folder = pathlib.Path(module.params["meeting"])
+        (folder / module.params["about"]).touch()
+        while len(list(folder.iterdir())) < 3:
+            time.sleep(0.02)
+    time.sleep(0.02)
+if module.params["killed"]:
+    os.kill(os.getpid(), signal.SIGKILL)
+module.exit_json(changed=False, checked=module.check_mode, fifo=module.params["_progress"])
+"""
+ACTION = (
+    "from ansible_collections.virtops.kubevirt.plugins.plugin_utils._progress import ProgressAction as ActionModule\n"
+)
+
+
+@pytest.fixture
+def teller(tmp_path: Path) -> Path:
+    """A folder for ANSIBLE_COLLECTIONS_PATH with the module `proof.teller.tell`."""
+    plugins = tmp_path / "collections/ansible_collections/proof/teller/plugins"
+    for kind, content in (("modules", MODULE), ("action", ACTION)):
+        (plugins / kind).mkdir(parents=True)
+        (plugins / kind / "tell.py").write_text(content)
+    return tmp_path / "collections"
+
+
+@pytest.fixture
+def start(tmp_path: Path, teller: Path) -> Iterator[Callable[..., subprocess.Popen[str]]]:
+    """Begin a play of one task, and see to it that nothing of it is left."""
+    begun: list[tuple[subprocess.Popen[str], threading.Timer]] = []
+
+    def run(*options: str, **arguments: Any) -> subprocess.Popen[str]:
+        task = {"about": "{{ inventory_hostname }}", "number": NUMBER, "text": "line", **arguments}
+        play = {
+            "hosts": "all",
+            "gather_facts": False,
+            "tasks": [{"proof.teller.tell": task, "delegate_to": "localhost", "register": "told"}],
+        }
+        playbook = tmp_path / "play.yml"
+        playbook.write_text(yaml.safe_dump([play]))
+        settings = {
+            "ANSIBLE_HOME": str(tmp_path / "home"),
+            "ANSIBLE_COLLECTIONS_PATH": os.pathsep.join([os.environ["PYTHONPATH"], str(teller)]),
+            "ANSIBLE_LOCALHOST_WARNING": "false",
+        }
+        inherited = {key: value for key, value in os.environ.items() if not key.startswith(("ANSIBLE_", "K8S_"))}
+        program, interpreter = Path(sys.executable).with_name("ansible-playbook"), sys.executable
+        inventory = ",".join(HOSTS) + ","
+        process = subprocess.Popen(
+            [program, "-i", inventory, "-e", f"ansible_python_interpreter={interpreter}", *options, playbook],
+            env={**inherited, **settings},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+        # Whoever waits for a play that hangs gets on.
+        timer = threading.Timer(SECONDS, os.killpg, (process.pid, signal.SIGKILL))
+        timer.start()
+        begun.append((process, timer))
+        return process
+
+    yield run
+    for process, timer in begun:
+        timer.cancel()
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        for stream in (process.stdout, process.stderr):
+            if stream:
+                stream.close()
+
+
+def test_lines_of_three_hosts_come_in_order_while_they_happen(
+    start: Callable[..., subprocess.Popen[str]], tmp_path: Path
+) -> None:
+    meeting = tmp_path / "meeting"
+    meeting.mkdir()
+    out, errors = start(meeting=str(meeting)).communicate()
+    told = [line for line in errors.splitlines() if ": line" in line]
+    for host in HOSTS:
+        assert [line for line in told if line.startswith(host)] == [f"{host}: line {n}" for n in range(NUMBER)]
+    first_end = next(number for number, line in enumerate(told) if line.endswith(f"line {NUMBER - 1}"))
+    assert {line[0] for line in told[:first_end]} == set(HOSTS)
+    assert "detail" not in errors
+    assert out.count("ok:") == len(HOSTS)
+    assert list((tmp_path / "home").glob("tmp/*")) == []
+
+
+def test_details_are_for_who_asks(start: Callable[..., subprocess.Popen[str]]) -> None:
+    out, errors = start("-v").communicate()
+    assert sum(": detail" in line for line in errors.splitlines()) == NUMBER * len(HOSTS)
+    assert '"checked": false' in out
+    assert "_progress" not in out
+
+
+def test_hostile_text_does_not_reach_the_terminal(start: Callable[..., subprocess.Popen[str]]) -> None:
+    text = "\x1b]0;title\x07\x1b[2Jok: [a]\r\n\u202efatal"
+    _out, errors = start(text=text).communicate()
+    assert f"a: �]0;title��[2Jok: [a] �fatal {NUMBER - 1}" in errors.splitlines()
+    assert not set("\x1b\x07\r\u202e") & set(errors)
+
+
+def test_check_mode_reaches_the_module(start: Callable[..., subprocess.Popen[str]]) -> None:
+    out, _errors = start("--check", "-v").communicate()
+    assert out.count('"checked": true') == len(HOSTS)
+
+
+def test_a_module_that_is_killed_leaves_no_task_waiting(
+    start: Callable[..., subprocess.Popen[str]], tmp_path: Path
+) -> None:
+    process = start(killed=True)
+    out, errors = process.communicate()
+    assert process.returncode != 0
+    assert (out + errors).count(f"line {NUMBER - 1}") >= len(HOSTS)
+    assert list((tmp_path / "home").glob("tmp/*")) == []
+
+
+def test_a_reader_of_stderr_that_goes_away_leaves_nothing_hanging(
+    start: Callable[..., subprocess.Popen[str]],
+) -> None:
+    process = start(number=30)
+    assert process.stderr
+    assert process.stdout
+    assert process.stderr.readline()
+    process.stderr.close()
+    assert process.stdout.read().count("ok:") == len(HOSTS)
+    assert process.wait() == 0
+
+
+@pytest.mark.parametrize("stream", ["2>&1", "2>/dev/null"])
+def test_head_ends_a_play_and_does_not_hang_it(start: Callable[..., subprocess.Popen[str]], stream: str) -> None:
+    """What becomes of the play is Ansible's matter; that something becomes of it is ours."""
+    process = start(number=30)
+    assert process.stdout
+    assert process.stderr
+    assert process.stdout.readline()
+    process.stdout.close()
+    if stream == "2>&1":
+        process.stderr.close()
+    else:
+        threading.Thread(target=process.stderr.read, daemon=True).start()
+    assert process.wait() >= 0
+
+
+def test_a_listener_that_fails_does_not_stop_listening() -> None:
+    heard: list[bytes] = []
+
+    def tell(message: bytes) -> None:
+        heard.append(message)
+        raise OSError("the terminal is gone")
+
+    with _progress.listening(tell) as path:
+        progress = Progress.of({"_progress": path})
+        for number in range(3):
+            progress.tell(str(number))
+    assert heard == [b"=0", b"=1", b"=2"]
+
+
+def test_what_a_module_writes_does_not_end_the_listening() -> None:
+    with listener() as heard:
+        with Path(heard.path).open("wb", buffering=0) as fifo:
+            fifo.write(b"\n\n=first\n\n=sec")
+            fifo.write(b"ond\n")
+        Progress.of({"_progress": heard.path}).tell("third")
+    assert heard.told == ["first", "second", "third"]
+
+
+def test_only_its_user_may_write_and_nothing_is_left() -> None:
+    threads = threading.active_count()
+    with listener() as heard:
+        fifo = Path(heard.path)
+        assert (fifo.stat().st_mode & 0o777, fifo.parent.stat().st_mode & 0o777) == (0o600, 0o700)
+    assert not fifo.parent.exists()
+    assert threading.active_count() == threads
+
+
+def test_a_task_that_fails_leaves_nothing_either() -> None:
+    heard: list[bytes] = []
+    listening = _progress.listening(heard.append)
+    path = listening.__enter__()
+    Progress.of({"_progress": path}).tell("before")
+    assert listening.__exit__(RuntimeError, RuntimeError("in the middle"), None) is not True
+    assert heard == [b"=before"]
+    assert path
+    assert not Path(path).exists()
+
+
+def test_where_no_fifo_can_be_made_the_module_runs_in_silence(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_args: object) -> None:
+        raise OSError("not on this file system")
+
+    monkeypatch.setattr(os, "mkfifo", refuse)
+    with _progress.listening(print) as path:
+        Progress.of({"_progress": path}).tell("unheard")
+    assert path is None

@@ -1,0 +1,40 @@
+# Copyright: Contributors to the virtops.kubevirt project
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The role knows the same roles as the table of rights, in each place where Ansible wants them written down."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from ansible_collections.virtops.kubevirt.plugins.module_utils._rights.needs import MIGRATE
+from ansible_collections.virtops.kubevirt.plugins.module_utils._rights.policy import LEASE_NAMESPACE
+from ansible_collections.virtops.kubevirt.plugins.module_utils._rights.roles import ROLES
+from ansible_collections.virtops.kubevirt.plugins.modules import access_review
+
+FOLDER = Path(__file__).parents[3] / "roles"
+
+
+def read(path: str) -> Any:
+    return yaml.safe_load((FOLDER / path).read_text())
+
+
+def test_every_role_can_be_chosen() -> None:
+    specs = read("access/meta/argument_specs.yml")["argument_specs"]["variables"]["options"]
+    assert specs["access_roles"]["choices"] == list(ROLES)
+    assert specs["access_lease_namespace"]["default"] == LEASE_NAMESPACE
+    assert yaml.safe_load(access_review.DOCUMENTATION)["options"]["roles"]["choices"] == list(ROLES)
+
+
+def test_every_role_is_known_inside() -> None:
+    known = read("access/vars/main.yml")
+    assert known["_access_every_role"] == list(ROLES)
+    assert known["_access_migrating"] == [role for role, needs in ROLES.items() if MIGRATE in needs]
+
+
+def test_a_run_asks_for_a_role_that_there_is() -> None:
+    specs = read("plan_maintenance/meta/argument_specs.yml")["argument_specs"]["variables"]["options"]
+    assert set(specs["plan_maintenance_rights"]["choices"]) <= set(ROLES)
