@@ -8,13 +8,14 @@ No test run searches: it would turn red for what is nobody's change. What a sear
 
 from __future__ import annotations
 
+import os
 import random
 import subprocess
 import time
 from collections.abc import Iterator
 
 from tools import workspace as workspaces
-from tools.stacks import Stack
+from tools.stacks import REPOSITORY, Stack
 from tools.workspace import Command, Workspace
 
 
@@ -27,13 +28,15 @@ def searches(workspace: Workspace, seed: int) -> Iterator[Command]:
         PYTHONPATH=tree,
         VIRTOPS_HYPOTHESIS="search",
     )
-    paths = f"tests:{tree}"
-    yield workspace.command(
-        *("python", "-m", "differential", "--cases", "1000", "--seed", number, "--scores"), PYTHONPATH=paths
-    )
-    yield workspace.command(
-        *("python", "-m", "integration.migration", "--verdicts", "150", "--seed", number), PYTHONPATH=paths
-    )
+    for words in (
+        ("differential", "--cases", "1000", "--seed", number, "--scores"),
+        ("unit.plugins.module_utils._execution.simulation.campaign", "--steps", "200000"),
+        ("fuzz", "--mutations", "2000", "--seed", number),
+        ("integration.migration", "--verdicts", "150", "--seed", number),
+        ("faults", "--runs", "2", "--seed", number),
+    ):
+        paths = f"{tree}{os.pathsep}{REPOSITORY / 'tests'}"
+        yield workspace.command("python", "-m", *words, PYTHONPATH=paths)
 
 
 def search(stack: Stack, seconds: float, seed: int | None = None) -> bool:

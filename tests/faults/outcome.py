@@ -1,0 +1,63 @@
+# Copyright: Contributors to the virtops.kubevirt project
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What came of a run, and of many."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+
+@dataclass
+class Outcome:
+    """wrong: what must never be. attempts: exit codes. names: of disturbances, and what they did, with its second.
+
+    messages: of the tasks that failed.
+    """
+
+    seed: int
+    nodes: int = 0
+    vms: int = 0
+    wrong: list[str] = field(default_factory=list)
+    attempts: list[int] = field(default_factory=list)
+    names: list[str] = field(default_factory=list)
+    disturbances: list[str] = field(default_factory=list)
+    messages: list[str] = field(default_factory=list)
+    seconds: float = 0.0
+
+
+def keep(outcomes: Iterable[Outcome], path: Path) -> None:
+    fresh = path.with_suffix(".new")
+    fresh.write_text(json.dumps([asdict(outcome) for outcome in outcomes], indent=1))
+    fresh.replace(path)
+
+
+def kept(path: Path) -> list[Outcome]:
+    return [Outcome(**values) for values in json.loads(path.read_text())] if path.exists() else []
+
+
+def told(outcome: Outcome, folder: Path) -> str:
+    lines = [
+        f"seed {outcome.seed}: {'WRONG' if outcome.wrong else 'held'} in {outcome.seconds:.0f} s,"
+        f" exit codes {outcome.attempts}",
+        *(f"    {line}" for line in outcome.disturbances),
+        *(f"    WRONG: {line}" for line in outcome.wrong),
+    ]
+    return "\n".join([*lines, f"    see {folder}"] if outcome.wrong else lines)
+
+
+def table(outcomes: Iterable[Outcome]) -> Iterator[str]:
+    """Disturbances, and what came of the runs that had them: held at once, after further starts, or not."""
+    counts: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    for outcome in outcomes:
+        kind = "wrong" if outcome.wrong else "at once" if len(outcome.attempts) == 1 else "started again"
+        for name in {*outcome.names} or {"(nothing)"}:
+            counts[name][kind] += 1
+    kinds = ("at once", "started again", "wrong")
+    yield f"{'disturbance':24}" + "".join(f"{kind:>15}" for kind in kinds)
+    for name in sorted(counts):
+        yield f"{name:24}" + "".join(f"{counts[name][kind] or '':>15}" for kind in kinds)

@@ -1,0 +1,176 @@
+# Copyright: Contributors to the virtops.kubevirt project
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A proxy before the API server that, while it is troubled, delays, refuses, loses answers and drops watches.
+
+It ends TLS and acts with the rights of its own kubeconfig, for whoever shows the token that it accepts.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import json
+import ssl
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from random import Random
+from urllib.parse import urlsplit
+
+import yaml
+
+from testbed.api import ssl_context
+from testbed.pki import Authority, write_kubeconfig
+
+_CHUNK = 2**16
+# Of an answer these are the connection's own business.
+_OF_HOP = {"connection", "keep-alive", "transfer-encoding", "te", "trailer", "upgrade", "content-length"}
+_STATUSES = {429: "TooManyRequests", 500: "InternalError", 503: "ServiceUnavailable", 504: "Timeout"}
+# What only a list or a watch is told, and only what would change something.
+_EXPIRED, _CONFLICT = (410, "Expired"), (409, "Conflict")
+_UNAUTHORIZED = (401, "Unauthorized")
+_FIRST_TOKEN = "the-first-token"  # noqa: S105  # guards nothing
+_LATE, _REFUSED, _LOST, _CUT = "late", "refused", "lost", "cut"
+
+
+class Proxy(ThreadingHTTPServer):
+    """trouble: share of requests that come to grief. done: how many did, by how. dropped: how often watches were.
+
+    issued: the token that stands in the kubeconfig. accepted: the one that is let pass.
+    """
+
+    daemon_threads = True
+
+    def __init__(self, kubeconfig: Path, seed: int) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+        config = yaml.safe_load(kubeconfig.read_text())
+        server = urlsplit(config["clusters"][0]["cluster"]["server"])
+        self.upstream = str(server.hostname), int(server.port or 443)
+        self.context = ssl_context(config)
+        self.trouble, self.dropped = 0.0, 0
+        self.issued = self.accepted = _FIRST_TOKEN
+        self.done: Counter[str] = Counter()
+        self._random, self._lock = Random(seed), threading.Lock()  # noqa: S311  # a seed makes it again
+
+    def accept(self, token: str) -> None:
+        self.accepted = token
+
+    def fate(self, others: tuple[int, str]) -> tuple[str, tuple[int, str]]:
+        """What becomes of a request, and the status where it is refused: one of any request's, or of such `others`."""
+        with self._lock:
+            if self._random.random() >= self.trouble:
+                return "", others
+            found = self._random.choice((_LATE, _REFUSED, _LOST, _CUT))
+            self.done[found] += 1
+            return found, self._random.choice([*_STATUSES.items(), others])
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        """Clients that go away are everyday life here."""
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+    server: Proxy
+
+    def do_GET(self) -> None:
+        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        if self.headers.get("Authorization") != f"Bearer {self.server.accepted}":
+            self._refuse(*_UNAUTHORIZED)
+            return
+        fate, status = self.server.fate(self._refusal())
+        if fate == _LATE:
+            time.sleep(1.5)
+        if fate == _REFUSED:
+            self._refuse(*status)
+            return
+        upstream = http.client.HTTPSConnection(*self.server.upstream, context=self.server.context, timeout=600)
+        try:
+            kept = {"accept", "content-type", "user-agent"}
+            headers = {name: value for name, value in self.headers.items() if name.lower() in kept}
+            upstream.request(self.command, self.path, body or None, headers)
+            answer = upstream.getresponse()
+            if fate == _LOST:
+                answer.read() if "watch=" not in self.path else None
+                self.close_connection = True
+                return
+            self._pass_on(answer, cut=fate == _CUT)
+        except (OSError, http.client.HTTPException):
+            self.close_connection = True
+        finally:
+            upstream.close()
+
+    def do_POST(self) -> None:
+        self.do_GET()
+
+    def do_PUT(self) -> None:
+        self.do_GET()
+
+    def do_PATCH(self) -> None:
+        self.do_GET()
+
+    def do_DELETE(self) -> None:
+        self.do_GET()
+
+    def log_message(self, *_arguments: object) -> None:
+        """Nothing: what is printed is the campaign's."""
+
+    def _refusal(self) -> tuple[int, str]:
+        """With what only such a request is refused."""
+        if self.command != "GET":
+            return _CONFLICT
+        return _EXPIRED if "watch=" in self.path or "continue=" in self.path else (503, _STATUSES[503])
+
+    def _refuse(self, status: int, reason: str) -> None:
+        words = {"reason": reason, "message": "the proxy says no", "code": status}
+        content = json.dumps({"kind": "Status", "status": "Failure", **words}).encode()
+        self.send_response(status)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        self.wfile.write(content)
+
+    def _pass_on(self, answer: http.client.HTTPResponse, *, cut: bool) -> None:
+        """In chunks, as they come; a watch ends when all watches are dropped."""
+        self.send_response(answer.status)
+        for name, value in answer.getheaders():
+            if name.lower() not in _OF_HOP:
+                self.send_header(name, value)
+        self.send_header("Transfer-Encoding", "chunked")
+        self.end_headers()
+        dropped, is_watch = self.server.dropped, "watch=" in self.path
+        while chunk := answer.read1(_CHUNK):
+            if cut or (is_watch and self.server.dropped != dropped):
+                self.close_connection = True
+                return
+            self.wfile.write(f"{len(chunk):x}\r\n".encode() + chunk + b"\r\n")
+            self.wfile.flush()
+        self.wfile.write(b"0\r\n\r\n")
+
+
+@contextmanager
+def proxied(kubeconfig: Path, folder: Path, seed: int) -> Iterator[tuple[Path, Proxy]]:
+    """A kubeconfig that leads through a proxy to the API server of another one."""
+    place = folder / "proxy"
+    place.mkdir()
+    authority = Authority(place)
+    certificate = authority.issue("server", "server", hosts=["127.0.0.1"])
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate.cert, certificate.key)
+    with Proxy(kubeconfig, seed) as proxy:
+        # Each connection shakes hands in its own thread: one that says nothing holds up no other.
+        proxy.socket = context.wrap_socket(proxy.socket, server_side=True, do_handshake_on_connect=False)
+        thread = threading.Thread(target=proxy.serve_forever, kwargs={"poll_interval": 0.05})
+        thread.start()
+        server = f"https://127.0.0.1:{proxy.server_address[1]}"
+        try:
+            yield write_kubeconfig(place / "kubeconfig", server, authority.cert, {"token": _FIRST_TOKEN}), proxy
+        finally:
+            with contextlib.suppress(OSError):
+                proxy.shutdown()
+            thread.join()
