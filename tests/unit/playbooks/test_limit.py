@@ -5,12 +5,15 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
+import yaml
 
 from unit.playbooks.playing import play
 
+README = Path(__file__).parents[3] / "README.md"
 IMPORTED = "- import_playbook: virtops.kubevirt.rolling_maintenance\n"
 
 
@@ -20,6 +23,27 @@ def test_a_limit_is_refused(tmp_path: Path, limit: str) -> None:
     assert status != 0, told
     assert f"The run was started with --limit {limit}, but what it maintains is planned as a whole" in told
     assert told.count("leave --limit out") <= 2, "once by the task, and once in the summary of errors"
+
+
+@pytest.mark.parametrize("limit", ["n1", "localhost,n1"])
+def test_a_playbook_of_ones_own_refuses_it_too(tmp_path: Path, limit: str) -> None:
+    section = README.read_text().partition("### The same as your own playbook")[2]
+    example = re.search(r"```yaml\n(.*?)```", section, re.DOTALL)
+    assert example
+    told, status = play(tmp_path, example[1], "-i", "localhost,n1,n2", "--limit", limit)
+    assert status != 0, told
+    assert f"The run was started with --limit {limit}" in told
+
+
+@pytest.mark.parametrize("batch", [["n1"], ["n1", "n2"]])
+def test_hosts_that_are_no_batch_are_refused(tmp_path: Path, batch: list[str]) -> None:
+    """As a role of a playbook that does not import what refuses a limit."""
+    given = {"drain_owner": "us", "drain_batches": [["n1", "n2"], ["n3"]], "ansible_connection": "local"}
+    role = {"ansible.builtin.include_role": {"name": "virtops.kubevirt.drain"}}
+    content = {"hosts": ",".join(batch), "gather_facts": False, "vars": given, "tasks": [role]}
+    told, status = play(tmp_path, yaml.safe_dump([content]), "-i", "n1,n2,n3")
+    refused = f"{', '.join(batch)}: these hosts are no batch of the plan, so nothing was begun" in told
+    assert (status != 0, refused) == (True, len(batch) == 1), told
 
 
 def test_without_a_limit_the_run_is_planned(tmp_path: Path) -> None:

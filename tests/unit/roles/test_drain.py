@@ -27,7 +27,6 @@ BATCHES = [["n1"], ["n2", "n3"], ["n4"]]
         (["n4"], ["n1", "n3"], 0, True),
         (["n4"], ["n1", "n3"], 1, False),
         (["n4"], ["n3"], 1, True),
-        (["n3"], ["n1", "n2"], 9, True),
     ],
 )
 def test_a_batch_waits_for_all_before_it_but_for_those_that_may_fail(
