@@ -115,6 +115,14 @@ class NodeDrain(PlanRun):
         self._look(0.0)
         return self.here.none
 
+    def newcomers(self) -> tuple[str, ...]:
+        """Titles of what has come to the node since the first look, by lists read anew. Raises Failure."""
+        if self.first is None:
+            return ()
+        self.means.looks.forget()
+        self._look(0.0)
+        return tuple(title for title in self.here.titles() if title not in self.before)
+
     def _is_given_up(self) -> bool:
         """Whether too many VMs have failed for good. What is in flight then is followed to its end."""
         if self.max_failed is not None and not self.failed:
@@ -134,6 +142,8 @@ class NodeDrain(PlanRun):
         return bool(new or waiting or passing) and time.monotonic() >= self._plan_at
 
     def _replan(self) -> None:
+        # What has come to a cordoned node may have come because it is not cordoned any more.
+        self._guard(0.0)
         begun, node = time.monotonic(), self.execution.node
         failures = draining.failures(self.record)
         hopeless = {title for title, nodes in failures.items() if len(nodes) > self.retries}

@@ -5,11 +5,13 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport import clock
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.failure import Failure
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.carrying_out import Verbs
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution import telling
@@ -85,7 +87,10 @@ class Means:
 
 @dataclass
 class PlanRun:
-    """A plan on its way. `trouble`: why the last look failed. `is_over`: nothing more will come of it."""
+    """A plan on its way. `trouble`: why the last look failed. `is_over`: nothing more will come of it.
+
+    last_ours: when its nodes were seen to be ours for the last time, in seconds since the epoch; None if never.
+    """
 
     means: Means
     execution: Execution
@@ -93,7 +98,9 @@ class PlanRun:
     record: Record = field(default_factory=Record)
     trouble: Failure | None = None
     is_over: bool = False
+    last_ours: float | None = None
     _guarded_at: float = float("-inf")
+    _seeing: threading.Lock = field(default_factory=threading.Lock)
     _origin: tuple[float, float] = field(default_factory=lambda: (time.time(), time.monotonic()))
 
     def rehearse(self) -> None:
@@ -104,7 +111,7 @@ class PlanRun:
         self.record, _none = advance(self.plan, self.record, self._look(0.0), self._now(), asking)
         look = self._look(0.0)
         commands = rehearsal(self.plan, self.record, look, self._now(), self.execution)
-        answers, trouble = self.means.verbs.carry_out(commands)
+        answers, trouble = self.means.verbs.carry_out(commands, lambda: None)
         self.record = rehearsed(self.record, answers, self._now())
         if trouble is not None:
             raise trouble
@@ -149,9 +156,15 @@ class PlanRun:
 
     def _guard(self, age: float) -> None:
         """Raise Failure unless nodes and run are ours, by a look that is at most so many seconds old."""
-        if time.monotonic() - self._guarded_at >= age:
-            self.means.guard(self.execution.nodes(self.plan))
-            self._guarded_at = time.monotonic()
+        self._see(age)
+
+    def _see(self, age: float) -> None:
+        """As above, for many threads at once."""
+        with self._seeing:
+            begun = clock.now()
+            if begun - self._guarded_at >= age:
+                self.means.guard(self.execution.nodes(self.plan))
+                self._guarded_at, self.last_ours = begun, self._now()
 
     def _tick(self, rest: float) -> None:
         look = self._look(min(rest, self._pause()))
@@ -159,7 +172,7 @@ class PlanRun:
         self.record, commands = advance(self.plan, before, look, self._now(), self.execution)
         if commands:
             self._guard(_GUARDED_FOR)
-            answers, trouble = self.means.verbs.carry_out(commands)
+            answers, trouble = self.means.verbs.carry_out(commands, lambda: self._see(_GUARDED_FOR))
             self.record = answered(self.record, answers, self._now())
             if trouble is not None:
                 self._tell(before)

@@ -6,10 +6,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime, timezone
 from typing import Any
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.drain import NodeDrain
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.failure import Failure
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.maintenance import NOT_CORDONED
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution import draining
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.evicting import Evicting
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.interrupting import Interrupting
@@ -66,7 +68,34 @@ def result(module: Module, going: NodeDrain, *, changed: bool) -> Result:
 
 def broken_off(module: Module, going: NodeDrain, error: Failure | InvalidRequest, *, changed: bool) -> Incomplete:
     """The failure when something went wrong in the middle that trying again does not mend."""
+    if isinstance(error, Failure) and error.reason == NOT_CORDONED:
+        error = _uncordoned(going, error)
     return Incomplete(error, _values(module, going, _left(going), changed=changed))
+
+
+def _uncordoned(going: NodeDrain, error: Failure) -> Failure:
+    """With when that was, as far as looks tell, and what has come to the node.
+
+    Who it was the API server does not know: a field that is taken away stands in nobody's managedFields.
+    """
+    try:
+        newcomers = going.newcomers()
+    except Failure:  # that the cordon is gone is what has to be told
+        newcomers = ()
+    still = f"; it was still cordoned at {_time(going.last_ours)}" if going.last_ours is not None else ""
+    come = f"; on it is by now, not there at first: {_listed(list(newcomers))}" if newcomers else ""
+    return Failure(
+        error.attempted,
+        error.where,
+        error.message + still + come,
+        error.remedy,
+        reason=error.reason,
+        details={**error.details, "newcomers": list(newcomers)},
+    )
+
+
+def _time(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def verified(server: str, node: str, look: Observation) -> Result:

@@ -9,7 +9,7 @@ missing, is raised.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -44,6 +44,8 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._model.run_strate
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.stopped_mark import find_marks
 
+Guard = Callable[[], None]
+
 _THREADS = 8
 _IN_FLIGHT = "in-flight migration"
 
@@ -74,9 +76,11 @@ class Verbs:
     def server(self) -> str:
         return self._client.server
 
-    def carry_out(self, commands: Iterable[Command]) -> tuple[list[Answer], Failure | None]:
+    def carry_out(self, commands: Iterable[Command], may: Guard) -> tuple[list[Answer], Failure | None]:
         """What came of them, side by side, and why some could not be asked at all, if so.
 
+        may: raises Failure when nothing may be done any more; asked before each of them, as this process may have stood
+        still since the one before.
         With the first of these nothing more is asked: the others come again after the next look, if they are still
         right then.
         """
@@ -87,6 +91,7 @@ class Verbs:
             if troubles:
                 return
             try:
+                may()
                 answers.append(self._act(command) or Answer(command))
             except Failure as error:
                 troubles.append(error)

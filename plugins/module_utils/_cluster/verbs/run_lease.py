@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 from http import HTTPStatus
 
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport import clock
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.client import Client
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.failure import Failure
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.leases import Leases
@@ -60,7 +61,7 @@ class RunHold:
         self._client = client
         query = {"fieldManager": FIELD_MANAGER, **({"dryRun": "All"} if dry_run else {})}
         self._leases = Leases(client, namespace, query)
-        self._seen = -FRESH
+        self._seen = float("-inf")
 
     def look(self) -> RunLease | None:
         """Who holds it now, whether alive or dead; None if nobody does."""
@@ -110,9 +111,9 @@ class RunHold:
         A look of a moment ago is good enough, unless it is to be seen `anew`. Where nobody renews the Lease any more,
         this does: nobody else has taken it, or the write fails.
         """
-        if time.monotonic() - self._seen < FRESH and not anew:
+        begun = clock.now()
+        if begun - self._seen < FRESH and not anew:
             return
-        begun = time.monotonic()
         _lease, holder = self._look()
         if holder is None or not self.owns(holder):
             raise self._lost(holder)

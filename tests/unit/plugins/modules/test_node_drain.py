@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster import drain as cluster_drain
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster import plan_run
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.looks import inquiries
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot_kinds import KINDS
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module import libraries
@@ -175,7 +176,8 @@ def test_a_clock_that_is_set_back_delays_no_eviction(
 ) -> None:
     hours = itertools.count(time.time(), -3600)
     clocks = {"time": lambda: next(hours), "monotonic": time.monotonic, "sleep": time.sleep}
-    monkeypatch.setattr(cluster_drain, "time", SimpleNamespace(**clocks))
+    for module in (cluster_drain, plan_run):
+        monkeypatch.setattr(module, "time", SimpleNamespace(**clocks))
     api.evictions = [BUDGET, BUDGET, None]
     assert drain(wait_timeout=5)["left"] == []
 

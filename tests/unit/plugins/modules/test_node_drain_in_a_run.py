@@ -5,35 +5,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from functools import partial
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster import plan_run
-from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.client import connect_by
-from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs import run_lease, run_memory
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs import (
+    run_memory,
+)
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.run_store import RunStore
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.memory import (
     Remembered,
     decode,
-    encode,
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.cordon import ANNOTATION, Mark
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module.drain_memory import DrainMemory
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import ActionKind
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.in_force import PlanInForce
-from ansible_collections.virtops.kubevirt.plugins.modules import maintenance_plan, node_drain
 
 from testbed.pki import Authority
-from unit.plugins.support.draining_api import BUDGET, QUICK, act_path, pod_path
-from unit.plugins.support.fake_api import Answer, Request, refusal, serving
+from unit.plugins.support.draining_api import act_path
+from unit.plugins.support.fake_api import Answer, Request, refusal
 from unit.plugins.support.listener import listener
-from unit.plugins.support.migrating_api import FAILURE, KUBEVIRT, MIGRATIONS, SUCCESS
+from unit.plugins.support.migrating_api import FAILURE, MIGRATIONS, SUCCESS
 from unit.plugins.support.modules import ModuleRunner
-from unit.plugins.support.run_api import CONFIG_MAPS, LEASES, RunApi, busy_run
+from unit.plugins.support.run_api import CONFIG_MAPS, RunApi
+from unit.plugins.support.run_drains import busy_cluster, drain_of_the_run, memory, plan_in_force
 
 AWAY = refusal(503, "ServiceUnavailable", "shutting down")
 # Between two writes, as users have it.
@@ -42,37 +40,19 @@ PAUSE = run_memory._PAUSE
 
 @pytest.fixture
 def api(authority: Authority, monkeypatch: pytest.MonkeyPatch) -> Iterator[RunApi]:
-    """Invocation a1 holds run `kernel`; node n1 has VMI `db` and pod `api`, and n2 and n3 have room."""
-    for module, name, seconds in (*QUICK, (run_memory, "_PAUSE", 0.0)):
-        monkeypatch.setattr(module, name, seconds)
-    fake = busy_run()
-    with serving(fake, authority.issue("server", "server", hosts=["127.0.0.1"])):
+    with busy_cluster(authority, monkeypatch) as fake:
         yield fake
 
 
 @pytest.fixture
 def store(api: RunApi, connection: dict[str, Any]) -> RunStore:
-    return RunStore(connect_by(connection, 5), "kernel", "medik8s-leases")
+    return memory(connection)
 
 
 @pytest.fixture
-def plan(run_module: ModuleRunner, connection: dict[str, Any], api: RunApi, tmp_path: Path) -> dict[str, Any]:
-    """The plan in force, as its file."""
-    made = run_module(
-        maintenance_plan.main,
-        **connection,
-        run="kernel",
-        nodes=["n1"],
-        path=str(tmp_path / "plan.json"),
-        invocation="a1",
-    )
-    return {"plan_path": made["plan_path"], "sha256": made["sha256"]}
-
-
-@pytest.fixture
-def drain(run_module: ModuleRunner, connection: dict[str, Any], plan: dict[str, Any]) -> Any:
-    run: dict[str, Any] = {"owner": "kernel", "run": "kernel", "invocation": "a1"}
-    return partial(run_module, node_drain.main, **connection, **run, name="n1", plan=plan, cordon=True, wait_timeout=20)
+def drain(run_module: ModuleRunner, connection: dict[str, Any], api: RunApi, tmp_path: Path) -> Any:
+    plan = plan_in_force(run_module, connection, tmp_path)
+    return drain_of_the_run(run_module, connection, plan=plan, cordon=True, wait_timeout=20)
 
 
 def target(store: RunStore) -> str | None:
@@ -276,101 +256,3 @@ def test_an_interruption_is_remembered_however_lately_something_was_written(
         api.faults[act_path("restart", name)] = look
     assert drain(plan=None, policies=[{"policy": "restart"}])["left"] == []
     assert seen == [["pets"], ["pets", "late"]]
-
-
-def is_taken(api: RunApi) -> None:
-    api.hold_run("b2", seconds=10**9)
-
-
-def is_uncordoned(api: RunApi) -> None:
-    node = api.node("n1")
-    node["spec"].pop("unschedulable")
-    del node["metadata"]["annotations"][ANNOTATION]
-
-
-def is_uncordoned_by_kubectl(api: RunApi) -> None:
-    """Which leaves the mark."""
-    api.node("n1")["spec"].pop("unschedulable")
-
-
-@pytest.mark.parametrize(
-    ("happens", "reason", "words"),
-    [
-        (is_taken, "RunLost", "Cannot"),
-        (is_uncordoned, "NotCordoned", "it is not cordoned, so what leaves could come back. Cordon it before"),
-        (is_uncordoned_by_kubectl, "NotCordoned", "somebody has uncordoned it since it was taken"),
-    ],
-)
-def test_a_drain_stops_at_once_when_run_or_node_are_not_its_own_any_more(
-    drain: Any, api: RunApi, monkeypatch: pytest.MonkeyPatch, happens: Callable[[RunApi], None], reason: str, words: str
-) -> None:
-    monkeypatch.setattr(run_lease, "FRESH", 0.0)
-    monkeypatch.setattr(plan_run, "_GUARDED_FOR", 0.0)
-    eviction = f"{pod_path('api')}/eviction"
-
-    def hold_back(_request: Request) -> Answer:
-        happens(api)
-        return BUDGET
-
-    api.faults[eviction] = hold_back
-    result = drain()
-    assert result["error"]["reason"] == reason
-    assert words in result["msg"]
-    assert [request.path for request in api.writes()].count(eviction) == 1
-
-
-def is_taken_over(api: RunApi, store: RunStore) -> None:
-    """Another invocation has noted what it goes by."""
-    is_taken(api)
-    store.put("record-n1", encode(Remembered("n1", "theirs")))
-
-
-def is_aborted(api: RunApi, store: RunStore) -> None:
-    del api.objects[f"{LEASES}/virtops-run-kernel"]
-    store.delete_all()
-    is_uncordoned(api)
-
-
-@pytest.mark.parametrize("happens", [is_taken_over, is_aborted])
-@pytest.mark.parametrize("fresh", [0.0, run_lease.FRESH])
-def test_a_drain_that_has_lost_its_run_leaves_what_it_remembers_alone(
-    drain: Any,
-    api: RunApi,
-    store: RunStore,
-    monkeypatch: pytest.MonkeyPatch,
-    happens: Callable[[RunApi, RunStore], None],
-    fresh: float,
-) -> None:
-    monkeypatch.setattr(run_lease, "FRESH", fresh)
-    monkeypatch.setattr(plan_run, "_GUARDED_FOR", 0.0)
-    kept: list[Any] = []
-
-    def hold_back(_request: Request) -> Answer:
-        if not kept:
-            happens(api, store)
-            kept.append(api.config_maps())
-        return BUDGET
-
-    api.faults[f"{pod_path('api')}/eviction"] = hold_back
-    assert drain(wait_timeout=2)["left"]
-    assert [api.config_maps()] == kept
-
-
-def test_nothing_is_started_for_a_run_that_somebody_has_taken(
-    run_module: ModuleRunner, connection: dict[str, Any], api: RunApi
-) -> None:
-    api.add_vm("pets", "Manual")
-    run: dict[str, Any] = {"owner": "kernel", "run": "kernel", "invocation": "a1"}
-    drain = partial(run_module, node_drain.main, **connection, **run, name="n1", wait_timeout=10)
-    drain(cordon=True, policies=[{"policy": "stop"}])
-    assert api.acts == ["stop pets"]
-
-    def lose(_request: Request) -> None:
-        api.hold_run("b2", seconds=10**9)
-
-    api.faults[f"{KUBEVIRT}/virtualmachines"] = lose
-    result = drain(state="restored")
-    assert (result["error"]["reason"], api.acts) == ("RunLost", ["stop pets"])
-    del api.faults[f"{KUBEVIRT}/virtualmachines"]
-    api.hold_run("a1", seconds=10**9)
-    assert drain(state="restored")["started"][0]["outcome"] == "started"

@@ -1,0 +1,166 @@
+# Copyright: Contributors to the virtops.kubevirt project
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A drain that has lost its run or its node does nothing more, and leaves what others remember alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster import plan_run
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport import clock
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs import carrying_out, run_lease
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.run_store import RunStore
+from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.memory import Remembered, encode
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.cordon import ANNOTATION
+
+from testbed.pki import Authority
+from unit.plugins.support.draining_api import BUDGET, pod_path
+from unit.plugins.support.fake_api import Answer, Request
+from unit.plugins.support.migrating_api import KUBEVIRT, migrations_path
+from unit.plugins.support.modules import ModuleRunner
+from unit.plugins.support.run_api import LEASES, RunApi
+from unit.plugins.support.run_drains import busy_cluster, drain_of_the_run, memory, plan_in_force
+
+
+@pytest.fixture
+def api(authority: Authority, monkeypatch: pytest.MonkeyPatch) -> Iterator[RunApi]:
+    with busy_cluster(authority, monkeypatch) as fake:
+        yield fake
+
+
+@pytest.fixture
+def store(api: RunApi, connection: dict[str, Any]) -> RunStore:
+    return memory(connection)
+
+
+@pytest.fixture
+def drain(run_module: ModuleRunner, connection: dict[str, Any], api: RunApi, tmp_path: Path) -> Any:
+    plan = plan_in_force(run_module, connection, tmp_path)
+    return drain_of_the_run(run_module, connection, plan=plan, cordon=True, wait_timeout=20)
+
+
+def is_taken(api: RunApi) -> None:
+    api.hold_run("b2", seconds=10**9)
+
+
+def is_uncordoned(api: RunApi) -> None:
+    node = api.node("n1")
+    node["spec"].pop("unschedulable")
+    del node["metadata"]["annotations"][ANNOTATION]
+
+
+def is_uncordoned_by_kubectl(api: RunApi) -> None:
+    """Which leaves the mark."""
+    api.node("n1")["spec"].pop("unschedulable")
+
+
+@pytest.mark.parametrize(
+    ("happens", "reason", "words"),
+    [
+        (is_taken, "RunLost", "Cannot"),
+        (
+            is_uncordoned,
+            "NotCordoned",
+            "it is not cordoned, so what leaves could come back; it was still cordoned at 20",
+        ),
+        (is_uncordoned_by_kubectl, "NotCordoned", "somebody has uncordoned it since it was taken"),
+    ],
+)
+def test_a_drain_stops_at_once_when_run_or_node_are_not_its_own_any_more(
+    drain: Any, api: RunApi, monkeypatch: pytest.MonkeyPatch, happens: Callable[[RunApi], None], reason: str, words: str
+) -> None:
+    monkeypatch.setattr(run_lease, "FRESH", 0.0)
+    monkeypatch.setattr(plan_run, "_GUARDED_FOR", 0.0)
+    eviction = f"{pod_path('api')}/eviction"
+
+    def hold_back(_request: Request) -> Answer:
+        happens(api)
+        return BUDGET
+
+    api.faults[eviction] = hold_back
+    result = drain()
+    assert result["error"]["reason"] == reason
+    assert words in result["msg"]
+    assert [request.path for request in api.writes()].count(eviction) == 1
+
+
+def test_a_controller_that_slept_between_two_requests_looks_before_the_second(
+    drain: Any, api: RunApi, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The lid of a laptop is closed when the first is under way; hours later somebody else has the run."""
+    monkeypatch.setattr(carrying_out, "_THREADS", 1)
+    awake, slept = clock.now, [0.0]
+    monkeypatch.setattr(clock, "now", lambda: awake() + slept[0])
+    asked = []
+
+    def sleep(request: Request) -> None:
+        if request.method == "POST":
+            asked.append(request.path)
+            slept[0] += 7200.0
+            is_taken(api)
+
+    for path in (migrations_path("shop"), f"{pod_path('api')}/eviction"):
+        api.faults[path] = sleep
+    assert drain()["error"]["reason"] == "RunLost"
+    assert len(asked) == 1
+
+
+def is_taken_over(api: RunApi, store: RunStore) -> None:
+    """Another invocation has noted what it goes by."""
+    is_taken(api)
+    store.put("record-n1", encode(Remembered("n1", "theirs")))
+
+
+def is_aborted(api: RunApi, store: RunStore) -> None:
+    del api.objects[f"{LEASES}/virtops-run-kernel"]
+    store.delete_all()
+    is_uncordoned(api)
+
+
+@pytest.mark.parametrize("happens", [is_taken_over, is_aborted])
+@pytest.mark.parametrize("fresh", [0.0, run_lease.FRESH])
+def test_a_drain_that_has_lost_its_run_leaves_what_it_remembers_alone(
+    drain: Any,
+    api: RunApi,
+    store: RunStore,
+    monkeypatch: pytest.MonkeyPatch,
+    happens: Callable[[RunApi, RunStore], None],
+    fresh: float,
+) -> None:
+    monkeypatch.setattr(run_lease, "FRESH", fresh)
+    monkeypatch.setattr(plan_run, "_GUARDED_FOR", 0.0)
+    kept: list[Any] = []
+
+    def hold_back(_request: Request) -> Answer:
+        if not kept:
+            happens(api, store)
+            kept.append(api.config_maps())
+        return BUDGET
+
+    api.faults[f"{pod_path('api')}/eviction"] = hold_back
+    assert drain(wait_timeout=2)["left"]
+    assert [api.config_maps()] == kept
+
+
+def test_nothing_is_started_for_a_run_that_somebody_has_taken(
+    run_module: ModuleRunner, connection: dict[str, Any], api: RunApi
+) -> None:
+    api.add_vm("pets", "Manual")
+    drain = drain_of_the_run(run_module, connection, wait_timeout=10)
+    drain(cordon=True, policies=[{"policy": "stop"}])
+    assert api.acts == ["stop pets"]
+
+    def lose(_request: Request) -> None:
+        api.hold_run("b2", seconds=10**9)
+
+    api.faults[f"{KUBEVIRT}/virtualmachines"] = lose
+    result = drain(state="restored")
+    assert (result["error"]["reason"], api.acts) == ("RunLost", ["stop pets"])
+    del api.faults[f"{KUBEVIRT}/virtualmachines"]
+    api.hold_run("a1", seconds=10**9)
+    assert drain(state="restored")["started"][0]["outcome"] == "started"
