@@ -3,6 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A proxy before the API server that, while it is troubled, delays, refuses, loses answers and drops watches.
 
+At a moment that a test has named it does something else, or lets something happen that nobody has expected.
+
 It ends TLS and acts with the rights of its own kubeconfig, for whoever shows the token that it accepts.
 """
 
@@ -10,16 +12,20 @@ from __future__ import annotations
 
 import contextlib
 import http.client
+import io
 import json
+import re
 import ssl
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from random import Random
+from typing import Any
 from urllib.parse import urlsplit
 
 import yaml
@@ -30,6 +36,7 @@ from testbed.pki import Authority, write_kubeconfig
 _CHUNK = 2**16
 # Of an answer these are the connection's own business.
 _OF_HOP = {"connection", "keep-alive", "transfer-encoding", "te", "trailer", "upgrade", "content-length"}
+Refusal = tuple[int, str] | tuple[int, str, str]
 _STATUSES = {429: "TooManyRequests", 500: "InternalError", 503: "ServiceUnavailable", 504: "Timeout"}
 # What only a list or a watch is told, and only what would change something.
 _EXPIRED, _CONFLICT = (410, "Expired"), (409, "Conflict")
@@ -38,10 +45,38 @@ _FIRST_TOKEN = "the-first-token"  # noqa: S105  # guards nothing
 _LATE, _REFUSED, _LOST, _CUT = "late", "refused", "lost", "cut"
 
 
+@dataclass
+class Moment:
+    """A request, and what happens at it. path: what its path has to match, up to its end. only: how often; None always.
+
+    act: done before the request is passed on. refused: status, reason and words instead of its answer. lost: it is
+    done, and nobody hears of it. change: another answer than the server's. met: how often it came.
+    """
+
+    command: str
+    path: re.Pattern[str]
+    only: int | None = 1
+    act: Callable[[], object] | None = None
+    refused: tuple[int, str, str] | None = None
+    lost: bool = False
+    change: Callable[[Any], Any] | None = None
+    met: int = 0
+
+    def takes(self, command: str, path: str) -> bool:
+        fits = command == self.command and self.path.fullmatch(urlsplit(path).path) is not None
+        return fits and (self.only is None or self.met < self.only)
+
+    def fate(self) -> tuple[str, Refusal]:
+        if self.refused:
+            return _REFUSED, self.refused
+        return _LOST if self.lost else "", _UNAUTHORIZED
+
+
 class Proxy(ThreadingHTTPServer):
     """trouble: share of requests that come to grief. done: how many did, by how. dropped: how often watches were.
 
-    issued: the token that stands in the kubeconfig. accepted: the one that is let pass.
+    issued: the token that stands in the kubeconfig. accepted: the one that is let pass. moments: what is to happen at
+    certain requests; trouble is left to the others.
     """
 
     daemon_threads = True
@@ -55,12 +90,28 @@ class Proxy(ThreadingHTTPServer):
         self.trouble, self.dropped = 0.0, 0
         self.issued = self.accepted = _FIRST_TOKEN
         self.done: Counter[str] = Counter()
+        self.moments: list[Moment] = []
         self._random, self._lock = Random(seed), threading.Lock()  # noqa: S311  # a seed makes it again
 
     def accept(self, token: str) -> None:
         self.accepted = token
 
-    def fate(self, others: tuple[int, str]) -> tuple[str, tuple[int, str]]:
+    def at(self, command: str, path: str, **what: Any) -> Moment:
+        """Let something happen at a request; the fields are those of Moment."""
+        self.moments.append(Moment(command, re.compile(path), **what))
+        return self.moments[-1]
+
+    def meet(self, command: str, path: str) -> Moment | None:
+        """The moment that a request is; what is to happen before it has happened."""
+        with self._lock:
+            found = next((moment for moment in self.moments if moment.takes(command, path)), None)
+            if found is not None:
+                found.met += 1
+        if found is not None and found.act is not None:
+            found.act()
+        return found
+
+    def fate(self, others: Refusal) -> tuple[str, Refusal]:
         """What becomes of a request, and the status where it is refused: one of any request's, or of such `others`."""
         with self._lock:
             if self._random.random() >= self.trouble:
@@ -83,7 +134,8 @@ class _Handler(BaseHTTPRequestHandler):
         if self.headers.get("Authorization") != f"Bearer {self.server.accepted}":
             self._refuse(*_UNAUTHORIZED)
             return
-        fate, status = self.server.fate(self._refusal())
+        moment = self.server.meet(self.command, self.path)
+        fate, status = moment.fate() if moment else self.server.fate(self._refusal())
         if fate == _LATE:
             time.sleep(1.5)
         if fate == _REFUSED:
@@ -99,7 +151,7 @@ class _Handler(BaseHTTPRequestHandler):
                 answer.read() if "watch=" not in self.path else None
                 self.close_connection = True
                 return
-            self._pass_on(answer, cut=fate == _CUT)
+            self._pass_on(answer, cut=fate == _CUT, change=moment.change if moment else None)
         except (OSError, http.client.HTTPException):
             self.close_connection = True
         finally:
@@ -126,8 +178,8 @@ class _Handler(BaseHTTPRequestHandler):
             return _CONFLICT
         return _EXPIRED if "watch=" in self.path or "continue=" in self.path else (503, _STATUSES[503])
 
-    def _refuse(self, status: int, reason: str) -> None:
-        words = {"reason": reason, "message": "the proxy says no", "code": status}
+    def _refuse(self, status: int, reason: str, message: str = "the proxy says no") -> None:
+        words = {"reason": reason, "message": message, "code": status}
         content = json.dumps({"kind": "Status", "status": "Failure", **words}).encode()
         self.send_response(status)
         self.send_header("Content-Type", "application/json")
@@ -135,8 +187,11 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(content)
 
-    def _pass_on(self, answer: http.client.HTTPResponse, *, cut: bool) -> None:
-        """In chunks, as they come; a watch ends when all watches are dropped."""
+    def _pass_on(
+        self, answer: http.client.HTTPResponse, *, cut: bool, change: Callable[[Any], Any] | None = None
+    ) -> None:
+        """In chunks, as they come; a watch ends when all watches are dropped. A change needs the whole."""
+        changed = io.BytesIO(json.dumps(change(json.load(answer))).encode()) if change else None
         self.send_response(answer.status)
         for name, value in answer.getheaders():
             if name.lower() not in _OF_HOP:
@@ -144,7 +199,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("Transfer-Encoding", "chunked")
         self.end_headers()
         dropped, is_watch = self.server.dropped, "watch=" in self.path
-        while chunk := answer.read1(_CHUNK):
+        while chunk := (changed or answer).read1(_CHUNK):
             if cut or (is_watch and self.server.dropped != dropped):
                 self.close_connection = True
                 return

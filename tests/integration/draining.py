@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -22,7 +22,7 @@ from testbed.waiting import wait_for
 POOL = {"pool": "yard"}
 # Keeps KubeVirt's own pods away, whose data would be in every test's way.
 TAINT = {"key": "pool", "value": "yard", "effect": "NoSchedule"}
-_TOLERATIONS = [{"key": "pool", "operator": "Exists"}]
+_TOLERATIONS: list[Object] = [{"key": "pool", "operator": "Exists"}]
 TIMEOUT = 60.0
 _OWNERS = (
     (KUBEVIRT, "virtualmachines"),
@@ -62,7 +62,12 @@ class Yard:
     def emptied_afterwards(self) -> Iterator[None]:
         """What is on a node when the next test begins would take part in it."""
         self.namespace = self.testbed.namespace("yard")
-        yield
+        try:
+            yield
+        finally:
+            self._empty()
+
+    def _empty(self) -> None:
         for thread in self._threads:
             thread.join()
         self._threads.clear()
@@ -90,9 +95,14 @@ class Yard:
         run_strategy: str | None = None,
         eviction_strategy: str | None = None,
         memory: str = "256Mi",
+        tolerations: Sequence[Object] | None = None,
     ) -> Object:
         """A VMI on a node: of a VM with a run strategy, or by itself. Ready."""
-        spec = {**_spec(node, migratable, memory), "evictionStrategy": eviction_strategy}
+        spec = {
+            **_spec(node, migratable, memory),
+            "evictionStrategy": eviction_strategy,
+            **({} if tolerations is None else {"tolerations": list(tolerations)}),
+        }
         template = {"metadata": {"labels": {"app": name}}, "spec": spec}
         if run_strategy:
             vm = {"runStrategy": run_strategy, "template": template}
@@ -134,6 +144,29 @@ class Yard:
             self._wait("the budget to count", lambda: self._budget(name)["status"].get("currentHealthy") == 1)
         self._wait(f"the pod of {name} to run", lambda: bool(self._pods(name)))
         return self._pods(name)[0]
+
+    @contextmanager
+    def kubevirts_own(self, name: str, node: str) -> Iterator[str]:
+        """A pod of KubeVirt itself, with the scratch data that each of its components has; the pod's name."""
+        labels = {"kubevirt.io": name}
+        pod = {
+            "metadata": {"labels": labels},
+            "spec": {**_pod_spec(node), "volumes": [{"name": "tmp", "emptyDir": {}}]},
+        }
+        deployment = {
+            "apiVersion": "apps/v1",
+            "kind": "Deployment",
+            "metadata": {"name": name, "namespace": "kubevirt"},
+            "spec": {"replicas": 1, "selector": {"matchLabels": labels}, "template": pod},
+        }
+        self.testbed.api.create(resource_path("apps/v1", "deployments", "kubevirt"), deployment)
+        here = {"labelSelector": f"kubevirt.io={name}", "fieldSelector": f"spec.nodeName={node},status.phase=Running"}
+        path = resource_path("v1", "pods", "kubevirt")
+        try:
+            self._wait(f"{name} to run on {node}", lambda: bool(self.testbed.api.items(path, **here)))
+            yield self.testbed.api.items(path, **here)[0]["metadata"]["name"]
+        finally:
+            self.testbed.api.delete(resource_path("apps/v1", "deployments", "kubevirt", name))
 
     def relax(self, name: str) -> None:
         """Let a budget allow everything."""
@@ -207,6 +240,11 @@ class Yard:
 
     def cordon(self, node: str) -> AbstractContextManager[None]:
         return cordoned(self.testbed.api, node)
+
+    def uncordon(self, node: str) -> None:
+        """As somebody does who knows nothing of who has cordoned it; pods may come when this returns."""
+        self.testbed.api.patch(resource_path("v1", "nodes", name=node), {"spec": {"unschedulable": None}})
+        self._wait(f"{node} to take pods", lambda: self._takes_pods(node))
 
     def cordoned(self, node: str) -> bool:
         return bool(self.testbed.api.get(resource_path("v1", "nodes", name=node))["spec"].get("unschedulable"))

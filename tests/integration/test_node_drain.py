@@ -161,9 +161,7 @@ def test_a_vm_comes_back_though_the_run_that_stopped_it_was_killed(drain: Any, y
     assert yard.vm("stays")["spec"]["runStrategy"] == "Always"
 
 
-@pytest.mark.parametrize(
-    "run_strategy", ["Always", "RerunOnFailure", pytest.param("Manual", marks=pytest.mark.gate), "Once"]
-)
+@pytest.mark.parametrize("run_strategy", ["Always", "Once"])
 def test_a_vm_whose_guest_is_slow_comes_back(drain: Any, yard: Yard, run_strategy: str) -> None:
     """The drain that stopped it is killed, and the node is back before the guest has shut down."""
     uid = yard.start_vm("stays", SOURCE, migratable=False, run_strategy=run_strategy)["metadata"]["uid"]
@@ -236,16 +234,6 @@ def test_a_vm_that_somebody_halts_while_it_restarts_is_named(drain: Any, yard: Y
     assert result["error"]["reason"] == "DrainFailed", result
     assert "nothing starts it again, as its VM has run strategy Halted" in result["msg"]
     assert drain(policies=RESTART)["left"] == []
-
-
-@pytest.mark.gate
-@pytest.mark.parametrize("policies", [STOP, RESTART])
-def test_a_replica_set_replaces_its_vmi_at_once(drain: Any, yard: Yard, policies: Any) -> None:
-    """Where there is room, which is then said: nobody has stopped anything until the node is back."""
-    name = yard.start_replica("set", SOURCE)
-    (entry,) = drain(policies=policies)["interrupted"]
-    assert (entry["name"], entry["outcome"], entry["owner"]) == (name, "restarted", "set")
-    assert entry["target_node"] == yard.node_of(entry["successor"]) != SOURCE
 
 
 def test_a_replica_set_is_waited_for_when_its_node_is_back(drain: Any, run: ModuleRunner, yard: Yard) -> None:
