@@ -14,7 +14,9 @@ from dataclasses import dataclass, field
 
 # Lines that begin so are repeated at the end, whatever program said them.
 FAILED, UNSTEADY, MACHINE, LOGS = "failed:", "unsteady:", "machine:", "logs:"
-REPEATED = (FAILED, UNSTEADY, MACHINE, LOGS)
+# What ansible-test begins its findings with, long before its last lines.
+ERROR = "ERROR: "
+REPEATED = (FAILED, ERROR, UNSTEADY, MACHINE, LOGS)
 # A program that names nothing is quoted by its last lines.
 KEPT_LINES, QUOTED, MOST_LINES, WIDTH = 40, 12, 36, 200
 
@@ -30,8 +32,8 @@ class Words:
     worth: tuple[str, ...] = ()
 
     def why(self) -> list[str]:
-        """Why it failed: the tests by name, or else its last words."""
-        named = [line for line in self.worth if line.startswith(FAILED)]
+        """Why it failed: the tests by name, or what it found, or else its last words."""
+        named = [line for line in self.worth if line.startswith((FAILED, ERROR))]
         return [self.program, *(named or self.last[-QUOTED:]), f"exit code {self.code}"]
 
 

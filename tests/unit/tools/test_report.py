@@ -35,6 +35,12 @@ def test_a_program_that_names_nothing_is_quoted(capsys: pytest.CaptureFixture[st
     assert "chatter 400" not in lines
 
 
+def test_what_ansible_test_has_found_long_before_its_last_lines_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    lines = shown(capsys, broken("sanity", "ERROR: draining.py:89:4: dangerous-default-value"))
+    assert "ERROR: draining.py:89:4: dangerous-default-value" in lines
+    assert not any(line.startswith("chatter") for line in lines)
+
+
 def test_sixty_lines_hold_all_that_failed(capsys: pytest.CaptureFixture[str]) -> None:
     tests = [f"failed: test_{number} {'x' * 9000}" for number in range(50)]
     parts = [Outcome(f"fine {number}") for number in range(11)]
