@@ -14,7 +14,9 @@ options:
   request_timeout:
     description:
       - Seconds to wait for the connection to the API server, and then for each part of an answer.
-      - A request that fails by this is repeated up to three times.
+      - What a server has not carried out, as it is busy or away, is sent again after the time that it asks for, or with
+        growing pauses. So is what only reads. That takes two minutes at most; with a C(wait_timeout) not longer than
+        that, and as long as that if it changes something. When no answer comes to a change, it is looked for first.
     type: int
     default: 60
 requirements:

@@ -188,9 +188,9 @@ from typing import Any
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.looks import snapshot_file
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.looks.snapshot import take
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport import private_file
-from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.client import connect
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot_diff import COMPARED, difference
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module import arguments
+from ansible_collections.virtops.kubevirt.plugins.module_utils._module.connection import connect
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module.limits import require_positive
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module.run import Module, run
 
@@ -199,7 +199,7 @@ def cluster_snapshot(module: Module) -> dict[str, Any]:
     require_positive(module.params, "page_size", "request_timeout")
     path = Path(module.params["path"])
     snapshot_file.check_writable(path)
-    document = take(connect(module, module.params["request_timeout"]), module.params["page_size"])
+    document = take(connect(module), module.params["page_size"])
     before = snapshot_file.find_header(path)
     changed = not document.header.same_content(before) or not private_file.has_mode(path)
     result = {"changed": changed, "snapshot_path": str(path), **document.header.to_json()}

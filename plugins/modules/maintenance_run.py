@@ -252,14 +252,14 @@ error:
 
 from typing import Any
 
-from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.client import connect
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module import arguments, run_task
+from ansible_collections.virtops.kubevirt.plugins.module_utils._module.connection import connect
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module.run import Module, run
 
 
 def maintenance_run(module: Module) -> dict[str, Any]:
     task = run_task.read(module.params, dry_run=module.check_mode)
-    client = connect(module, module.params["request_timeout"])
+    client = connect(module)
     if module.params["state"] == "held":
         return run_task.held(client, task, diff=module._diff)
     if module.params["state"] == "aborted":

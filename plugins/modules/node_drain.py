@@ -356,7 +356,6 @@ error:
 
 from typing import Any
 
-from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.client import connect
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module import (
     arguments,
     drain_task,
@@ -366,13 +365,14 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._module import (
     start_task,
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module import drain_arguments as own_arguments
+from ansible_collections.virtops.kubevirt.plugins.module_utils._module.connection import connect
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module.run import Module, run
 
 
 def node_drain(module: Module) -> dict[str, Any]:
     own_arguments.check(module.params)
     states = {"drained": drain_task.drain, "verified": drain_task.verify, "restored": start_task.restore}
-    client = connect(module, module.params["request_timeout"])
+    client = connect(module)
     guard.require(client, module.params, dry_run=module.check_mode)
     rights.require_for_drain(client, module.params)
     return states[module.params["state"]](module, client)

@@ -229,9 +229,9 @@ error:
 
 from typing import Any
 
-from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.client import connect
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs import maintenance
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module import arguments, guard, rights
+from ansible_collections.virtops.kubevirt.plugins.module_utils._module.connection import connect
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module.maintenance_task import (
     request,
     result,
@@ -243,7 +243,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._module.run impor
 
 def node_maintenance(module: Module) -> dict[str, Any]:
     wanted = request(module.params, dry_run=module.check_mode)
-    client = connect(module, module.params["request_timeout"])
+    client = connect(module)
     guard.require(client, module.params, dry_run=module.check_mode)
     rights.require_for_node(client, module.params)
     if module.params["state"] == "cordoned":

@@ -245,12 +245,12 @@ error:
 from dataclasses import asdict
 from typing import Any
 
-from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.client import connect
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.nodes import (
     label_nodes,
     read_nodes,
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module import arguments
+from ansible_collections.virtops.kubevirt.plugins.module_utils._module.connection import connect
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module.run import Module, run
 from ansible_collections.virtops.kubevirt.plugins.module_utils._nodes.topology import plan, warnings
 from ansible_collections.virtops.kubevirt.plugins.module_utils._nodes.wanted_labels import collect
@@ -258,7 +258,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._nodes.wanted_lab
 
 def node_topology(module: Module) -> dict[str, Any]:
     params = module.params
-    client = connect(module, params["request_timeout"])
+    client = connect(module)
     nodes = read_nodes(client)
     wishes = collect(nodes, params["topology"], params["rules"])
     planned = plan(nodes, wishes, purge=params["purge"], replace_deprecated=params["replace_deprecated"])

@@ -177,18 +177,18 @@ from typing import Any
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.eviction_run import EvictionRun
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.plan_run import Deadline
-from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.client import connect
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.carrying_out import (
     VerbSettings,
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module import arguments, eviction_task, progress
+from ansible_collections.virtops.kubevirt.plugins.module_utils._module.connection import connect
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module.run import Module, run
 
 
 def pod_eviction(module: Module) -> dict[str, Any]:
     deadline = Deadline(module.params["wait_timeout"])
     pods = eviction_task.wanted(module.params)
-    client = connect(module, module.params["request_timeout"])
+    client = connect(module)
     settings = VerbSettings(grace_period=module.params["terminate_grace_period"], dry_run=module.check_mode)
     going = EvictionRun.begin(client, pods, settings, progress.Progress.of(module.params))
     if module.check_mode:

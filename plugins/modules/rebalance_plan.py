@@ -155,8 +155,8 @@ from typing import Any
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.looks import snapshot_file
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.looks.snapshot import take
-from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.client import connect
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module import arguments
+from ansible_collections.virtops.kubevirt.plugins.module_utils._module.connection import connect
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module.limits import require_positive
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module.run import Module, explained, run
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.rebalance import plan_rebalance
@@ -169,7 +169,7 @@ def rebalance_plan(module: Module) -> dict[str, Any]:
     if module.params["snapshot"]:
         lists = snapshot_file.load(Path(module.params["snapshot"])).lists
     else:
-        document = take(connect(module, module.params["request_timeout"]), _PAGE_SIZE)
+        document = take(connect(module), _PAGE_SIZE)
         lists = document.decoded(*document.lists).lists
     with explained("plan moves"):
         plan = plan_rebalance(lists, max_moves=module.params["max_moves"])

@@ -280,10 +280,7 @@ error:
 from typing import Any
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.plan_run import Deadline
-from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.client import (
-    Client,
-    connect,
-)
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.client import Client
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.cancellation import (
     Cancellation,
 )
@@ -295,13 +292,14 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._module import (
     progress,
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module import migration_arguments as own_arguments
+from ansible_collections.virtops.kubevirt.plugins.module_utils._module.connection import connect
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module.run import Module, run
 
 
 def vmi_migration(module: Module) -> dict[str, Any]:
     deadline = Deadline(module.params["wait_timeout"])
     requests = own_arguments.read_requests(module.params)
-    client = connect(module, module.params["request_timeout"])
+    client = connect(module)
     if module.params["state"] == "absent":
         return _cancel(module, client, requests)
     return migration_task.migrate(module, client, deadline, requests)

@@ -294,16 +294,14 @@ from functools import partial
 from typing import Any
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.looks.replicas import Replicas
-from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.client import (
-    Client,
-    connect,
-)
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.client import Client
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.replica_sets import (
     ReplicaSet,
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module import arguments
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module import replica_set_arguments as own_arguments
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module import replica_set_results as results
+from ansible_collections.virtops.kubevirt.plugins.module_utils._module.connection import connect
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module.replica_set_outlook import look_ahead, tell
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module.run import Module, run
 from ansible_collections.virtops.kubevirt.plugins.module_utils._workloads.canonical import canonical
@@ -319,7 +317,7 @@ def vmi_replicaset(module: Module) -> dict[str, Any]:
     deadline = time.monotonic() + max(0, params["wait_timeout"])
     results.conceal(module, params["template"])
     request = own_arguments.read_request(params)
-    client = connect(module, params["request_timeout"])
+    client = connect(module)
     replica_set = ReplicaSet(client, request.namespace, request.name)
     replicas = Replicas(client, request.namespace, request.name)
     replica_set.read()

@@ -21,6 +21,7 @@ from typing import Any
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.client import connect_by
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.failure import Failure
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.persistence import Persistence
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.nodes import read_nodes
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import JsonObject, embedded
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot import require_shape
@@ -73,7 +74,9 @@ def from_cache(content: object) -> NodeLook | None:
 def look(query: NodeQuery) -> NodeLook:
     """Raises Failure, MissingLibrary, SnapshotError."""
     require("kubernetes", "to read the nodes of the cluster")
-    client = connect_by(query.connection, query.connection["request_timeout"])
+    patience = query.connection["request_timeout"]
+    # Who waits for an inventory sees nothing meanwhile.
+    client = connect_by(query.connection, patience, Persistence(patience))
     now = datetime.now(timezone.utc)
     try:
         nodes = read_nodes(client, ",".join(query.label_selectors), ",".join(query.field_selectors))

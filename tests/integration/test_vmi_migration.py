@@ -14,9 +14,8 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.kubernetes.core.plugins.module_utils.k8s.client import get_api_client
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.looks.objects import migrations_path
-from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.client import Client
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.client import connect_by
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.failure import Failure
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.migrations import (
     create,
@@ -165,11 +164,11 @@ def test_the_same_request_finds_its_migration(lab: Lab) -> None:
     """virt-api refuses it because the VMI is migrating, as it is asked before the name is looked at."""
     lab.start()
     lab.never_end()
-    client = Client(get_api_client(kubeconfig=str(lab.testbed.kubeconfig)).client, timeout=30)
+    client = connect_by({"kubeconfig": str(lab.testbed.kubeconfig)}, 30)
     item = manifest(lab.namespace, "vm-1", "vm", {"kubernetes.io/hostname": other_node(lab)}, "mine", 60)
     first = create(client, item)
     with pytest.raises(Failure, match=f'admission webhook "{WEBHOOK}" denied the request: in-flight') as told:
-        client.post(migrations_path(lab.namespace), "migrate", item)
+        client.post(migrations_path(lab.namespace), "migrate", item, done=None)
     assert told.value.status == 400
     assert create(client, item)["metadata"]["uid"] == first["metadata"]["uid"]
 

@@ -5,6 +5,7 @@
 
 run.py                    run a module, and end it in a result or one clear error
 progress.py               how a module tells of a long task while it runs
+connection.py             a module's connection, as patient as the task has time
 texts.py                  what texts mean where an argument spec wants something else
 arguments.py              parts of argument specs
 limits.py                 limits of options that an argument spec cannot express

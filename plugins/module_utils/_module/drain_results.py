@@ -84,14 +84,7 @@ def _uncordoned(going: NodeDrain, error: Failure) -> Failure:
         newcomers = ()
     still = f"; it was still cordoned at {_time(going.last_ours)}" if going.last_ours is not None else ""
     come = f"; on it is by now, not there at first: {_listed(list(newcomers))}" if newcomers else ""
-    return Failure(
-        error.attempted,
-        error.where,
-        error.message + still + come,
-        error.remedy,
-        reason=error.reason,
-        details={**error.details, "newcomers": list(newcomers)},
-    )
+    return error.replaced(message=error.message + still + come, details={"newcomers": list(newcomers)})
 
 
 def _time(seconds: float) -> str:

@@ -14,11 +14,11 @@ from typing import Any
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.looks import plan_file, snapshot_file
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.looks.snapshot import take
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport import private_file
-from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.client import connect
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.cordon import MAINTAINED
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.invalid_request import InvalidRequest
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot import Snapshot
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module import arguments, plan_keeping
+from ansible_collections.virtops.kubevirt.plugins.module_utils._module.connection import connect
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module.limits import require_positive, size_of_batch
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module.run import Module, explained
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.difference import differences
@@ -190,13 +190,13 @@ def _in_force(module: Module) -> tuple[PlanInForce | None, list[str]]:
     """The plan that the cluster keeps, if it is asked for, and what is said of it. Raises Failure."""
     if not module.params["resume"]:
         return None, []
-    return plan_keeping.find(connect(module, module.params["request_timeout"]), module.params)
+    return plan_keeping.find(connect(module), module.params)
 
 
 def _keep(module: Module, in_force: PlanInForce) -> None:
     """Raises Failure."""
     if module.params["invocation"] and not module.check_mode:
-        plan_keeping.keep(connect(module, module.params["request_timeout"]), module.params, in_force)
+        plan_keeping.keep(connect(module), module.params, in_force)
 
 
 def _result(
@@ -246,7 +246,7 @@ def _read_cluster(module: Module) -> Snapshot:
     """From the snapshot that is given, else from the cluster. Raises SnapshotError, Failure."""
     if module.params["snapshot"]:
         return snapshot_file.load(module.params["snapshot"])
-    document = take(connect(module, module.params["request_timeout"]), _PAGE_SIZE)
+    document = take(connect(module), _PAGE_SIZE)
     return document.decoded(*document.lists)
 
 

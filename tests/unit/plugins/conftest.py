@@ -8,10 +8,19 @@ from pathlib import Path
 
 import pytest
 
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport import persistence
+
 from testbed.pki import Authority
 from unit.plugins.support.fake_api import FakeApi, serving
 from unit.plugins.support.modules import ModuleRunner, isolate
 from unit.plugins.support.objects import kubevirt, named
+
+
+@pytest.fixture(autouse=True)
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hardly anything is sent again, unless a test is about that: most are about what follows."""
+    monkeypatch.setattr(persistence, "READING", 0.0)
+    monkeypatch.setattr(persistence, "BRIEF", 0.0)
 
 
 @pytest.fixture

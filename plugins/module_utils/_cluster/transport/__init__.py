@@ -4,7 +4,10 @@
 """Talk to the API server, and to files: what everything else stands on.
 
 failure.py       the one exception of everything that reaches out of the process
-client.py        the connection to the API: JSON in, JSON out
+client.py        requests to the API: JSON in, JSON out
+line.py          the connection under them, and its credentials
+persistence.py   sends a request again: whether, when, and for how long
+as_wanted.py     whether an object is as a request wanted it
 paths.py         paths of the API
 permissions.py   which permissions are missing, all at once, and what each is for
 listing.py       whole lists in pages, projected while they are read

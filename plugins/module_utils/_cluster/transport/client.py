@@ -11,46 +11,54 @@ from __future__ import annotations
 
 import base64
 import contextlib
-import copy
 import json
-import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
 from ansible_collections.kubernetes.core.plugins.module_utils.k8s.client import get_api_client
 from ansible_collections.kubernetes.core.plugins.module_utils.k8s.core import AnsibleK8SModule
-from ansible_collections.kubernetes.core.plugins.module_utils.k8s.exceptions import CoreException
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.as_wanted import is_as_wanted
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.failure import Failure
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.line import Dial, Line, dialled
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.persistence import (
+    Done,
+    Persistence,
+    repeatable,
+)
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.translation import (
     TRANSPORT_ERRORS,
     failure,
 )
 
-try:
-    from yaml import YAMLError
-except ImportError:  # AnsibleK8SModule requires PyYAML
-    YAMLError = ValueError  # type: ignore[assignment,misc]
-
-_CONNECT = "connect to the Kubernetes API"
-_SETTINGS_REMEDY = "Check the kubeconfig and its context, or the connection options of the task."
-# What reading a kubeconfig raises when it is no kubeconfig; kubernetes.core passes most of it on.
-_SETTINGS_ERRORS = (CoreException, YAMLError, ValueError, TypeError, LookupError, AttributeError, RecursionError)
-
 
 class Client:
-    """Thread-safe. `server`: the API's address. `patience`: seconds to connect, and for each part of an answer."""
+    """Thread-safe. `server`: the API's address. `patience`: seconds to connect, and for each part of an answer.
 
-    def __init__(self, dynamic: Any, timeout: float) -> None:
-        self.server: str = dynamic.configuration.host
-        self._reader = dynamic
-        self._writer = _without_retries(dynamic)
+    When the answer to what changes something is lost, a look tells whether it was done (see persistence.py).
+    """
+
+    def __init__(self, line: Line, timeout: float, persistence: Persistence) -> None:
+        self._line = line
         self.patience = timeout
+        self.persistence = persistence
+
+    @property
+    def server(self) -> str:
+        return self._line.server
+
+    def briefly(self, may: Callable[[], None] = lambda: None) -> Client:
+        """The same connection, for requests that somebody asks for anew, after a look, when they have failed a moment.
+
+        may: raises Failure when nothing may be sent again any more.
+        """
+        return Client(self._line, self.patience, self.persistence.briefly(may))
 
     @property
     def kubeconfig_cluster(self) -> dict[str, Any]:
         """The server, and how it is trusted, as a kubeconfig has them."""
-        used = self._reader.configuration
+        used = self._line.configuration
         found: dict[str, Any] = {"server": used.host}
         if not used.verify_ssl:
             found["insecure-skip-tls-verify"] = True
@@ -60,33 +68,43 @@ class Client:
         return {**found, **{key: value for key, value in named.items() if value}}
 
     def get(self, path: str, attempted: str, **query: str | int) -> Any:
-        return self._request("get", path, attempted, query_params=list(query.items()))
+        return self._request("get", path, attempted, repeatable, query)
 
-    def post(self, path: str, attempted: str, body: dict[str, Any], **query: str | int) -> Any:
-        return self._request("post", path, attempted, body=body, query_params=list(query.items()))
+    def create(self, path: str, attempted: str, body: dict[str, Any], **query: str | int) -> Any:
+        """path: of the collection. The body has a name, by which it is found when the answer is lost."""
+        here = f"{path}/{body['metadata']['name']}"
+        return self._request("post", path, attempted, self._seen(here, attempted, body), query, body=body)
 
-    def put(self, path: str, attempted: str, body: dict[str, Any], **query: str | int) -> Any:
-        return self._request("put", path, attempted, body=body, query_params=list(query.items()))
+    def replace(self, path: str, attempted: str, body: dict[str, Any], **query: str | int) -> Any:
+        """Fails with status 409 if somebody has written the object since the version in the body."""
+        return self._request("put", path, attempted, self._seen(path, attempted, body), query, body=body)
 
     def patch(self, path: str, attempted: str, body: dict[str, Any], **query: str | int) -> Any:
         """By a JSON merge patch: null removes a field, lists are replaced as a whole."""
-        kind = "application/merge-patch+json"
-        return self._request("patch", path, attempted, body=body, query_params=list(query.items()), content_type=kind)
+        kind, seen = "application/merge-patch+json", self._seen(path, attempted, body)
+        return self._request("patch", path, attempted, seen, query, body=body, content_type=kind)
 
-    def delete(self, path: str, attempted: str, **query: str | int) -> Any:
-        return self._request("delete", path, attempted, query_params=list(query.items()))
+    def delete_only(
+        self, path: str, attempted: str, preconditions: dict[str, str], *, dry_run: bool, **more: str
+    ) -> Any:
+        """Fails with status 409 unless the object has this `uid` or `resourceVersion`, with 404 if it is gone.
 
-    def delete_only(self, path: str, attempted: str, preconditions: dict[str, str], *, dry_run: bool) -> Any:
-        """Fails with status 409 unless the object has this `uid` or `resourceVersion`."""
-        options: dict[str, Any] = {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": preconditions}
+        That it is gone may be the doing of a request whose answer was lost. more: of the DeleteOptions.
+        """
+        options: dict[str, Any] = {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": preconditions, **more}
         if dry_run:  # as a query the server would pass over it: it reads options from one place only
             options["dryRun"] = ["All"]
-        return self._request("delete", path, attempted, body=options)
+        return self._request("delete", path, attempted, repeatable, {}, body=options)
 
-    def act(self, path: str, attempted: str, body: dict[str, Any]) -> None:
-        """Put a request to a subresource that does something and answers nothing."""
+    def post(self, path: str, attempted: str, body: dict[str, Any], *, done: Done | None, **query: str | int) -> Any:
+        """What creates nothing that has a name. done: None if only who asks can see that it was done."""
+        return self._request("post", path, attempted, done, query, body=body)
+
+    def act(self, path: str, attempted: str, body: dict[str, Any], *, done: Done | None) -> None:
+        """Put a request to a subresource that does something and answers nothing; `done` as for `post`."""
         # KubeVirt's refuse to be asked for JSON, with status 406.
-        self._send("put", path, attempted, body=body, header_params={"Accept": "*/*"})
+        arguments = {"body": body, "header_params": {"Accept": "*/*"}}
+        self._carry(lambda: self._send("put", path, attempted, **arguments), done, body)
 
     def watch(self, path: str, attempted: str, seconds: int, **query: str | int) -> Iterator[Any]:
         """The events of a list as they come, until the server ends the stream after so many seconds."""
@@ -100,79 +118,84 @@ class Client:
         except (ValueError, RecursionError) as error:
             raise _not_json(error, attempted, self.server) from error
 
-    def _open(self, method: str, path: str, read_timeout: float, **arguments: Any) -> Any:
-        dynamic = self._reader if method == "get" else self._writer
-        timeout = (self.patience, read_timeout)
-        return dynamic.request(method, path, serialize=False, _request_timeout=timeout, **arguments)
+    def _request(
+        self,
+        method: str,
+        path: str,
+        attempted: str,
+        done: Done | None,
+        query: Mapping[str, str | int],
+        **arguments: Any,
+    ) -> Any:
+        def send() -> Any:
+            content = self._send(method, path, attempted, query_params=list(query.items()), **arguments)
+            try:
+                return json.loads(content)
+            except (ValueError, RecursionError) as error:
+                raise _not_json(error, attempted, self.server) from error
 
-    def _send(self, method: str, path: str, attempted: str, **arguments: Any) -> Any:
+        if method == "get":
+            return self.persistence.carry(send, done, reads=True)
+        return self._carry(send, done, {**query, **arguments["body"]})
+
+    def _seen(self, path: str, attempted: str, wanted: Mapping[str, Any]) -> Done:
+        """By the object, which is as it was wanted to be, or it was not done."""
+
+        def look() -> Any:
+            try:
+                found = self.get(path, attempted)
+            except Failure as error:
+                # Who may not look writes again: there is one object of a name, and one of a version.
+                if error.status in (HTTPStatus.NOT_FOUND, HTTPStatus.FORBIDDEN):
+                    return None
+                raise
+            return found if is_as_wanted(found, wanted) else None
+
+        return look
+
+    def _carry(self, send: Callable[[], Any], done: Done | None, asked: Mapping[str, Any]) -> Any:
+        """asked: where a dry run would stand."""
+        return self.persistence.carry(send, done or (repeatable if "dryRun" in asked else None), reads=False)
+
+    def _send(self, method: str, path: str, attempted: str, **arguments: Any) -> bytes:
         """The bytes of the answer."""
+        dynamic = self._line.dynamic
         try:
-            return self._open(method, path, self.patience, **arguments).data
+            return self._data(method, path, attempted, arguments)
+        except Failure as error:
+            # A token may have run out, and the kubeconfig or its plugin have a newer one.
+            if error.status != HTTPStatus.UNAUTHORIZED or not self._line.renew(dynamic, self.patience):
+                raise
+        return self._data(method, path, attempted, arguments)
+
+    def _data(self, method: str, path: str, attempted: str, arguments: Mapping[str, Any]) -> bytes:
+        try:
+            content: bytes = self._open(method, path, self.patience, **arguments).data
         except TRANSPORT_ERRORS as error:
             raise failure(error, attempted, self.server) from error
+        return content
 
-    def _request(self, method: str, path: str, attempted: str, **arguments: Any) -> Any:
-        content = self._send(method, path, attempted, **arguments)
-        try:
-            return json.loads(content)
-        except (ValueError, RecursionError) as error:
-            raise _not_json(error, attempted, self.server) from error
+    def _open(self, method: str, path: str, read_timeout: float, **arguments: Any) -> Any:
+        timeout = (self.patience, read_timeout)
+        return self._line.dynamic.request(method, path, serialize=False, _request_timeout=timeout, **arguments)
 
 
-def connect(module: AnsibleK8SModule, timeout: float) -> Client:
+def connect(module: AnsibleK8SModule, timeout: float, persistence: Persistence) -> Client:
     """Connect with the module's options, K8S_AUTH_* variables, the pod's service account or the default kubeconfig."""
-    return _connected(lambda: get_api_client(module).client, module.params.get("host"), timeout)
+    return _connected(lambda: get_api_client(module).client, module.params.get("host"), timeout, persistence)
 
 
-def connect_by(options: Mapping[str, Any], timeout: float) -> Client:
+def connect_by(options: Mapping[str, Any], timeout: float, persistence: Persistence | None = None) -> Client:
     """As `connect` does, with a module's options where there is no module. Raises Failure."""
-    return _connected(lambda: get_api_client(**options).client, options.get("host"), timeout)
+    host = options.get("host")
+    return _connected(lambda: get_api_client(**options).client, host, timeout, persistence or Persistence(None))
 
 
-def _connected(dial: Callable[[], Any], host: str | None, timeout: float) -> Client:
-    """kubernetes.core asks the server for its APIs at once, and without any limit of time.
-
-    A server that never answers would hold the task for minutes. So it does that beside, and is left alone after
-    `timeout` seconds.
-    """
-    outcome: list[Any] = []
-
-    def attempt() -> None:
-        try:
-            outcome.append(dial())
-        except BaseException as error:  # noqa: BLE001 - raised again in the caller's thread
-            outcome.append(error)
-
-    thread = threading.Thread(target=attempt, daemon=True)
-    thread.start()
-    thread.join(timeout)
+def _connected(dial: Dial, host: str | None, timeout: float, persistence: Persistence) -> Client:
     # Whatever the kubeconfig says, its path included, is a secret to Ansible and would be struck from the message.
     where = host or "the server of the kubeconfig"
-    result = outcome[0] if outcome else TimeoutError()
-    if not isinstance(result, BaseException):
-        return Client(result, timeout)
-    if isinstance(result, _SETTINGS_ERRORS):
-        message = f"its settings are not usable, {_first_line(result)}"
-        raise Failure(_CONNECT, where, message, _SETTINGS_REMEDY, reason="SettingsInvalid") from result
-    if isinstance(result, TRANSPORT_ERRORS):
-        raise failure(result, _CONNECT, where) from result
-    raise result
-
-
-def _without_retries(dynamic: Any) -> Any:
-    """The same client with connections of its own, on which every request goes out once.
-
-    urllib3 repeats a PUT or DELETE whose answer it misses, and whatever it is redirected with: the server may have done
-    it by then, and a VM would be restarted twice. Whoever asks looks first, and asks again then.
-    """
-    once = copy.copy(dynamic.configuration)
-    once.retries = False
-    client = copy.copy(dynamic.client)
-    client.rest_client = type(client.rest_client)(once)
-    writer = copy.copy(dynamic)
-    writer.client = client
-    return writer
+    connected = persistence.carry(lambda: dialled(dial, timeout, where), repeatable, reads=True)
+    return Client(Line(dial, connected), timeout, persistence)
 
 
 def _lines(chunks: Iterable[bytes]) -> Iterator[bytes]:
@@ -199,8 +222,3 @@ def _not_json(error: Exception, attempted: str, server: str) -> Failure:
         "Check that the address is that of an API server, not of a web page or proxy before it.",
         reason="NotJson",
     )
-
-
-def _first_line(error: BaseException) -> str:
-    """The first line only: YAML's errors go on with the text of the file, which may hold a key."""
-    return (str(error).strip().splitlines() or [type(error).__name__])[0]

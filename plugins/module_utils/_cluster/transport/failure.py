@@ -25,6 +25,9 @@ class Failure(Exception):
     where there was an answer. reason: one word of the server's or the system's. message: the other side's own words.
     remedy: what the reader can do, a sentence. details: further data for programs, such as the rules that are missing.
     unanswered: it was asked, and no answer came. What has neither status nor that was judged on this side.
+    unsent: no connection came about, so nothing can have been done. retry_after: seconds that the server asks to wait
+    before the next try. considered: the answer is one of somebody who has looked at what was asked for, such as a
+    disruption budget or a webhook, and not of a server that is busy.
     """
 
     def __init__(
@@ -38,6 +41,9 @@ class Failure(Exception):
         reason: str = "",
         details: dict[str, Any] | None = None,
         unanswered: bool = False,
+        unsent: bool = False,
+        retry_after: float | None = None,
+        considered: bool = False,
     ) -> None:
         super().__init__(sentence(f"Cannot {attempted} ({where}): {message.rstrip('.')}. {remedy}"))
         self.attempted = attempted
@@ -48,6 +54,27 @@ class Failure(Exception):
         self.reason = reason
         self.details = details or {}
         self.unanswered = unanswered
+        self.unsent = unsent
+        self.retry_after = retry_after
+        self.considered = considered
+
+    def replaced(
+        self, *, message: str | None = None, remedy: str | None = None, details: dict[str, Any] | None = None
+    ) -> Failure:
+        """The same in other words; `details` are added."""
+        return Failure(
+            self.attempted,
+            self.where,
+            self.message if message is None else message,
+            self.remedy if remedy is None else remedy,
+            status=self.status,
+            reason=self.reason,
+            details={**self.details, **(details or {})},
+            unanswered=self.unanswered,
+            unsent=self.unsent,
+            retry_after=self.retry_after,
+            considered=self.considered,
+        )
 
     @property
     def passing(self) -> bool:
@@ -55,6 +82,15 @@ class Failure(Exception):
         if self.status is None:
             return self.unanswered and self.reason not in _LASTING
         return self.status == HTTPStatus.TOO_MANY_REQUESTS or self.status >= HTTPStatus.INTERNAL_SERVER_ERROR
+
+    @property
+    def untouched(self) -> bool:
+        """Whether the server has certainly not carried it out, and may well do so a little later."""
+        if self.status is None:
+            return self.unsent and self.passing
+        if self.status == HTTPStatus.TOO_MANY_REQUESTS:
+            return not self.considered
+        return self.status >= HTTPStatus.INTERNAL_SERVER_ERROR and self.retry_after is not None
 
     @property
     def concerns_all(self) -> bool:

@@ -12,6 +12,7 @@ from http import HTTPStatus
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.client import Client
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.failure import Failure
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.persistence import repeatable
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot_kinds import Kind
 from ansible_collections.virtops.kubevirt.plugins.module_utils._rights.policy import policy_rules, role_name
 from ansible_collections.virtops.kubevirt.plugins.module_utils._rights.reading import listing
@@ -78,7 +79,7 @@ def _is_allowed(client: Client, right: Right, namespace: str) -> bool:
         "kind": "SelfSubjectAccessReview",
         "spec": {"resourceAttributes": {**attributes, **place, "name": right.name}},
     }
-    answer = client.post(_REVIEWS, f"ask whether one may {right.verb} {right.title}", review)
+    answer = client.post(_REVIEWS, f"ask whether one may {right.verb} {right.title}", review, done=repeatable)
     return bool(answer["status"].get("allowed"))
 
 

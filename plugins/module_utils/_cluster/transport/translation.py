@@ -9,22 +9,38 @@ version to version. So the whole chain is looked through, and the innermost exce
 
 from __future__ import annotations
 
+import re
 import socket
 import ssl
+import time
 from collections.abc import Callable, Iterator
+from datetime import timezone
+from email.utils import parsedate_to_datetime
 from typing import Any
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.failure import Failure
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import embedded
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.printable import brief
 
 try:
     import urllib3.exceptions as urllib3_errors
     from kubernetes.client.exceptions import ApiException
 except ImportError:  # AnsibleK8SModule says which library is missing before any of this is used
     TRANSPORT_ERRORS: tuple[type[BaseException], ...] = ()
+    _UNCONNECTED: tuple[type[BaseException], ...] = ()
 else:
     TRANSPORT_ERRORS = (ApiException, urllib3_errors.HTTPError, OSError)
+    # What keeps a connection from coming about, so that nothing was asked.
+    _UNCONNECTED = (
+        urllib3_errors.NewConnectionError,
+        urllib3_errors.ConnectTimeoutError,
+        ConnectionRefusedError,
+        socket.gaierror,
+    )
 
+_TAG = re.compile(r"<[^>]*>")
+# What a refusal says whose reason is a rule.
+_BUDGET, _BY_WEBHOOK = "DisruptionBudget", "admission webhook"
 # X509_V_ERR_* of OpenSSL.
 _EXPIRED, _NOT_YET_VALID, _WRONG_HOST, _WRONG_ADDRESS = 10, 9, 62, 64
 
@@ -61,13 +77,14 @@ def failure(error: BaseException, attempted: str, where: str) -> Failure:
     for known in chain:
         if getattr(known, "status", None) and hasattr(known, "body"):
             return _from_answer(known, attempted, where)
+    unsent = any(isinstance(known, _UNCONNECTED) for known in chain)
     for cause, explain in _CAUSES:
         for known in reversed(chain):
             if isinstance(known, cause):
                 reason, message, remedy = _of_proxy(chain) or explain(known)
-                return Failure(attempted, where, message, remedy, reason=reason, unanswered=True)
+                return Failure(attempted, where, message, remedy, reason=reason, unanswered=True, unsent=unsent)
     reason = type(chain[-1]).__name__
-    return Failure(attempted, where, _words(error), _NETWORK_REMEDY, reason=reason, unanswered=True)
+    return Failure(attempted, where, _words(error), _NETWORK_REMEDY, reason=reason, unanswered=True, unsent=unsent)
 
 
 def _of_proxy(chain: list[BaseException]) -> Explained | None:
@@ -79,11 +96,12 @@ def _of_proxy(chain: list[BaseException]) -> Explained | None:
 
 def _from_answer(error: Any, attempted: str, where: str) -> Failure:
     """From an answer with a status: a Status object of Kubernetes, or whatever a proxy sends."""
-    body = embedded(error.body.decode(errors="replace") if isinstance(error.body, bytes) else error.body)
+    text = error.body.decode(errors="replace") if isinstance(error.body, bytes) else str(error.body or "")
+    body = embedded(text)
     answer: dict[str, Any] = body if isinstance(body, dict) else {}
     reason = answer.get("reason") or error.reason or ""
     remedy = _STATUS_REMEDIES.get(error.status, "Look into the API server's log, and try again.")
-    message = _said(answer) or reason or "no explanation"
+    message = _said(answer) or (_first_words(text) if not answer else "") or reason or "no explanation"
     return Failure(
         attempted,
         where,
@@ -91,7 +109,37 @@ def _from_answer(error: Any, attempted: str, where: str) -> Failure:
         remedy,
         status=error.status,
         reason=reason,
+        retry_after=_seconds((error.headers or {}).get("Retry-After")),
+        considered=_is_considered(answer),
     )
+
+
+def _first_words(text: str) -> str:
+    """Of what is no answer of an API server, such as a proxy's page: its first line that says something."""
+    lines = (" ".join(line.split()) for line in _TAG.sub("\n", text).splitlines())
+    return brief(next(filter(None, lines), ""))
+
+
+def _seconds(text: str | None) -> float | None:
+    """Of a Retry-After header, a number or a date (RFC 9110, 10.2.3); None if there is none that can be understood."""
+    if text is None:
+        return None
+    try:
+        return float(text)
+    except ValueError:
+        pass
+    try:
+        at = parsedate_to_datetime(text)
+    except ValueError:
+        return None
+    return (at if at.tzinfo else at.replace(tzinfo=timezone.utc)).timestamp() - time.time()
+
+
+def _is_considered(answer: dict[str, Any]) -> bool:
+    """Whether a webhook has said no, or a disruption budget (pkg/registry/core/pod/storage/eviction.go)."""
+    causes = (answer.get("details") or {}).get("causes") or ()
+    by_budget = any(cause.get("reason") == _BUDGET for cause in causes)
+    return by_budget or _BY_WEBHOOK in str(answer.get("message") or "")
 
 
 def _said(answer: dict[str, Any]) -> str:
@@ -113,6 +161,8 @@ def _handshake(error: Any) -> Explained:
 
 
 def _name(error: Any) -> Explained:
+    if error.errno == socket.EAI_AGAIN:
+        return "NameUnresolved", f"the host's name cannot be resolved for now, {error.strerror}", "Check the DNS."
     return "NameUnknown", f"the host's name cannot be resolved, {error.strerror}", "Check the address and the DNS."
 
 
@@ -163,7 +213,8 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
 
 def _address(error: Any) -> str | None:
     """The server's address, as far as an error of urllib3 names it."""
-    pool: Any = getattr(error, "pool", None)
+    # Some have it as a deprecated property, of what is none.
+    pool: Any = vars(error).get("pool")
     return f"{pool.scheme}://{pool.host}:{pool.port}" if hasattr(pool, "scheme") else None
 
 

@@ -23,6 +23,8 @@ _GONE = 410
 _STREAM_SECONDS = 30
 # Events seldom come alone: with this many seconds without a further one they are taken for all there are.
 _LULL = 0.02
+# Seconds between a watch that has failed and the next one.
+_REST = 0.5
 
 
 class WatchedList:
@@ -52,7 +54,8 @@ class WatchedList:
     def update(self, seconds: float) -> None:
         """Read the list the first time, then return with the next changes, or after some seconds without one.
 
-        Nothing is lost between calls: each goes on where the one before ended. Raises Failure.
+        Nothing is lost between calls: each goes on where the one before ended, or reads the list again where a watch
+        was cut or fell silent. Raises Failure.
         """
         if self._version is None:
             self._version = self._read()
@@ -65,8 +68,10 @@ class WatchedList:
                 self._apply(event["type"], event["object"])
         except Failure as error:
             self._version = None
-            if error.status != _GONE:
+            if error.status != _GONE and not error.passing:
                 raise
+            # The next update reads the list, by a request that is patient; a server that ends each watch has a rest.
+            time.sleep(min(max(0.0, seconds), _REST))
         finally:
             if stream.ended or self._version is None:
                 self._stream = None

@@ -45,7 +45,7 @@ class Cancellation:
     def __init__(self, client: Client, requests: Iterable[MigrationRequest]) -> None:
         """Look for them. Raises Failure."""
         self.trouble: Failure | None = None
-        self._client = client
+        self._client = client.briefly()
         self._requests = list(requests)
         by_namespace = {name: unfinished(client, name) for name in {request.namespace for request in self._requests}}
         found = {request.title: by_namespace[request.namespace].get(request.name) for request in self._requests}

@@ -86,13 +86,14 @@ class Verbs:
         """
         answers: list[Answer] = []
         troubles: list[Failure] = []
+        asking = Verbs(self._client.briefly(may), self._settings)
 
         def ask(command: Command) -> None:
             if troubles:
                 return
             try:
                 may()
-                answers.append(self._act(command) or Answer(command))
+                answers.append(asking._act(command) or Answer(command))
             except Failure as error:
                 troubles.append(error)
                 if _is_lost(error):
@@ -186,7 +187,7 @@ class Verbs:
         }
         path = object_path("v1", command.namespace, "pods", command.pod) + "/eviction"
         try:
-            self._client.post(path, f"evict pod {command.namespace}/{command.pod}", body)
+            self._client.post(path, f"evict pod {command.namespace}/{command.pod}", body, done=None)
         except Failure as error:
             if error.status == HTTPStatus.NOT_FOUND:
                 return None

@@ -47,8 +47,12 @@ def withdraw(client: Client, namespace: str, name: str, *, dry_run: bool = False
         return
     path = f"{object_path(_SUBRESOURCES, namespace, VMIS, name)}/evacuate/cancel"
     body: JsonObject = {"evacuationNodeName": node, **({"dryRun": ["All"]} if dry_run else {})}
+
+    def is_withdrawn() -> bool | None:
+        return evacuated_from(find_vmi(client, namespace, name)) != node or None
+
     try:
-        client.act(path, f"withdraw the evacuation of VMI {namespace}/{name}", body)
+        client.act(path, f"withdraw the evacuation of VMI {namespace}/{name}", body, done=is_withdrawn)
     except Failure as error:
         if error.status != HTTPStatus.NOT_FOUND:
             raise

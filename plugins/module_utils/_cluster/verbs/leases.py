@@ -50,7 +50,7 @@ class Leases:
         name = lease["metadata"]["name"]
         attempted = f"hold lease {self.namespace}/{name}"
         if there:
-            written: JsonObject = self._client.put(self._path(name), attempted, lease, **self._query)
+            written: JsonObject = self._client.replace(self._path(name), attempted, lease, **self._query)
             return written
         return create_in(
             self._client, self.namespace, self._all, attempted, lease, dry_run=self._dry_run, **self._query

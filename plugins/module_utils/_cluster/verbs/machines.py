@@ -67,7 +67,7 @@ def delete_vmi(client: Client, namespace: str, name: str, uid: str, *, dry_run: 
 def request(client: Client, verb: str, namespace: str, name: str, *, dry_run: bool = False) -> None:
     """start, stop or restart a VM. Raises Failure."""
     path = f"{object_path(_SUBRESOURCES, namespace, RESOURCES[VM], name)}/{verb}"
-    client.act(path, f"{verb} VM {namespace}/{name}", {"dryRun": ["All"]} if dry_run else {})
+    client.act(path, f"{verb} VM {namespace}/{name}", {"dryRun": ["All"]} if dry_run else {}, done=None)
 
 
 def mark_vm(client: Client, vm: JsonObject, node: str, owner: str) -> None:

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from http import HTTPStatus
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.looks.objects import (
     API_VERSION,
@@ -64,7 +65,7 @@ def create(client: Client, migration: JsonObject, *, dry_run: bool = False) -> J
     query = {"dryRun": "All"} if dry_run else {}
     attempted = f"migrate VMI {metadata['namespace']}/{spec['vmiName']}"
     try:
-        created: JsonObject = client.post(migrations_path(metadata["namespace"]), attempted, migration, **query)
+        created: JsonObject = client.create(migrations_path(metadata["namespace"]), attempted, migration, **query)
     except Failure as error:
         known = None if dry_run or error.passing else _known(client, migration)
         if known is None:
@@ -94,10 +95,10 @@ def _purpose(migration: JsonObject) -> tuple[object, ...]:
 
 def cancel(client: Client, migration: Migration, *, dry_run: bool = False) -> None:
     """Ask KubeVirt to cancel it, which takes a moment. One that is gone is no error. Raises Failure."""
-    query = {"dryRun": "All"} if dry_run else {}
     path = migration_path(migration.namespace, migration.name)
+    attempted = f"cancel migration {migration.namespace}/{migration.name}"
     try:
-        client.delete(path, f"cancel migration {migration.namespace}/{migration.name}", **query)
+        client.delete_only(path, attempted, {"uid": migration.uid}, dry_run=dry_run)
     except Failure as error:
-        if error.status != 404:
+        if error.status not in (HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT):
             raise

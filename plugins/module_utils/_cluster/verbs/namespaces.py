@@ -17,20 +17,20 @@ def create_in(
 ) -> JsonObject:
     """The object as the server keeps it; `path`: of its collection. `query`: of the writes. Raises Failure."""
     try:
-        created: JsonObject = client.post(path, attempted, body, **query)
+        created: JsonObject = client.create(path, attempted, body, **query)
     except Failure as error:
         if error.status != HTTPStatus.NOT_FOUND:
             raise
         _create(client, namespace, query)
         # In a dry run the namespace is still missing, and all that can be checked has been.
-        created = body if dry_run else client.post(path, attempted, body, **query)
+        created = body if dry_run else client.create(path, attempted, body, **query)
     return created
 
 
 def _create(client: Client, name: str, query: dict[str, str]) -> None:
     namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
     try:
-        client.post("/api/v1/namespaces", f"create namespace {name}", namespace, **query)
+        client.create("/api/v1/namespaces", f"create namespace {name}", namespace, **query)
     except Failure as error:
         if error.status != HTTPStatus.CONFLICT:  # somebody else was quicker
             raise

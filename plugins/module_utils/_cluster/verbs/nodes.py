@@ -58,12 +58,5 @@ def _partial(error: Failure, jobs: Mapping[Future[None], str], dry_run: bool) ->
     done = [node for job, node in jobs.items() if not job.cancelled() and not job.exception()]
     written: Sequence[str] = [] if dry_run else sorted(done)
     state = f"{len(written)} of {len(jobs)} nodes were labelled; what is done is not done again in the next run."
-    return Failure(
-        error.attempted,
-        error.where,
-        error.message,
-        f"{error.remedy} {state}" if written else error.remedy,
-        status=error.status,
-        reason=error.reason,
-        details={**error.details, "written": written},
-    )
+    remedy = f"{error.remedy} {state}" if written else error.remedy
+    return error.replaced(remedy=remedy, details={"written": written})

@@ -21,7 +21,6 @@ import threading
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from datetime import datetime, timezone
-from http import HTTPStatus
 from typing import Any
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.client import (
@@ -29,6 +28,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transpor
     connect_by,
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.failure import Failure
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.persistence import Persistence
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.processes import Process
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.node_leases import NodeLeases
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.nodes import FIELD_MANAGER
@@ -69,9 +69,10 @@ class Renewer:
         self._invocation = Invocation(invocation)
         self._namespace = namespace
         self._me = json.dumps(asdict(me), sort_keys=True)
-        self._connect = connect
         self._over = threading.Event()
-        self._reconnect()
+        client = connect()
+        self._hold = RunHold(client, self._run, self._invocation, self._namespace)
+        self._nodes = NodeLeases(client, self._namespace, {"fieldManager": FIELD_MANAGER})
 
     def begin(self) -> bool:
         """Renew the run in this process's name; False if another process of the invocation does. Raises Failure."""
@@ -108,18 +109,10 @@ class Renewer:
         except Failure as error:
             if error.reason == RUN_LOST:
                 return None
-            if error.status == HTTPStatus.UNAUTHORIZED:
-                with contextlib.suppress(Failure):  # the kubeconfig may have a newer token by now, or be gone
-                    self._reconnect()
             return _RETRY
         with contextlib.suppress(Failure):
             self.renew_nodes(datetime.now(timezone.utc))
         return RENEWAL
-
-    def _reconnect(self) -> None:
-        client = self._connect()
-        self._hold = RunHold(client, self._run, self._invocation, self._namespace)
-        self._nodes = NodeLeases(client, self._namespace, {"fieldManager": FIELD_MANAGER})
 
 
 def start(connection: Mapping[str, Any], hold: RunHold, playbook: Process, seconds: float) -> None:
@@ -167,7 +160,8 @@ def main(given: Mapping[str, Any]) -> None:
             given["invocation"],
             given["namespace"],
             Process.of(os.getpid()),
-            lambda: connect_by(given["connection"], _REQUEST),
+            # What fails is asked again when the time to renew has come.
+            lambda: connect_by(given["connection"], _REQUEST, Persistence(0.0)),
         )
         begun = renewer.begin()
     except Failure as error:

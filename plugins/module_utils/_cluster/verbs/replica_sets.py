@@ -16,6 +16,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transpor
     collection_path,
     object_path,
 )
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.persistence import repeatable
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.nodes import FIELD_MANAGER
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import JsonObject
 
@@ -69,12 +70,17 @@ class ReplicaSet:
         raise AssertionError("the last attempt returns or raises")
 
     def delete(self, *, dry_run: bool) -> None:
-        """Its VMIs are deleted after it by the cluster's garbage collector. One that is gone is no error."""
-        query = {"propagationPolicy": "Background", **_query(dry_run)}
+        """Its VMIs are deleted after it by the cluster's garbage collector. One that is gone is no error.
+
+        Nor is another one of its name by now, which is not this one.
+        """
+        if self.stored is None:
+            return
+        this, attempted = {"uid": self.stored["metadata"]["uid"]}, f"delete replica set {self.title}"
         try:
-            self._client.delete(self._path, f"delete replica set {self.title}", **query)
+            self._client.delete_only(self._path, attempted, this, dry_run=dry_run, propagationPolicy="Background")
         except Failure as error:
-            if error.status != HTTPStatus.NOT_FOUND:
+            if error.status not in (HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT):
                 raise
 
     def try_vmi(self, template: Mapping[str, Any]) -> JsonObject:
@@ -86,8 +92,11 @@ class ReplicaSet:
             "metadata": {**metadata, "namespace": self._namespace, "generateName": f"{self._name}-"},
             "spec": template["spec"],
         }
-        path = collection_path(API_VERSION, self._namespace, VMIS)
-        tried: JsonObject = self._client.post(path, f"try out a VMI of replica set {self.title}", vmi, **_query(True))
+        path, attempted = (
+            collection_path(API_VERSION, self._namespace, VMIS),
+            f"try out a VMI of replica set {self.title}",
+        )
+        tried: JsonObject = self._client.post(path, attempted, vmi, done=repeatable, **_query(True))
         return tried
 
     def _write(self, change: Change, *, dry_run: bool) -> JsonObject:
@@ -97,13 +106,13 @@ class ReplicaSet:
         try:
             written: JsonObject
             if self.stored is None:
-                written = self._client.post(self._all, attempted, self._new(change({})), **query)
+                written = self._client.create(self._all, attempted, self._new(change({})), **query)
             else:
                 changed = {**self.stored, "spec": change(self.stored["spec"])}
-                written = self._client.put(self._path, attempted, changed, **query)
+                written = self._client.replace(self._path, attempted, changed, **query)
         except Failure as error:
             remedy = _REMEDIES.get(error.status, error.remedy)
-            raise _explained(error, remedy) from error
+            raise error.replaced(remedy=remedy) from error
         return written
 
     def _new(self, spec: JsonObject) -> JsonObject:
@@ -113,7 +122,3 @@ class ReplicaSet:
 
 def _query(dry_run: bool) -> dict[str, str]:
     return {"dryRun": "All"} if dry_run else {}
-
-
-def _explained(error: Failure, remedy: str) -> Failure:
-    return Failure(error.attempted, error.where, error.message, remedy, status=error.status, reason=error.reason)

@@ -137,15 +137,13 @@ class RunHold:
         return lease, parse_run_lease(lease) if lease else None
 
     def _try(self, lease: JsonObject | None, failures: list[Failure]) -> RunLease | None:
-        """None if somebody was quicker, or the answer was lost: the next look tells who holds it."""
+        """None if somebody was quicker: the next look tells who holds it."""
         try:
             return self._put(lease)
         except Failure as error:
             failures.append(error)
-            conflict = error.status == HTTPStatus.CONFLICT
-            if len(failures) == _ATTEMPTS or not (conflict or error.passing):
+            if len(failures) == _ATTEMPTS or error.status != HTTPStatus.CONFLICT:
                 raise
-            time.sleep(0 if conflict else _PAUSE)
             return None
 
     def _put(self, lease: JsonObject | None) -> RunLease:

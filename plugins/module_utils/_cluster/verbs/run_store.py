@@ -96,14 +96,14 @@ class RunStore:
         document = StoredDocument(name, content, generation + 1, digest)
         self._write(document, head)
         for chunk in _chunks(head) if head else ():
-            self._remove(chunk)
+            self._remove(chunk, {})  # its name tells its content
         return document
 
     def delete_all(self) -> int:
         """Remove everything of the run, heads first; how many objects there were."""
         items = sorted(self._list(self._label), key=lambda item: item["metadata"]["labels"].get(PART_LABEL) != HEAD)
         for item in items:
-            self._remove(item["metadata"]["name"])
+            self._remove(item["metadata"]["name"], {"uid": item["metadata"]["uid"]})
         return len(items)
 
     def _write(self, document: StoredDocument, before: JsonObject | None) -> None:
@@ -132,9 +132,9 @@ class RunStore:
             else:
                 head["metadata"]["resourceVersion"] = before["metadata"]["resourceVersion"]
                 path = object_path("v1", self.namespace, "configmaps", head["metadata"]["name"])
-                self._client.put(path, self._attempted(document.name), head, fieldManager=FIELD_MANAGER)
+                self._client.replace(path, self._attempted(document.name), head, fieldManager=FIELD_MANAGER)
         except Failure as error:
-            if error.status != HTTPStatus.CONFLICT and not error.passing:
+            if error.status != HTTPStatus.CONFLICT:
                 raise
             found = self._read(head["metadata"]["name"])
             if not found or (found.get("data") or {}).get("sha256") != document.sha256:
@@ -206,12 +206,13 @@ class RunStore:
         path = object_path("v1", self.namespace, "configmaps", name)
         return find(self._client, path, f"read {self.namespace}/{name}, a document of run {self.run}")
 
-    def _remove(self, name: str) -> None:
+    def _remove(self, name: str, preconditions: dict[str, str]) -> None:
+        path = object_path("v1", self.namespace, "configmaps", name)
+        attempted = f"remove {self.namespace}/{name}, a document of run {self.run}"
         try:
-            path = object_path("v1", self.namespace, "configmaps", name)
-            self._client.delete(path, f"remove {self.namespace}/{name}, a document of run {self.run}")
+            self._client.delete_only(path, attempted, preconditions, dry_run=False)
         except Failure as error:
-            if error.status != HTTPStatus.NOT_FOUND:
+            if error.status not in (HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT):
                 raise
 
     def _name(self, document: str) -> str:

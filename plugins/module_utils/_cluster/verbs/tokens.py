@@ -13,6 +13,7 @@ from datetime import datetime, timezone
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.looks.objects import find
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.client import Client
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.paths import object_path
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.persistence import repeatable
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import JsonObject
 
 
@@ -41,9 +42,8 @@ def make_token(client: Client, namespace: str, name: str, seconds: int) -> Accou
         "kind": "TokenRequest",
         "spec": {"expirationSeconds": seconds},
     }
-    answer = client.post(
-        _path(namespace, name) + "/token", f"make a token of service account {namespace}/{name}", request
-    )
+    path, attempted = f"{_path(namespace, name)}/token", f"make a token of service account {namespace}/{name}"
+    answer = client.post(path, attempted, request, done=repeatable)
     text = str(answer["status"]["token"])
     expires = datetime.strptime(answer["status"]["expirationTimestamp"], "%Y-%m-%dT%H:%M:%S%z")
     found = read_token(text)

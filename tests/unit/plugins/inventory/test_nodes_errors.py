@@ -42,7 +42,10 @@ def refused(ended: Ended, *words: str) -> None:
     [
         ({"kubeconfig": "none.yml"}, ["Cannot read the kubeconfig none.yml: it is not there", "Correct the path."]),
         ({"kubeconfig": "cluster.virtops_nodes.yml", "host": None}, ["its settings are not usable"]),
-        ({"host": "https://127.0.0.1:1"}, ["https://127.0.0.1:1", "connection refused", "Check the address"]),
+        (
+            {"host": "https://127.0.0.1:1", "request_timeout": 1},
+            ["https://127.0.0.1:1", "connection refused", "Check the address"],
+        ),
         ({"ca_cert": None}, ["the API server's certificate is not valid", "ca_cert"]),
         ({"api_key": "wrong"}, ["the API server answered 401", "Check the credentials"]),
         ({"api_key": "{{ nowhere }}"}, ["nowhere"]),
@@ -86,7 +89,7 @@ def test_a_bad_answer_ends_it(
     tmp_path: Path, connection: dict[str, str], api: FakeApi, answer: Answer, words: list[str]
 ) -> None:
     api.fail("nodes", lambda request: answer)
-    refused(listed(tmp_path, connection), *words)
+    refused(listed(tmp_path, {**connection, "request_timeout": 1}), *words)
 
 
 def test_no_play_begins(tmp_path: Path, connection: dict[str, str], api: FakeApi) -> None:

@@ -64,14 +64,16 @@ class ObjectApi(FakeApi):
         path = f"{request.path}/{request.body['metadata']['name']}"
         if path in self.objects:
             return refusal(409, "AlreadyExists", "it already exists")
-        return self._store(path, request, {"metadata": {}}, request.body, 201)
+        new = copy.deepcopy(request.body)
+        new["metadata"].setdefault("uid", f"uid-of-{next(self._versions)}")
+        return self._store(path, request, {"metadata": {}}, new, 201)
 
     def _change(self, request: Request) -> Answer:
         old = self.objects[request.path]
         expected = request.body.get("metadata", {}).get("resourceVersion", old["metadata"]["resourceVersion"])
         if expected != old["metadata"]["resourceVersion"]:
             return refusal(409, "Conflict", "the object has been modified")
-        new = merge(old, request.body) if request.method == "PATCH" else request.body
+        new = merge(old, request.body) if request.method == "PATCH" else _kept(old, request.body)
         return self._store(request.path, request, old, new, 200)
 
     def _delete(self, request: Request) -> Answer:
@@ -94,6 +96,12 @@ class ObjectApi(FakeApi):
         if "dryRun" not in request.query:
             self.objects[path] = new
         return Answer(status, new)
+
+
+def _kept(old: Object, new: Object) -> Object:
+    """With its uid, which nobody writes."""
+    own = {"uid": old["metadata"]["uid"]} if "uid" in old["metadata"] else {}
+    return {**new, "metadata": {**new["metadata"], **own}}
 
 
 def managed(manager: str, *fields: str, time: str = "2026-01-01T00:00:00Z") -> Object:

@@ -1,24 +1,52 @@
 # Copyright: Contributors to the virtops.kubevirt project
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A request that changes something goes out once, whatever becomes of its answer; reads are repeated."""
+"""Each kind of request whose answer is lost, or that is refused for now: done once, and told as done."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
 
-from ansible_collections.kubernetes.core.plugins.module_utils.k8s.client import get_api_client
-from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.client import Client
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport import persistence
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.client import Client, connect_by
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.failure import Failure
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.persistence import (
+    Persistence,
+    repeatable,
+)
 
-from unit.plugins.support.fake_api import SILENCE, Answer, FakeApi, Fault, Request, refusal
+from testbed.pki import Authority, write_kubeconfig
+from unit.plugins.support.draining_api import BUDGET
+from unit.plugins.support.fake_api import SILENCE, Answer, Fault, Request, refusal, serving
+from unit.plugins.support.modules import isolate
+from unit.plugins.support.object_api import NODES, ObjectApi
 
-PATH = "/apis/subresources.kubevirt.io/v1/namespaces/shop/virtualmachines/db/restart"
+NODE, ACT = f"{NODES}/n1", "/apis/subresources.kubevirt.io/v1/namespaces/shop/virtualmachines/db/restart"
 TIMEOUT = 0.3
-RETRY_AFTER = (("Retry-After", "0"),)
+SOON = (("Retry-After", "0"),)
+# As a server says that has to do for others first (k8s.io/apiserver, server/filters/priority-and-fairness.go).
+TOO_MANY = Answer(429, b"Too many requests, please try again later.", headers=SOON)
+
+
+@pytest.fixture
+def api(authority: Authority, monkeypatch: pytest.MonkeyPatch) -> Iterator[ObjectApi]:
+    monkeypatch.setattr(persistence, "READING", 20.0)
+    monkeypatch.setattr(persistence, "_FIRST", 0.01)
+    fake = ObjectApi()
+    fake.add_node("n1", {"old": "1"})
+    with serving(fake, authority.issue("server", "server", hosts=["127.0.0.1"])):
+        yield fake
+
+
+@pytest.fixture
+def client(connection: dict[str, str]) -> Client:
+    return connect_by(connection, TIMEOUT, Persistence(20.0))
 
 
 def drop(_request: Request) -> Answer:
@@ -30,61 +58,185 @@ def take_too_long(_request: Request) -> Answer:
     return Answer(200, {})
 
 
+def cut(_request: Request) -> Answer:
+    return Answer(200, {"kind": "Node"}, cut=5)
+
+
+def fail(_request: Request) -> Answer:
+    return refusal(500, "InternalError", "etcdserver: request timed out")
+
+
 def be_busy(_request: Request) -> Answer:
-    return Answer(429, refusal(429, "TooManyRequests", "too many").body, headers=RETRY_AFTER)
+    return TOO_MANY
+
+
+def start(_request: Request) -> Answer:
+    return Answer(503, refusal(503, "ServiceUnavailable", "starting").body, headers=SOON)
 
 
 def redirect(_request: Request) -> Answer:
-    return Answer(307, {}, headers=(("Location", PATH),))
+    return Answer(307, {}, headers=(("Location", NODE),))
 
 
-def preconditions(client: Client) -> None:
-    client.delete_only(PATH, "delete", {"uid": "u"}, dry_run=False)
+UNCERTAIN: list[Fault] = [drop, take_too_long, cut, fail]
+REFUSING: list[Fault] = [be_busy, start]
 
-
-WRITES: dict[str, Callable[[Client], object]] = {
-    "post": lambda client: client.post(PATH, "create", {}),
-    "put": lambda client: client.put(PATH, "write", {}),
-    "patch": lambda client: client.patch(PATH, "change", {}),
-    "delete": lambda client: client.delete(PATH, "delete"),
-    "delete_only": preconditions,
-    "act": lambda client: client.act(PATH, "restart VM shop/db", {}),
+WRITES: dict[str, tuple[str, Callable[[Client], Any]]] = {
+    "create": (NODES, lambda client: client.create(NODES, "create", {"metadata": {"name": "n2"}, "spec": {}})),
+    "replace": (
+        NODE,
+        lambda client: client.replace(NODE, "write", {"metadata": {"name": "n1", "labels": {"new": "1"}}}),
+    ),
+    "patch": (NODE, lambda client: client.patch(NODE, "change", {"metadata": {"labels": {"new": "1", "old": None}}})),
+    "delete": (NODE, lambda client: client.delete_only(NODE, "delete", {"uid": "uid-n1"}, dry_run=False)),
 }
 
 
-@pytest.fixture
-def client(connection: dict[str, str]) -> Client:
-    return Client(get_api_client(**connection).client, TIMEOUT)
+def at_first(api: ObjectApi, path: str, fault: Fault, *, done: bool) -> list[Request]:
+    """Let the first write to a path come to grief, after it was done or without; all writes to it."""
+    writes: list[Request] = []
+
+    def meet(request: Request) -> Answer | None:
+        if request.method == "GET":
+            return None
+        writes.append(request)
+        if len(writes) > 1:
+            return None
+        if done:
+            api._list(request)
+        return fault(request)
+
+    api.faults[path] = meet
+    return writes
 
 
-@pytest.mark.parametrize("fault", [drop, take_too_long, be_busy, redirect])
-@pytest.mark.parametrize("write", WRITES.values(), ids=WRITES.keys())
-def test_a_write_goes_out_once(client: Client, api: FakeApi, write: Callable[[Client], object], fault: Fault) -> None:
-    api.faults[PATH] = fault
+@pytest.mark.parametrize("fault", REFUSING)
+@pytest.mark.parametrize("name", WRITES)
+def test_a_write_that_was_refused_for_now_is_sent_again(
+    client: Client, api: ObjectApi, name: str, fault: Fault
+) -> None:
+    path, write = WRITES[name]
+    writes = at_first(api, path, fault, done=False)
+    assert write(client)["metadata"]["name"]
+    assert len(writes) == 2
+
+
+@pytest.mark.parametrize("fault", UNCERTAIN)
+@pytest.mark.parametrize("name", ["create", "replace", "patch"])
+def test_a_write_that_was_done_is_not_sent_again(client: Client, api: ObjectApi, name: str, fault: Fault) -> None:
+    path, write = WRITES[name]
+    writes = at_first(api, path, fault, done=True)
+    assert write(client)["metadata"]["name"]
+    assert len(writes) == 1
+
+
+@pytest.mark.parametrize("fault", UNCERTAIN)
+@pytest.mark.parametrize("name", WRITES)
+def test_a_write_that_was_not_done_is_sent_again(client: Client, api: ObjectApi, name: str, fault: Fault) -> None:
+    path, write = WRITES[name]
+    writes = at_first(api, path, fault, done=False)
+    assert write(client)["metadata"]["name"]
+    assert len(writes) == 2
+
+
+def test_what_was_deleted_is_gone(client: Client, api: ObjectApi) -> None:
+    writes = at_first(api, NODE, drop, done=True)
+    with pytest.raises(Failure, match="404"):
+        WRITES["delete"][1](client)
+    assert len(writes) == 2
+
+
+def test_what_somebody_has_written_meanwhile_is_a_conflict(client: Client, api: ObjectApi) -> None:
+    body = {"metadata": {"name": "n1", "resourceVersion": "1", "labels": {"new": "1"}}}
+
+    def outrun(_request: Request) -> Answer:
+        api.node("n1")["metadata"] |= {"resourceVersion": "99", "labels": {"theirs": "1"}}
+        return SILENCE
+
+    at_first(api, NODE, outrun, done=False)
+    with pytest.raises(Failure, match="409"):
+        client.patch(NODE, "change", body)
+    assert api.node("n1")["metadata"]["labels"] == {"theirs": "1"}
+
+
+@pytest.mark.parametrize("fault", [*UNCERTAIN, redirect])
+def test_what_nobody_can_see_goes_out_once(client: Client, api: ObjectApi, fault: Fault) -> None:
+    """Nor does a library send it again."""
+    writes = at_first(api, ACT, fault, done=False)
     with pytest.raises(Failure):
-        write(client)
-    assert [request.path for request in api.requests].count(PATH) == 1
+        client.act(ACT, "restart VM shop/db", {}, done=None)
+    assert len(writes) == 1
 
 
-@pytest.mark.parametrize("fault", [drop, take_too_long])
-def test_a_read_is_repeated(client: Client, api: FakeApi, fault: Fault) -> None:
-    answers: list[Fault] = [fault]
-    api.faults[PATH] = lambda request: answers.pop()(request) if answers else Answer(200, {"kind": "Status"})
-    assert client.get(PATH, "read") == {"kind": "Status"}
+def test_a_dry_run_may_come_twice(client: Client, api: ObjectApi) -> None:
+    writes = at_first(api, NODE, drop, done=True)
+    client.patch(NODE, "change", {"metadata": {"labels": {"new": "1"}}}, dryRun="All")
+    assert len(writes) == 2
+    assert api.node("n1")["metadata"]["labels"] == {"old": "1"}
 
 
-@pytest.mark.parametrize(
-    ("fault", "reason", "words"),
-    [
-        (drop, "ConnectionLost", "the connection was lost before the answer was complete"),
-        (take_too_long, "Timeout", "there was no answer in time"),
-        (be_busy, "TooManyRequests", "the API server answered 429, too many"),
-    ],
-)
-def test_what_became_of_a_write_is_told(client: Client, api: FakeApi, fault: Fault, reason: str, words: str) -> None:
-    """As of a read, that it may be asked again by whoever looks first."""
-    api.faults[PATH] = fault
-    with pytest.raises(Failure, match=words) as told:
-        WRITES["act"](client)
-    assert told.value.passing
-    assert (told.value.reason, told.value.where) == (reason, api.url)
+@pytest.mark.parametrize("fault", [*UNCERTAIN, *REFUSING])
+def test_a_read_is_repeated(client: Client, api: ObjectApi, fault: Fault) -> None:
+    faults = [fault, fault]
+    api.faults[NODE] = lambda request: faults.pop()(request) if faults else None
+    assert client.get(NODE, "read")["metadata"]["name"] == "n1"
+
+
+@pytest.mark.parametrize(("answer", "status", "times"), [(BUDGET, 429, 1), (TOO_MANY, 404, 2)])
+def test_a_budgets_answer_is_not_a_busy_servers(
+    client: Client, api: ObjectApi, answer: Answer, status: int, times: int
+) -> None:
+    path = "/api/v1/namespaces/shop/pods/web/eviction"
+    writes = at_first(api, path, lambda _request: answer, done=False)
+    api.objects.clear()
+    with pytest.raises(Failure) as told:
+        client.post(path, "evict", {"metadata": {"name": "web"}}, done=None)
+    assert (told.value.status, len(writes)) == (status, times)
+
+
+@pytest.mark.parametrize("text", ["-1", "86400", "soon", "Wed, 21 Oct 2015 07:28:00 GMT"])
+def test_a_server_that_is_busy_for_ever_ends_it_in_time(connection: dict[str, str], api: ObjectApi, text: str) -> None:
+    client = connect_by(connection, TIMEOUT, Persistence(0.5))
+    asked: list[Request] = []
+
+    def be_busy_for_ever(request: Request) -> Answer:
+        asked.append(request)
+        return Answer(503, b"<html><h1>No server</h1> is left</html>", headers=(("Retry-After", text),))
+
+    api.faults[NODE] = be_busy_for_ever
+    with pytest.raises(Failure, match=r"answered 503, No server; tried \d+ times since") as told:
+        client.get(NODE, "read")
+    assert told.value.status == 503
+    assert len(asked) >= 2
+
+
+def test_reviews_and_tokens_may_come_twice(client: Client, api: ObjectApi) -> None:
+    answers: list[Fault] = [drop]
+    api.faults[ACT] = lambda request: answers.pop()(request) if answers else Answer(201, {"status": {}})
+    assert client.post(ACT, "ask", {}, done=repeatable) == {"status": {}}
+
+
+def test_a_server_that_is_away_at_first_is_waited_for(
+    connection: dict[str, str], api: ObjectApi, authority: Authority
+) -> None:
+    faults = [drop, start, drop]
+    api.faults["/version"] = lambda request: faults.pop()(request) if faults else None
+    assert connect_by(connection, 5.0).get(NODE, "read")["metadata"]["name"] == "n1"
+
+
+def test_credentials_are_read_anew_when_they_have_run_out(
+    api: ObjectApi, authority: Authority, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    isolate(monkeypatch, tmp_path)
+    path = write_kubeconfig(tmp_path / "config", api.url, authority.cert, {"token": "first"})
+    api.token = "first"  # guards nothing
+    client = connect_by({"kubeconfig": str(path)}, 5.0)
+    client.get(NODE, "read")
+    api.token = "second"
+    with pytest.raises(Failure, match="401"):
+        client.get(NODE, "read")
+    content = yaml.safe_load(path.read_text())
+    content["users"][0]["user"]["token"] = "second"
+    path.write_text(yaml.safe_dump(content))
+    assert client.patch(NODE, "change", {"metadata": {"labels": {"new": "1"}}})["metadata"]["name"] == "n1"
+    assert client.get(NODE, "read")["metadata"]["labels"] == {"old": "1", "new": "1"}

@@ -10,8 +10,7 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.kubernetes.core.plugins.module_utils.k8s.client import get_api_client
-from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.client import Client
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.client import Client, connect_by
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.failure import Failure
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs import migrations
 
@@ -32,7 +31,7 @@ def api(authority: Authority) -> Iterator[MigratingApi]:
 
 @pytest.fixture
 def client(connection: dict[str, str]) -> Client:
-    return Client(get_api_client(**connection).client, timeout=10)
+    return connect_by(connection, 10)
 
 
 def manifest(vmi: str = "db", node: str = "n2", run: str = "mine") -> dict[str, Any]:

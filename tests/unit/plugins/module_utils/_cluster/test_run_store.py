@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport import persistence
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.client import (
     Client,
     connect_by,
@@ -91,7 +92,9 @@ def test_a_write_that_dies_in_between_leaves_the_old_document(store: RunStore, a
     assert api.config_maps() == []
 
 
-def test_a_lost_answer_is_adopted(store: RunStore, api: RunApi) -> None:
+def test_a_lost_answer_is_adopted(store: RunStore, api: RunApi, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(persistence, "READING", 20.0)
+
     def lose(request: Request) -> Answer | None:
         if request.method != "POST":
             return None

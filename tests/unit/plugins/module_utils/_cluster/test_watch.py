@@ -102,10 +102,24 @@ def test_a_server_that_has_forgotten_is_asked_for_the_whole_list(server: Server)
     assert server.lists == 2
 
 
-def test_a_watch_that_fails_is_a_failure(server: Server) -> None:
-    server.streams = [[event("ADDED", "a", 2), Failure("watch", "server", "gone", "Wait.", status=503)], []]
+CUT = Failure("watch", "server", "the connection was lost", "Wait.", unanswered=True, reason="ConnectionLost")
+
+
+@pytest.mark.parametrize("error", [CUT, Failure("watch", "server", "starting", "Wait.", status=503)])
+def test_a_watch_that_is_cut_is_begun_again_with_all_there_is_by_then(server: Server, error: Failure) -> None:
+    server.streams = [[event("ADDED", "a", 2), error], []]
     known = watched(server)
-    with pytest.raises(Failure, match="gone"):
+    known.update(5)
+    assert names(known) == ["a"]
+    server.items = [event("ADDED", name, 3)["object"] for name in ("a", "b")]
+    known.update(5)
+    assert (names(known), server.lists) == (["a", "b"], 2)
+
+
+def test_a_watch_that_is_not_allowed_is_a_failure(server: Server) -> None:
+    server.streams = [[event("ADDED", "a", 2), Failure("watch", "server", "no rights", "Ask.", status=403)], []]
+    known = watched(server)
+    with pytest.raises(Failure, match="no rights"):
         known.update(5)
     assert names(known) == ["a"]
     known.update(5)

@@ -1,0 +1,22 @@
+# Copyright: Contributors to the virtops.kubevirt project
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A module's connection to its cluster: as patient as the task has time, and telling of trouble that lasts."""
+
+from __future__ import annotations
+
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport import client
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.persistence import (
+    Persistence,
+    Tell,
+)
+from ansible_collections.virtops.kubevirt.plugins.module_utils._module.progress import Progress
+from ansible_collections.virtops.kubevirt.plugins.module_utils._module.run import Module
+
+
+def connect(module: Module) -> client.Client:
+    """Raises Failure. The module has `arguments.connection()`; with a `wait_timeout` that is the task's own time."""
+    params = module.params
+    # Who cannot listen while the task runs is warned when it ends.
+    tell: Tell = Progress.of(params).tell if params.get("_progress") else module.warn
+    return client.connect(module, params["request_timeout"], Persistence(params.get("wait_timeout"), tell))

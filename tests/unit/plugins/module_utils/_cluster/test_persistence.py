@@ -1,0 +1,159 @@
+# Copyright: Contributors to the virtops.kubevirt project
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What is sent again, when, and for how long; time is the test's own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport import clock, persistence
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.failure import Failure
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.persistence import (
+    Persistence,
+    repeatable,
+)
+
+DAY = 86400.0
+
+
+class Time:
+    """Goes on only when somebody sleeps. slept: how long each time."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+        self.slept: list[float] = []
+
+    def sleep(self, seconds: float) -> None:
+        self.slept.append(seconds)
+        self.now += seconds
+
+
+@pytest.fixture(autouse=True)
+def time(monkeypatch: pytest.MonkeyPatch) -> Time:
+    time = Time()
+    monkeypatch.setattr(clock, "now", lambda: time.now)
+    monkeypatch.setattr("time.sleep", time.sleep)
+    monkeypatch.setattr(persistence, "READING", 120.0)
+    monkeypatch.setattr(persistence, "BRIEF", 5.0)
+    return time
+
+
+def failure(status: int | None = None, **more: Any) -> Failure:
+    return Failure("do it", "server", f"the API server answered {status}, no", "Wait.", status=status, **more)
+
+
+BUSY = failure(429)
+STARTING = failure(503, retry_after=1.0)
+REFUSED = failure(unanswered=True, unsent=True, reason="ConnectionRefused")
+LOST = failure(unanswered=True, reason="ConnectionLost")
+BROKEN = failure(500)
+BUDGET = failure(429, considered=True)
+UNTRUSTED = failure(unanswered=True, unsent=True, reason="CertificateInvalid")
+
+
+def failing(*failures: Failure) -> Callable[[], str]:
+    """Does so first, one after the other."""
+    left: Iterator[Failure] = iter(failures)
+
+    def send() -> str:
+        for error in left:
+            raise error
+        return "done"
+
+    return send
+
+
+@pytest.mark.parametrize("error", [BUSY, STARTING, REFUSED])
+@pytest.mark.parametrize("reads", [True, False])
+def test_what_was_never_carried_out_is_sent_again(error: Failure, reads: bool) -> None:
+    assert Persistence(None).carry(failing(error, error), None, reads=reads) == "done"
+
+
+@pytest.mark.parametrize("error", [LOST, BROKEN, failure(502), failure(504)])
+def test_what_may_have_been_carried_out_is_looked_after_first(error: Failure) -> None:
+    seen: list[str | None] = [None, "as wanted"]
+    send = failing(error, error, error)
+    assert Persistence(None).carry(send, lambda: seen.pop(0), reads=False) == "as wanted"
+    assert not seen
+    assert Persistence(None).carry(failing(error, error), repeatable, reads=False) == "done"
+
+
+@pytest.mark.parametrize("error", [LOST, BROKEN])
+def test_what_nobody_can_see_is_not_sent_again(error: Failure, time: Time) -> None:
+    with pytest.raises(Failure) as told:
+        Persistence(None).carry(failing(error), None, reads=False)
+    assert (told.value, time.slept) == (error, [])
+
+
+@pytest.mark.parametrize("error", [*map(failure, (400, 401, 403, 404, 409, 410, 422)), UNTRUSTED, BUDGET])
+@pytest.mark.parametrize("reads", [True, False])
+def test_what_is_final_is_told_at_once(error: Failure, reads: bool, time: Time) -> None:
+    with pytest.raises(Failure) as told:
+        Persistence(None).carry(failing(error), None, reads=reads)
+    assert (told.value, time.slept) == (error, [])
+
+
+@pytest.mark.parametrize(
+    ("seconds", "reads", "lasts"),
+    [(None, True, 120.0), (None, False, 120.0), (600.0, True, 120.0), (600.0, False, 600.0), (30.0, True, 30.0)],
+)
+def test_a_server_that_is_busy_for_ever_ends_it_at_its_limit(
+    seconds: float | None, reads: bool, lasts: float, time: Time
+) -> None:
+    with pytest.raises(Failure, match=r"429, no; tried \d+ times since \d\d:\d\d:\d\d") as told:
+        Persistence(seconds).carry(failing(*[BUSY] * 10_000), None, reads=reads)
+    assert time.now - 1000.0 == pytest.approx(lasts)
+    assert told.value.status == 429
+    assert len(time.slept) < 20 + lasts / 2
+
+
+def test_the_time_is_the_tasks_and_not_the_requests(time: Time) -> None:
+    patience = Persistence(10.0)
+    time.sleep(11.0)
+    with pytest.raises(Failure):
+        patience.carry(failing(BUSY), None, reads=True)
+    assert time.slept == [11.0]
+
+
+@pytest.mark.parametrize(("asked", "kept"), [(2.5, 2.5), (0.0, 0.0), (-5.0, 0.0), (DAY, 30.0)])
+def test_the_server_may_say_when_within_reason(asked: float, kept: float, time: Time) -> None:
+    Persistence(None).carry(failing(failure(503, retry_after=asked)), None, reads=False)
+    assert time.slept == [kept]
+
+
+def test_pauses_grow_and_differ(time: Time) -> None:
+    for _client in range(2):
+        Persistence(None).carry(failing(*[REFUSED] * 9), None, reads=True)
+    first, second = time.slept[:9], time.slept[9:]
+    assert first[0] < 0.2
+    assert 2.5 <= first[-1] <= 5.0
+    assert first != second
+
+
+def test_trouble_that_lasts_is_told_once_until_it_is_over(time: Time) -> None:
+    told: list[str] = []
+    patience = Persistence(None, told.append)
+    patience.carry(failing(REFUSED, REFUSED), None, reads=True)
+    assert not told
+    patience.carry(failing(*[BUSY] * 12), None, reads=True)
+    assert len(told) == 1
+    assert told[0].startswith("API server busy (429), trying again since ")
+    patience.carry(failing(*[REFUSED] * 12), None, reads=True)
+    assert [line.partition(" (")[0] for line in told[1:]] == ["API server gives no answer"]
+
+
+def test_who_may_not_any_more_sends_nothing_again(time: Time) -> None:
+    lost = Failure("go on", "server", "it is another's", "Stop.", reason="RunLost")
+
+    def may() -> None:
+        raise lost
+
+    patience = Persistence(None).briefly(may)
+    with pytest.raises(Failure) as told:
+        patience.carry(failing(BUSY), None, reads=False)
+    assert told.value is lost
+    assert patience.carry(failing(BUSY), None, reads=True) == "done"
