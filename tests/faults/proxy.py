@@ -42,7 +42,9 @@ _STATUSES = {429: "TooManyRequests", 500: "InternalError", 503: "ServiceUnavaila
 _EXPIRED, _CONFLICT = (410, "Expired"), (409, "Conflict")
 _UNAUTHORIZED = (401, "Unauthorized")
 _FIRST_TOKEN = "the-first-token"  # noqa: S105  # guards nothing
-_LATE, _REFUSED, _LOST, _CUT = "late", "refused", "lost", "cut"
+_LATE, _REFUSED, _LOST, _CUT, _BUSY = "late", "refused", "lost", "cut", "busy"
+# How a busy server refuses, with a Retry-After.
+_BUSY_STATUSES = ((429, "TooManyRequests"), (503, "ServiceUnavailable"))
 
 
 @dataclass
@@ -75,6 +77,9 @@ class Moment:
 class Proxy(ThreadingHTTPServer):
     """trouble: share of requests that come to grief. done: how many did, by how. dropped: how often watches were.
 
+    lost, busy: the share of writes that are done and whose answer gets lost, and of all requests that are refused with
+    a Retry-After.
+
     issued: the token that stands in the kubeconfig. accepted: the one that is let pass. moments: what is to happen at
     certain requests; trouble is left to the others.
     """
@@ -88,6 +93,7 @@ class Proxy(ThreadingHTTPServer):
         self.upstream = str(server.hostname), int(server.port or 443)
         self.context = ssl_context(config)
         self.trouble, self.dropped = 0.0, 0
+        self.lost, self.busy = 0.0, 0.0
         self.issued = self.accepted = _FIRST_TOKEN
         self.done: Counter[str] = Counter()
         self.moments: list[Moment] = []
@@ -111,9 +117,15 @@ class Proxy(ThreadingHTTPServer):
             found.act()
         return found
 
-    def fate(self, others: Refusal) -> tuple[str, Refusal]:
+    def fate(self, command: str, others: Refusal) -> tuple[str, Refusal]:
         """What becomes of a request, and the status where it is refused: one of any request's, or of such `others`."""
         with self._lock:
+            if self._random.random() < self.busy:
+                self.done[_BUSY] += 1
+                return _BUSY, self._random.choice(_BUSY_STATUSES)
+            if command != "GET" and self._random.random() < self.lost:
+                self.done[_LOST] += 1
+                return _LOST, others
             if self._random.random() >= self.trouble:
                 return "", others
             found = self._random.choice((_LATE, _REFUSED, _LOST, _CUT))
@@ -135,11 +147,11 @@ class _Handler(BaseHTTPRequestHandler):
             self._refuse(*_UNAUTHORIZED)
             return
         moment = self.server.meet(self.command, self.path)
-        fate, status = moment.fate() if moment else self.server.fate(self._refusal())
+        fate, status = moment.fate() if moment else self.server.fate(self.command, self._refusal())
         if fate == _LATE:
             time.sleep(1.5)
-        if fate == _REFUSED:
-            self._refuse(*status)
+        if fate in (_REFUSED, _BUSY):
+            self._refuse(*status, soon=fate == _BUSY)
             return
         upstream = http.client.HTTPSConnection(*self.server.upstream, context=self.server.context, timeout=600)
         try:
@@ -178,12 +190,14 @@ class _Handler(BaseHTTPRequestHandler):
             return _CONFLICT
         return _EXPIRED if "watch=" in self.path or "continue=" in self.path else (503, _STATUSES[503])
 
-    def _refuse(self, status: int, reason: str, message: str = "the proxy says no") -> None:
+    def _refuse(self, status: int, reason: str, message: str = "the proxy says no", *, soon: bool = False) -> None:
         words = {"reason": reason, "message": message, "code": status}
         content = json.dumps({"kind": "Status", "status": "Failure", **words}).encode()
         self.send_response(status)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(content)))
+        if soon:
+            self.send_header("Retry-After", "1")
         self.end_headers()
         self.wfile.write(content)
 

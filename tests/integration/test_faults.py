@@ -27,6 +27,18 @@ CASES: dict[str, Schedule] = {
 }
 
 
+# By the seed of their dice. None of it is worth a second start.
+DICE = (1, 2)
+
+
+@pytest.mark.parametrize("seed", DICE)
+def test_a_lost_answer_or_a_busy_server_is_news_and_not_the_end(
+    testbed: RunningTestbed, tmp_path: Path, seed: int
+) -> None:
+    outcome = disturbed(testbed, tmp_path, seed, NODES, VMS, schedule=[(0, "answers_lost")])
+    assert (outcome.wrong, outcome.attempts) == ([], [0]), (outcome, tmp_path)
+
+
 @pytest.mark.parametrize("name", CASES)
 def test_what_broke_once_holds(testbed: RunningTestbed, tmp_path: Path, name: str) -> None:
     outcome = disturbed(testbed, tmp_path, 1, NODES, VMS, schedule=CASES[name])

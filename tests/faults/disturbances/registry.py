@@ -49,6 +49,7 @@ ALL: Mapping[str, Disturbance] = {
         parts.virt_api_frozen,
         parts.scheduler_frozen,
         wire.server_troubled,
+        wire.answers_lost,
         wire.watches_dropped,
         wire.token_rotated,
         wire.token_expired,

@@ -22,6 +22,12 @@ def server_troubled(scene: Scene, _going: Going) -> str:
     return f"{share:.0%} of the requests in trouble for {seconds:.0f} s: {done or 'none'}"
 
 
+def answers_lost(scene: Scene, _going: Going) -> str:
+    """From now on, to the run's end: some answers to writes get lost, and some requests meet a busy server."""
+    scene.proxy.lost, scene.proxy.busy = 0.15, 0.05
+    return "15 % of the answers to writes are lost and 5 % of all requests refused, from now on"
+
+
 def watches_dropped(scene: Scene, _going: Going) -> str:
     scene.proxy.dropped += 1
     return "all watches dropped"
