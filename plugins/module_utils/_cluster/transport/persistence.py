@@ -91,7 +91,9 @@ class Persistence:
             except Failure as error:
                 left = end - clock.now()
                 if left <= 0 or not (error.untouched or (error.passing and done is not None)):
-                    raise _tried(error, tries, begun) if tries > 1 else error from error
+                    if tries == 1:
+                        raise
+                    raise _tried(error, tries, begun) from error
                 self._hear(error, begun, clock.now() - since)
                 time.sleep(min(left, _pause(error, tries)))
                 if not reads:
