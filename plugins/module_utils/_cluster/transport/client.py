@@ -109,8 +109,8 @@ class Client:
     def watch(self, path: str, attempted: str, seconds: int, **query: str | int) -> Iterator[Any]:
         """The events of a list as they come, until the server ends the stream after so many seconds."""
         query_params = [*query.items(), ("watch", "true"), ("timeoutSeconds", seconds)]
+        response = self._answer("get", path, attempted, self.patience + seconds, query_params=query_params)
         try:
-            response = self._open("get", path, self.patience + seconds, query_params=query_params)
             with contextlib.closing(response):
                 yield from map(json.loads, _lines(response.stream(amt=None)))
         except TRANSPORT_ERRORS as error:
@@ -159,25 +159,30 @@ class Client:
 
     def _send(self, method: str, path: str, attempted: str, **arguments: Any) -> bytes:
         """The bytes of the answer."""
-        dynamic = self._line.dynamic
+        response = self._answer(method, path, attempted, self.patience, **arguments)
         try:
-            return self._data(method, path, attempted, arguments)
-        except Failure as error:
-            # A token may have run out, and the kubeconfig or its plugin have a newer one.
-            if error.status != HTTPStatus.UNAUTHORIZED or not self._line.renew(dynamic, self.patience):
-                raise
-        return self._data(method, path, attempted, arguments)
-
-    def _data(self, method: str, path: str, attempted: str, arguments: Mapping[str, Any]) -> bytes:
-        try:
-            content: bytes = self._open(method, path, self.patience, **arguments).data
+            content: bytes = response.data
         except TRANSPORT_ERRORS as error:
             raise failure(error, attempted, self.server) from error
         return content
 
-    def _open(self, method: str, path: str, read_timeout: float, **arguments: Any) -> Any:
+    def _answer(self, method: str, path: str, attempted: str, read_timeout: float, **arguments: Any) -> Any:
+        """What the server answers, whose body is still to be read."""
+        dynamic = self._line.dynamic
+        try:
+            return self._open(method, path, attempted, read_timeout, arguments)
+        except Failure as error:
+            # A token may have run out, and the kubeconfig or its plugin have a newer one.
+            if error.status != HTTPStatus.UNAUTHORIZED or not self._line.renew(dynamic, self.patience):
+                raise
+        return self._open(method, path, attempted, read_timeout, arguments)
+
+    def _open(self, method: str, path: str, attempted: str, read_timeout: float, arguments: Mapping[str, Any]) -> Any:
         timeout = (self.patience, read_timeout)
-        return self._line.dynamic.request(method, path, serialize=False, _request_timeout=timeout, **arguments)
+        try:
+            return self._line.dynamic.request(method, path, serialize=False, _request_timeout=timeout, **arguments)
+        except TRANSPORT_ERRORS as error:
+            raise failure(error, attempted, self.server) from error
 
 
 def connect(module: AnsibleK8SModule, timeout: float, persistence: Persistence) -> Client:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -224,19 +225,37 @@ def test_a_server_that_is_away_at_first_is_waited_for(
     assert connect_by(connection, 5.0).get(NODE, "read")["metadata"]["name"] == "n1"
 
 
+def read(client: Client) -> dict[str, Any]:
+    return client.get(NODE, "read")["metadata"]["labels"]
+
+
+def write(client: Client) -> dict[str, Any]:
+    return client.patch(NODE, "change", {"metadata": {"labels": {"old": "1"}}})["metadata"]["labels"]
+
+
+def watch(client: Client) -> dict[str, Any]:
+    return next(client.watch(NODES, "watch nodes", 5))["object"]["metadata"]["labels"]
+
+
+@pytest.mark.parametrize("ask", [read, write, watch])
 def test_credentials_are_read_anew_when_they_have_run_out(
-    api: ObjectApi, authority: Authority, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    api: ObjectApi,
+    authority: Authority,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    ask: Callable[[Client], dict[str, Any]],
 ) -> None:
     isolate(monkeypatch, tmp_path)
     path = write_kubeconfig(tmp_path / "config", api.url, authority.cert, {"token": "first"})
     api.token = "first"  # guards nothing
     client = connect_by({"kubeconfig": str(path)}, 5.0)
-    client.get(NODE, "read")
+    read(client)
     api.token = "second"
     with pytest.raises(Failure, match="401"):
-        client.get(NODE, "read")
+        ask(client)
     content = yaml.safe_load(path.read_text())
     content["users"][0]["user"]["token"] = "second"
     path.write_text(yaml.safe_dump(content))
-    assert client.patch(NODE, "change", {"metadata": {"labels": {"new": "1"}}})["metadata"]["name"] == "n1"
-    assert client.get(NODE, "read")["metadata"]["labels"] == {"old": "1", "new": "1"}
+    added = {"type": "ADDED", "object": {"metadata": {"labels": {"old": "1"}}}}
+    api.faults[NODES] = lambda _request: Answer(200, json.dumps(added).encode() + b"\n")
+    assert ask(client) == {"old": "1"}
