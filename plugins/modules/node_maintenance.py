@@ -47,6 +47,12 @@ options:
     type: str
     choices: [fail, keep]
     default: fail
+  maintained:
+    description:
+      - Whether O(run) is done with the node that is given back. Its label C(virtops.kubevirt/maintained) says so then,
+        from the moment on in which it is uncordoned, and a run that is continued passes over it.
+    type: bool
+    default: false
   lease_duration:
     description:
       - Seconds for which the Lease is held from now on. After that others may take the node, so run the module again
@@ -86,7 +92,8 @@ attributes:
   diff_mode:
     support: full
     details:
-      - The diff shows whether the node is schedulable, its cordon and the holder of its Lease.
+      - The diff shows whether the node is schedulable, its cordon, the holder of its Lease, and the last run that was
+        done with it.
   idempotent:
     support: full
     details:
@@ -266,6 +273,7 @@ def main() -> None:
         "state": {"type": "str", "choices": ["cordoned", "uncordoned"], "default": "cordoned"},
         "reason": {"type": "str"},
         "foreign_cordon": {"type": "str", "choices": ["fail", "keep"], "default": "fail"},
+        "maintained": {"type": "bool", "default": False},
         "lease_duration": {"type": "int", "default": 3600},
         "lease_namespace": {"type": "str", "default": "medik8s-leases"},
     }

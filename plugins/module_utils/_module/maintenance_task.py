@@ -36,6 +36,7 @@ def request(params: Mapping[str, Any], *, dry_run: bool) -> Request:
         lease_seconds=params["lease_duration"],
         dry_run=dry_run,
         run=params["run"] or "",
+        maintained=params["maintained"],
     )
 
 
@@ -66,6 +67,8 @@ def _problems(params: Mapping[str, Any]) -> Iterator[str]:
     if not params["owner"].strip():
         yield "owner is empty"
     yield from guard.problems(params)
+    if params["maintained"] and not (params["run"] and params["state"] == "uncordoned"):
+        yield "maintained is true, which is for a node that is given back (state=uncordoned) in a run"
     for name in ("lease_duration", "wait_sleep"):
         if params[name] < 1:
             yield f"{name} is {params[name]}, but at least 1 second is needed"

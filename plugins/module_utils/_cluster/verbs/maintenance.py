@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timezone
 from typing import Any
 
@@ -22,6 +22,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.no
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.nodes import FIELD_MANAGER
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.cordon import (
     ANNOTATION,
+    MAINTAINED,
     Cordon,
     Mark,
     find_cordon,
@@ -41,7 +42,7 @@ _OTHERS = frozenset({LEASE_HELD, CORDONED_BY_OTHER})
 class Request:
     """`keep_foreign`: go on where somebody else has cordoned the node, and leave that cordon alone.
 
-    run: the run that the node is taken for, empty for none.
+    run: the run that the node is taken for, empty for none. maintained: it is given back after its maintenance.
     """
 
     node: str
@@ -52,6 +53,12 @@ class Request:
     lease_seconds: int
     dry_run: bool
     run: str = ""
+    maintained: bool = False
+
+    @property
+    def labels(self) -> dict[str, str]:
+        """What stands on the node afterwards, in the same write as everything else."""
+        return {MAINTAINED: self.run} if self.maintained else {}
 
     @property
     def query(self) -> dict[str, str]:
@@ -60,10 +67,11 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """Who has a node: its cordon, and its Lease as far as it is valid."""
+    """Who has a node: its cordon, and its Lease while it is valid. maintained: the last run that is done with it."""
 
     cordon: Cordon | None
     lease: NodeLease | None
+    maintained: str | None = None
 
     def facts(self) -> dict[str, Any]:
         """What makes a change; the time to which a Lease runs does not."""
@@ -71,6 +79,7 @@ class State:
             "schedulable": self.cordon is None,
             "cordon": asdict(self.cordon) if self.cordon else None,
             "lease_holder": self.lease.holder if self.lease else None,
+            "maintained": self.maintained,
         }
 
 
@@ -140,12 +149,12 @@ def _begin(client: Client, request: Request) -> Transition:
     if cordon is None:
         mark = Mark(request.owner, now.strftime("%Y-%m-%dT%H:%M:%SZ"), request.reason)
         try:
-            _write(client, request, node, mark, {"unschedulable": True})
+            _write(client, request, node, mark, {"spec": {"unschedulable": True}})
         except Failure:
             _let_go(leases, request, before)
             raise
         cordon = Cordon(mark.owner, mark.since, mark.reason, marked=True)
-    return Transition(before, State(cordon, parse_lease(held)))
+    return Transition(before, replace(before, cordon=cordon, lease=parse_lease(held)))
 
 
 def _end(client: Client, request: Request) -> Transition:
@@ -159,12 +168,13 @@ def _end(client: Client, request: Request) -> Transition:
         raise _held(client, request, "uncordon", before.lease)
     if before.cordon and not ours and not request.keep_foreign:
         raise _foreign(client, request, "uncordon", before.cordon)
-    if own_mark:
-        _write(client, request, node, None, {"unschedulable": None} if ours else {})
+    after = replace(before, maintained=request.labels.get(MAINTAINED, before.maintained))
+    if own_mark or after != before:
+        _write(client, request, node, None, {"spec": {"unschedulable": None}} if ours else {})
     own_lease = lease if lease and parse_lease(lease).holder == request.owner else None
     if own_lease:
         leases.release(own_lease)
-    after = State(None if ours else before.cordon, None if own_lease else before.lease)
+    after = replace(after, cordon=None if ours else before.cordon, lease=None if own_lease else before.lease)
     return Transition(before, after, tidied=own_mark or own_lease is not None)
 
 
@@ -174,16 +184,19 @@ def _look(client: Client, leases: NodeLeases, request: Request) -> tuple[JsonObj
     lease = leases.read(request.node)
     parsed = parse_lease(lease) if lease else None
     valid = parsed if parsed and parsed.is_valid(datetime.now(timezone.utc)) else None
-    return node, lease, State(find_cordon(node, FIELD_MANAGER), valid)
+    maintained = (node["metadata"].get("labels") or {}).get(MAINTAINED)
+    return node, lease, State(find_cordon(node, FIELD_MANAGER), valid, maintained)
 
 
 def _write(client: Client, request: Request, node: JsonObject, mark: Mark | None, spec: JsonObject) -> None:
+    """mark: None to give the node back."""
     body: JsonObject = {
         "metadata": {
             "resourceVersion": node["metadata"]["resourceVersion"],
             "annotations": {ANNOTATION: mark.to_text() if mark else None},
+            **({} if mark else {"labels": request.labels}),
         },
-        "spec": spec,
+        **spec,
     }
     verb = "cordon" if mark else "uncordon"
     client.patch(_path(request.node), f"{verb} node {request.node}", body, **request.query)

@@ -224,7 +224,7 @@ def test_check_mode_tells_the_truth_and_writes_nothing(maintain: Maintain, api: 
     times = {"since": "", "expires_at": ""}
     for name in ("cordon", "lease"):
         assert predicted[name] | times == done[name] | times
-    assert done["diff"]["before"] == {"schedulable": True, "cordon": None, "lease_holder": None}
+    assert done["diff"]["before"] == {"schedulable": True, "cordon": None, "lease_holder": None, "maintained": None}
     assert predicted["diff"]["after"].keys() == done["diff"]["after"].keys()
     assert maintain(check=True, state="uncordoned")["schedulable"]
     assert traces(api) == (True, True, True)

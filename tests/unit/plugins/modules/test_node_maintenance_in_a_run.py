@@ -20,10 +20,13 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transpor
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.processes import Process
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.renewer import Renewer
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.run_lease import require_run
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.cordon import MAINTAINED
 from ansible_collections.virtops.kubevirt.plugins.modules.node_maintenance import main
 
 from testbed.pki import Authority
+from unit.plugins.support.fake_api import SILENCE, Answer, Request
 from unit.plugins.support.modules import ModuleRunner, Result
+from unit.plugins.support.object_api import NODES
 from unit.plugins.support.run_api import CLUSTER, LEASES, RunApi, running
 
 LEASE = f"{LEASES}/node-n1"
@@ -102,12 +105,41 @@ def test_a_node_that_is_taken_without_the_run_keeps_its_label(maintain: Maintain
     assert api.objects[LEASE]["metadata"]["labels"] == {}, "it is another's now"
 
 
+def _do_without_an_answer(api: RunApi, request: Request) -> Answer | None:
+    if request.method == "GET":
+        return None
+    api._list(request)
+    return SILENCE
+
+
+@pytest.mark.parametrize("answered", [True, False])
+def test_the_run_is_done_with_a_node_in_the_write_that_gives_it_back(
+    maintain: Maintain, api: RunApi, answered: bool
+) -> None:
+    maintain()
+    began = len(api.writes())
+    if not answered:
+        api.faults[f"{NODES}/n1"] = partial(_do_without_an_answer, api)
+    given_back = maintain(state="uncordoned", maintained=True, diff=True)
+    assert (given_back["changed"], given_back["diff"]["after"]["maintained"]) == (True, "kernel")
+    assert api.node("n1")["metadata"]["labels"] == {MAINTAINED: "kernel"}
+    assert [write.path for write in api.writes()[began:]] == [f"{NODES}/n1", LEASE]
+    assert not maintain(state="uncordoned", maintained=True)["changed"]
+
+
+def test_the_run_is_done_with_a_node_that_somebody_has_uncordoned(maintain: Maintain, api: RunApi) -> None:
+    assert maintain(state="uncordoned", maintained=True, check=True)["changed"]
+    assert maintain(state="uncordoned", maintained=True)["changed"]
+    assert api.node("n1")["metadata"]["labels"] == {MAINTAINED: "kernel"}
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
         ({"owner": "us"}, "owner is us, but run is kernel"),
         ({"run": "a b", "owner": "a b"}, "run is 'a b', but it becomes the value of a label"),
         ({"run": None}, "invocation is given, but no run"),
+        ({"maintained": True}, "maintained is true, which is for a node that is given back"),
     ],
 )
 def test_mistakes(maintain: Maintain, api: RunApi, arguments: dict[str, Any], words: str) -> None:
