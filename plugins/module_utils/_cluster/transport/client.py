@@ -89,12 +89,13 @@ class Client:
     ) -> Any:
         """Fails with status 409 unless the object has this `uid` or `resourceVersion`, with 404 if it is gone.
 
-        That it is gone may be the doing of a request whose answer was lost. more: of the DeleteOptions.
+        more: of the DeleteOptions.
         """
         options: dict[str, Any] = {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": preconditions, **more}
         if dry_run:  # as a query the server would pass over it: it reads options from one place only
             options["dryRun"] = ["All"]
-        return self._request("delete", path, attempted, repeatable, {}, body=options)
+        done = repeatable if dry_run else self._seen_to_end(path, attempted, preconditions.get("uid"))
+        return self._request("delete", path, attempted, done, {}, body=options)
 
     def post(self, path: str, attempted: str, body: dict[str, Any], *, done: Done | None, **query: str | int) -> Any:
         """What creates nothing that has a name. done: None if only who asks can see that it was done."""
@@ -150,6 +151,23 @@ class Client:
                     return None
                 raise
             return found if is_as_wanted(found, wanted) else None
+
+        return look
+
+    def _seen_to_end(self, path: str, attempted: str, uid: str | None) -> Done:
+        """By the object, which is gone or going, or another one of its name."""
+
+        def look() -> Any:
+            try:
+                found = self.get(path, attempted)
+            except Failure as error:
+                if error.status == HTTPStatus.NOT_FOUND:
+                    return {}
+                if error.status == HTTPStatus.FORBIDDEN:  # the preconditions guard what is sent again
+                    return None
+                raise
+            metadata = found["metadata"]
+            return found if "deletionTimestamp" in metadata or uid not in (None, metadata["uid"]) else None
 
         return look
 

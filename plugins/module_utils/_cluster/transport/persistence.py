@@ -12,7 +12,7 @@ How one sees that a write was done:
 
 create            an object of that name has all that was asked for; there is one of a name
 replace, patch    the object has all that was asked for; with a resourceVersion nobody else's write is lost
-delete_only       it is gone (404), or another one of its name by now (409), which its uid keeps
+delete_only       it is gone or going, or another one of its name is there, which its uid keeps
 reviews, tokens   may be done twice, as a dry run may
 evacuate/cancel   KubeVirt does not want the VMI to leave that node any more
 start, stop, restart, evictions   by the next look of the loop that asks (see verbs/carrying_out.py), and so is whatever

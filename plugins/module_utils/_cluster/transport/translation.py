@@ -200,12 +200,12 @@ _CAUSES = tuple(_causes())
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:
-    """An exception and all that it wraps, outermost first."""
+    """An exception and all that it wraps, outermost first, without the failure of another request it came upon."""
     seen: set[int] = set()
     waiting: list[Any] = [error]
     while waiting:
         current = waiting.pop(0)
-        if isinstance(current, BaseException) and id(current) not in seen:
+        if isinstance(current, BaseException) and not isinstance(current, Failure) and id(current) not in seen:
             seen.add(id(current))
             yield current
             waiting += [getattr(current, "reason", None), *current.args, current.__cause__, current.__context__]

@@ -140,11 +140,30 @@ def test_a_write_that_was_not_done_is_sent_again(client: Client, api: ObjectApi,
     assert len(writes) == 2
 
 
-def test_what_was_deleted_is_gone(client: Client, api: ObjectApi) -> None:
+@pytest.mark.parametrize("left", [{}, {"deletionTimestamp": "2026-01-01T00:00:00Z"}, {"uid": "another"}])
+def test_what_was_deleted_is_gone_or_going(client: Client, api: ObjectApi, left: dict[str, str]) -> None:
+    """Or another one of its name is there, which is not to be deleted."""
+
+    def delete_late(_request: Request) -> Answer:
+        api.objects.pop(NODE)
+        if left:
+            api.add_node("n1")["metadata"].update(left)
+        return SILENCE
+
+    writes = at_first(api, NODE, delete_late, done=False)
+    WRITES["delete"][1](client)
+    assert len(writes) == 1
+    assert (NODE in api.objects) is bool(left)
+
+
+def test_who_may_not_look_deletes_again(client: Client, api: ObjectApi) -> None:
+    """With the preconditions of the first time."""
     writes = at_first(api, NODE, drop, done=True)
+    deleted = api.faults[NODE]
+    api.faults[NODE] = lambda request: refusal(403, "Forbidden", "no") if request.method == "GET" else deleted(request)
     with pytest.raises(Failure, match="404"):
         WRITES["delete"][1](client)
-    assert len(writes) == 2
+    assert [write.body["preconditions"] for write in writes] == [{"uid": "uid-n1"}] * 2
 
 
 def test_what_somebody_has_written_meanwhile_is_a_conflict(client: Client, api: ObjectApi) -> None:
@@ -167,6 +186,17 @@ def test_what_nobody_can_see_goes_out_once(client: Client, api: ObjectApi, fault
     with pytest.raises(Failure):
         client.act(ACT, "restart VM shop/db", {}, done=None)
     assert len(writes) == 1
+
+
+def test_a_lost_answer_is_not_taken_for_the_refusal_of_another_request(client: Client, api: ObjectApi) -> None:
+    """That is being handled when it is asked for, as when a namespace is missing and created."""
+    writes = at_first(api, NODES, drop, done=True)
+    try:
+        client.get(f"{NODES}/n2", "read")
+    except Failure:
+        WRITES["create"][1](client)
+    assert len(writes) == 1
+    assert api.node("n2")
 
 
 def test_a_dry_run_may_come_twice(client: Client, api: ObjectApi) -> None:
