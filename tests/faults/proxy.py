@@ -51,8 +51,9 @@ _BUSY_STATUSES = ((429, "TooManyRequests"), (503, "ServiceUnavailable"))
 class Moment:
     """A request, and what happens at it. path: what its path has to match, up to its end. only: how often; None always.
 
-    act: done before the request is passed on. refused: status, reason and words instead of its answer. lost: it is
-    done, and nobody hears of it. change: another answer than the server's. met: how often it came.
+    act: done before the request is passed on. refused: status, reason and words instead of its answer. busy: refused as
+    by a busy server. lost: it is done, and nobody hears of it. change: another answer than the server's. met: how often
+    it came.
     """
 
     command: str
@@ -60,6 +61,7 @@ class Moment:
     only: int | None = 1
     act: Callable[[], object] | None = None
     refused: tuple[int, str, str] | None = None
+    busy: bool = False
     lost: bool = False
     change: Callable[[Any], Any] | None = None
     met: int = 0
@@ -71,6 +73,8 @@ class Moment:
     def fate(self) -> tuple[str, Refusal]:
         if self.refused:
             return _REFUSED, self.refused
+        if self.busy:
+            return _BUSY, _BUSY_STATUSES[0]
         return _LOST if self.lost else "", _UNAUTHORIZED
 
 
@@ -79,6 +83,8 @@ class Proxy(ThreadingHTTPServer):
 
     lost, busy: the share of writes that are done and whose answer gets lost, and of all requests that are refused with
     a Retry-After.
+
+    carried_out: method and path of what the server has said yes to, without reads and dry runs.
 
     issued: the token that stands in the kubeconfig. accepted: the one that is let pass. moments: what is to happen at
     certain requests; trouble is left to the others.
@@ -97,6 +103,7 @@ class Proxy(ThreadingHTTPServer):
         self.issued = self.accepted = _FIRST_TOKEN
         self.done: Counter[str] = Counter()
         self.moments: list[Moment] = []
+        self.carried_out: list[tuple[str, str]] = []
         self._random, self._lock = Random(seed), threading.Lock()  # noqa: S311  # a seed makes it again
 
     def accept(self, token: str) -> None:
@@ -159,6 +166,8 @@ class _Handler(BaseHTTPRequestHandler):
             headers = {name: value for name, value in self.headers.items() if name.lower() in kept}
             upstream.request(self.command, self.path, body or None, headers)
             answer = upstream.getresponse()
+            if answer.status < http.HTTPStatus.BAD_REQUEST and self.command != "GET" and "dryRun=" not in self.path:
+                self.server.carried_out.append((self.command, urlsplit(self.path).path))
             if fate == _LOST:
                 answer.read() if "watch=" not in self.path else None
                 self.close_connection = True

@@ -1,0 +1,295 @@
+# Copyright: Contributors to the virtops.kubevirt project
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Each kind of write to a real API server whose answer is lost, or that finds it busy: done once, and told once."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.client import Client, connect_by
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.run_lease import RunHold
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.run_store import RunStore
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.run_lease import Invocation
+from ansible_collections.virtops.kubevirt.plugins.modules.node_drain import main as node_drain
+from ansible_collections.virtops.kubevirt.plugins.modules.node_maintenance import main as node_maintenance
+from ansible_collections.virtops.kubevirt.plugins.modules.node_topology import main as node_topology
+from ansible_collections.virtops.kubevirt.plugins.modules.pod_eviction import main as pod_eviction
+from ansible_collections.virtops.kubevirt.plugins.modules.vmi_migration import main as vmi_migration
+from ansible_collections.virtops.kubevirt.plugins.modules.vmi_replicaset import main as vmi_replicaset
+
+from faults.proxy import Proxy, proxied
+from integration.draining import Yard
+from integration.simulator.lab import ENDLESS
+from testbed.handle import RunningTestbed
+from unit.plugins.support.modules import ModuleRunner, Result, isolate
+
+NODES = ("lost-0", "lost-1")
+SOURCE, TARGET = NODES
+STOP, RESTART = [{"policy": "stop"}], [{"policy": "restart"}]
+OWNER = "lost"
+HOLDER = Invocation("a1", user="joe", host="controller", pid=1)
+
+
+@dataclass
+class Stage:
+    """Modules that reach the yard through a proxy, which is not yet in their way."""
+
+    yard: Yard
+    proxy: Proxy
+    kubeconfig: str
+    run_module: ModuleRunner
+    come_to_grief: Callable[[], object]
+
+    def run(self, main: Callable[[], None], **arguments: Any) -> Result:
+        return self.run_module(main, kubeconfig=self.kubeconfig, **arguments)
+
+    def maintain(self, **arguments: Any) -> Result:
+        return self.run(node_maintenance, name=SOURCE, owner=OWNER, **arguments)
+
+    def drain(self, **arguments: Any) -> Result:
+        return self.run(node_drain, name=SOURCE, owner=OWNER, **{"cordon": True, "wait_timeout": 60, **arguments})
+
+    def migrate(self, **arguments: Any) -> Result:
+        return self.run(vmi_migration, namespace=self.yard.namespace, name="vm", **{"wait_timeout": 60, **arguments})
+
+    def replicate(self, **arguments: Any) -> Result:
+        where = {"namespace": self.yard.namespace, "name": "set", "wait_timeout": 60}
+        return self.run(vmi_replicaset, **where, **arguments)
+
+    @property
+    def client(self) -> Client:
+        return connect_by({"kubeconfig": self.kubeconfig}, 10)
+
+    @property
+    def run_hold(self) -> RunHold:
+        return RunHold(self.client, "lost", HOLDER, self.yard.namespace)
+
+
+@dataclass(frozen=True)
+class Write:
+    """method, path: of the request. act: prepares what is needed, then does it and says what it was told.
+
+    That is the module's `changed`, and what became of the objects. times: how often the write is done in it.
+    """
+
+    method: str
+    path: str
+    act: Callable[[Stage], object]
+    told: object
+    times: int = 1
+
+
+def outcome(result: Result, entries: str) -> tuple[bool, list[str]]:
+    assert not result.get("failed"), result
+    return result["changed"], [entry["outcome"] for entry in result[entries]]
+
+
+def cordon(stage: Stage) -> object:
+    stage.come_to_grief()
+    return stage.maintain()["changed"]
+
+
+def renew(stage: Stage) -> object:
+    stage.maintain()
+    stage.come_to_grief()
+    return stage.maintain(lease_duration=7200)["changed"]
+
+
+def give_back(stage: Stage) -> object:
+    stage.maintain()
+    stage.come_to_grief()
+    return stage.maintain(state="uncordoned")["changed"]
+
+
+def hold_elsewhere(stage: Stage) -> object:
+    stage.come_to_grief()
+    namespace = f"{stage.yard.namespace}-leases"
+    changed = stage.maintain(lease_namespace=namespace)["changed"]
+    stage.maintain(lease_namespace=namespace, state="uncordoned")
+    stage.yard.testbed.drop_namespace(namespace)
+    return changed
+
+
+def label(stage: Stage) -> object:
+    topology = [{"nodes": [SOURCE], "labels": {"example.com/lost": stage.yard.namespace}}]
+    stage.come_to_grief()
+    return stage.run(node_topology, topology=topology)["changed"]
+
+
+def migrate(stage: Stage) -> object:
+    stage.yard.start_vm("vm", SOURCE)
+    stage.come_to_grief()
+    return outcome(stage.migrate(target_node=TARGET), "migrations")
+
+
+def cancel(stage: Stage) -> object:
+    stage.yard.start_vm("vm", SOURCE)
+    stage.yard.testbed.inject(*ENDLESS, "--vmi", f"{stage.yard.namespace}/vm")
+    stage.migrate(target_node=TARGET, wait=False)
+    stage.come_to_grief()
+    return outcome(stage.migrate(state="absent"), "migrations")
+
+
+def withdraw(stage: Stage) -> object:
+    stage.yard.start_vm("vm", SOURCE, eviction_strategy="LiveMigrate")
+    stage.yard.testbed.inject(*ENDLESS, "--vmi", f"{stage.yard.namespace}/vm")
+    stage.yard.evict("vm")
+    stage.come_to_grief()
+    return outcome(stage.migrate(state="absent"), "migrations")
+
+
+def evict(stage: Stage) -> object:
+    pods = [{"namespace": stage.yard.namespace, "name": stage.yard.deploy("web", SOURCE)}]
+    stage.come_to_grief()
+    return outcome(stage.run(pod_eviction, pods=pods, wait_timeout=60), "evicted")
+
+
+def stop(stage: Stage) -> object:
+    stage.yard.start_vm("pet", SOURCE, migratable=False, run_strategy="Manual")
+    stage.come_to_grief()
+    return outcome(stage.drain(policies=STOP), "interrupted")
+
+
+def restart(stage: Stage) -> object:
+    stage.yard.start_vm("pet", SOURCE, migratable=False, run_strategy="Manual")
+    stage.come_to_grief()
+    return outcome(stage.drain(policies=RESTART), "interrupted")
+
+
+def replace(stage: Stage) -> object:
+    stage.yard.start_vm("pet", SOURCE, migratable=False, run_strategy="Always")
+    stage.come_to_grief()
+    return outcome(stage.drain(policies=RESTART), "interrupted")
+
+
+def start(stage: Stage) -> object:
+    stage.yard.start_vm("pet", SOURCE, migratable=False, run_strategy="Manual")
+    stage.drain(policies=STOP)
+    stage.maintain(state="uncordoned")
+    stage.come_to_grief()
+    return outcome(stage.drain(state="restored"), "started")
+
+
+def create(stage: Stage) -> object:
+    stage.come_to_grief()
+    return stage.replicate(replicas=1, template=TEMPLATE, wait=False)["changed"]
+
+
+def scale(stage: Stage) -> object:
+    stage.replicate(replicas=1, template=TEMPLATE, wait=False)
+    stage.come_to_grief()
+    return stage.replicate(replicas=2, wait=False)["changed"]
+
+
+def delete(stage: Stage) -> object:
+    stage.replicate(replicas=1, template=TEMPLATE, wait=False)
+    stage.come_to_grief()
+    return stage.replicate(state="absent")["changed"]
+
+
+def hold(stage: Stage) -> object:
+    stage.come_to_grief()
+    taken, released = stage.run_hold.take(0), stage.run_hold.release()
+    return taken.before is None and released is not None
+
+
+def hold_on(stage: Stage) -> object:
+    stage.run_hold.take(0)
+    stage.come_to_grief()
+    stage.run_hold.renew()
+    return stage.run_hold.release() is not None
+
+
+def remember(stage: Stage) -> object:
+    store = RunStore(stage.client, "lost", stage.yard.namespace)
+    stage.come_to_grief()
+    generations = [store.put("plan", content).generation for content in (b"{}", b"[]")]
+    return generations, store.delete_all()
+
+
+NODE, LEASES = f"/api/v1/nodes/{SOURCE}", "/apis/coordination.k8s.io/v1/namespaces/[^/]+/leases"
+KUBEVIRT = "/apis/kubevirt.io/v1/namespaces/[^/]+"
+VM = f"{KUBEVIRT}/virtualmachines/pet"
+ACTS = "/apis/subresources.kubevirt.io/v1/namespaces/[^/]+"
+MIGRATIONS = f"{KUBEVIRT}/virtualmachineinstancemigrations"
+SETS = f"{KUBEVIRT}/virtualmachineinstancereplicasets"
+CONFIG_MAPS = "/api/v1/namespaces/[^/]+/configmaps"
+
+WRITES = {
+    "node cordoned": Write("PATCH", NODE, cordon, True),
+    "node's Lease created": Write("POST", LEASES, cordon, True),
+    "node's Lease renewed": Write("PUT", f"{LEASES}/node-{SOURCE}", renew, False),
+    "node given back": Write("PATCH", NODE, give_back, True),
+    "node's Lease released": Write("DELETE", f"{LEASES}/node-{SOURCE}", give_back, True),
+    "namespace created": Write("POST", "/api/v1/namespaces", hold_elsewhere, True),
+    "node labelled": Write("PATCH", NODE, label, True),
+    "migration created": Write("POST", MIGRATIONS, migrate, (True, ["migrated"])),
+    "migration cancelled": Write("DELETE", f"{MIGRATIONS}/.*", cancel, (True, ["cancelled"])),
+    "evacuation withdrawn": Write("PUT", f"{ACTS}/.*/evacuate/cancel", withdraw, (True, ["cancelled"])),
+    "pod evicted": Write("POST", "/api/v1/namespaces/[^/]+/pods/.*/eviction", evict, (True, ["evicted"])),
+    "VM marked": Write("PATCH", VM, stop, (True, ["stopped"])),
+    "VM stopped": Write("PUT", f"{ACTS}/virtualmachines/pet/stop", stop, (True, ["stopped"])),
+    "VM restarted": Write("PUT", f"{ACTS}/virtualmachines/pet/restart", restart, (True, ["restarted"])),
+    "VMI ended": Write("DELETE", f"{KUBEVIRT}/virtualmachineinstances/pet", replace, (True, ["restarted"])),
+    "VM started": Write("PUT", f"{ACTS}/virtualmachines/pet/start", start, (True, ["started"])),
+    "VM's mark changed": Write("PATCH", VM, start, (True, ["started"]), times=2),
+    "replica set created": Write("POST", SETS, create, True),
+    "replica set scaled": Write("PUT", f"{SETS}/set", scale, True),
+    "replica set deleted": Write("DELETE", f"{SETS}/set", delete, True),
+    "run held": Write("POST", LEASES, hold, True),
+    "run's Lease renewed": Write("PUT", f"{LEASES}/virtops-run-lost", hold_on, True),
+    "run released": Write("DELETE", f"{LEASES}/virtops-run-lost", hold, True),
+    "document kept": Write("POST", CONFIG_MAPS, remember, ([1, 2], 1)),
+    "document replaced": Write("PUT", f"{CONFIG_MAPS}/.*", remember, ([1, 2], 1)),
+    "document removed": Write("DELETE", f"{CONFIG_MAPS}/.*", remember, ([1, 2], 1)),
+}
+FAULTS = {"answer lost": {"lost": True}, "server busy": {"busy": True}}
+TEMPLATE: dict[str, Any] = {
+    "metadata": {"labels": {"app": "set"}},
+    "spec": {"terminationGracePeriodSeconds": 0, "domain": {"devices": {}, "memory": {"guest": "64Mi"}}},
+}
+
+
+@pytest.fixture(scope="module")
+def yard(testbed: RunningTestbed) -> Iterator[Yard]:
+    yard = Yard(testbed, NODES)
+    yard.set_up()
+    yield yard
+    yard.tear_down()
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize("name", WRITES)
+def test_it_is_done_once_and_told_once(
+    yard: Yard,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    name: str,
+    fault: str,
+) -> None:
+    """The first time that it comes after all is prepared."""
+    isolate(monkeypatch, tmp_path)
+    write, moments = WRITES[name], []
+    with proxied(yard.testbed.kubeconfig, tmp_path, 0) as (kubeconfig, proxy), yard.emptied_afterwards():
+
+        def come_to_grief() -> None:
+            proxy.carried_out.clear()
+            moments.append(proxy.at(write.method, write.path, **FAULTS[fault]))
+
+        stage = Stage(yard, proxy, str(kubeconfig), ModuleRunner(capsys), come_to_grief)
+        try:
+            assert write.act(stage) == write.told
+            done = [path for method, path in proxy.carried_out if method == write.method]
+        finally:
+            proxy.moments.clear()
+            stage.maintain(state="uncordoned", foreign_cordon="keep")
+    assert [moment.met for moment in moments] == [1]
+    assert len([path for path in done if re.fullmatch(write.path, path)]) == write.times, done
