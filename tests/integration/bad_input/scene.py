@@ -25,6 +25,7 @@ from integration.simulator.lab import new_vmi
 from testbed.access import service_account_kubeconfig
 from testbed.api import Api, Object, object_path, resource_path
 from testbed.handle import RunningTestbed
+from testbed.pki import Authority, encoded
 from testbed.scenarios import files
 from testbed.waiting import wait_for
 
@@ -82,7 +83,8 @@ def set_up(testbed: RunningTestbed, scratch: Path) -> Iterator[Scene]:
         movable = vmi_on(api, NAMESPACE, "kni-worker", "blackbox")
         variables = {
             "scratch": str(scratch),
-            "dead_kubeconfig": str(_dead(testbed.kubeconfig, scratch)),
+            "dead_kubeconfig": str(_changed(testbed.kubeconfig, scratch, "dead", {"server": "https://127.0.0.1:1"})),
+            "distrustful_kubeconfig": str(_changed(testbed.kubeconfig, scratch, "distrustful", _other_trust(scratch))),
             "limited_kubeconfig": str(service_account_kubeconfig(testbed.home, "bad-input/nobody")),
             "reader_kubeconfig": str(service_account_kubeconfig(testbed.home, "bad-input/reader")),
             "movable": movable["metadata"]["name"],
@@ -130,11 +132,17 @@ def _migratable(api: Api, name: str) -> bool:
     return any(condition["type"] == "LiveMigratable" for condition in status.get("conditions", ()))
 
 
-def _dead(kubeconfig: Path, scratch: Path) -> Path:
-    """A kubeconfig for a server that is not there."""
+def _other_trust(scratch: Path) -> dict[str, str]:
+    folder = scratch / "authority"
+    folder.mkdir()
+    return {"certificate-authority-data": encoded(Authority(folder).cert)}
+
+
+def _changed(kubeconfig: Path, scratch: Path, name: str, cluster: dict[str, str]) -> Path:
+    """A kubeconfig that says something else of the cluster."""
     content = yaml.safe_load(kubeconfig.read_text())
-    content["clusters"][0]["cluster"]["server"] = "https://127.0.0.1:1"
-    path = scratch / "dead.kubeconfig"
+    content["clusters"][0]["cluster"] |= cluster
+    path = scratch / f"{name}.kubeconfig"
     path.write_text(yaml.safe_dump(content))
     path.chmod(0o600)
     return path
