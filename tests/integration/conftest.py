@@ -17,10 +17,12 @@ from pathlib import Path
 
 import pytest
 
+from integration.draining import Yard
 from testbed import cluster, waiting
 from testbed.api import Api
 from testbed.handle import RunningTestbed
 from testbed.home import Home, cache
+from unit.plugins.support.modules import ModuleRunner, isolate
 
 TIME_SCALE = 60.0
 waiting.patience = 5.0
@@ -38,6 +40,20 @@ def testbed(request: pytest.FixtureRequest) -> Iterator[RunningTestbed]:
         tell(request, f"logs: {keep_logs(home)}")
     if not given:
         cluster.down(home)
+
+
+@pytest.fixture(scope="module")
+def yard(request: pytest.FixtureRequest, testbed: RunningTestbed) -> Iterator[Yard]:
+    """Nodes that a module of tests has for itself, by the names that stand in its NODES."""
+    with Yard.standing(testbed, request.module.NODES) as yard:
+        yield yard
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> ModuleRunner:
+    """Run a module in this process, as Ansible would."""
+    isolate(monkeypatch, tmp_path)
+    return ModuleRunner(capsys)
 
 
 def keep_logs(home: Home) -> Path:

@@ -10,6 +10,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
+from http import HTTPStatus
 from typing import Any
 
 from integration.clusters import KUBEVIRT, MIGRATIONS, VMIS, cordoned, evict, launchers, remove_deserted
@@ -50,13 +51,18 @@ class Yard:
     namespace: str = ""
     _threads: list[threading.Thread] = field(default_factory=list)
 
-    def set_up(self) -> None:
-        for name in self.nodes:
-            self.testbed.api.create("/api/v1/nodes", fake_node(name, labels=POOL, taints=[TAINT]))
-        wait_for("the nodes to take pods", lambda: all(map(self._takes_pods, self.nodes)), TIMEOUT)
-
-    def tear_down(self) -> None:
-        remove_deserted(self.testbed.api, self.nodes)
+    @classmethod
+    @contextmanager
+    def standing(cls, testbed: RunningTestbed, nodes: tuple[str, ...]) -> Iterator[Yard]:
+        """A yard whose nodes take pods; they go in the end."""
+        yard = cls(testbed, nodes)
+        try:
+            for name in nodes:
+                testbed.api.create("/api/v1/nodes", fake_node(name, labels=POOL, taints=[TAINT]))
+            wait_for("the nodes to take pods", lambda: all(map(yard._takes_pods, nodes)), TIMEOUT)
+            yield yard
+        finally:
+            remove_deserted(testbed.api, nodes)
 
     @contextmanager
     def emptied_afterwards(self) -> Iterator[None]:
@@ -210,11 +216,20 @@ class Yard:
         held = [*self.vmi(name)["metadata"]["finalizers"], _GUEST]
         self.testbed.api.patch(path, {"metadata": {"finalizers": held}})
 
-        def let_go() -> None:
-            kept = [item for item in self.vmi(name)["metadata"].get("finalizers", ()) if item != _GUEST]
-            self.testbed.api.patch(path, {"metadata": {"finalizers": kept}})
+        return lambda: self._wait(f"{name} to be let go", lambda: self._let_go(path))
 
-        return let_go
+    def _let_go(self, path: str) -> bool:
+        """Whether it succeeded: KubeVirt takes its own finalizers away at the same time."""
+        found = self.testbed.api.get(path)["metadata"]
+        kept = [item for item in found.get("finalizers", ()) if item != _GUEST]
+        change = {"resourceVersion": found["resourceVersion"], "finalizers": kept}
+        try:
+            self.testbed.api.patch(path, {"metadata": change})
+        except ApiError as error:
+            if error.status != HTTPStatus.CONFLICT:
+                raise
+            return False
+        return True
 
     def when(self, what: str, check: Callable[[], bool], act: Callable[[], object]) -> None:
         """Do something, beside the test, as soon as a condition holds; the test's end waits for it."""

@@ -30,7 +30,7 @@ from testbed.handle import RunningTestbed
 from testbed.pki import Authority, certificate_user, write_kubeconfig
 from testbed.scenarios import files
 from testbed.waiting import wait_for
-from unit.plugins.support.modules import ModuleRunner, Result, isolate
+from unit.plugins.support.modules import ModuleRunner, Result
 
 PODS = "/api/v1/pods"
 
@@ -42,9 +42,8 @@ def customapp(testbed: RunningTestbed) -> Iterator[None]:
 
 
 @pytest.fixture
-def take(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
-    isolate(monkeypatch, tmp_path)
-    return partial(ModuleRunner(capsys), main, path=str(tmp_path / "cluster.json"))
+def take(run: ModuleRunner, tmp_path: Path) -> Any:
+    return partial(run, main, path=str(tmp_path / "cluster.json"))
 
 
 @pytest.fixture

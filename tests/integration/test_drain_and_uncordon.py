@@ -126,81 +126,66 @@ def test_a_batch_is_not_cordoned_before_all_its_pods_may_go(
 
 
 def test_what_passes_is_waited_for(testbed: RunningTestbed, tmp_path: Path) -> None:
-    yard = Yard(testbed, ("passing-0", "passing-1"))
-    source, target = yard.nodes
-    yard.set_up()
-    try:
-        with yard.emptied_afterwards():
-            uid = yard.start_vm("vm", source)["metadata"]["uid"]
-            yard.back_up("vm", completed=False)
-            late = play(testbed.kubeconfig, tmp_path, DRAIN, nodes=(source,), drain_wait_timeout=3)
-            assert late.returncode != 0, told(late)
-            assert "backup nightly of the VMI is in progress" in told(late)
-            assert yard.node_of("vm") == source
-            timer = Timer(5, yard.back_up, ["vm"], {"completed": True})
-            timer.start()
-            done = play(testbed.kubeconfig, tmp_path, DRAIN, UNCORDON, nodes=(source,))
-            timer.join()
-            assert done.returncode == 0, told(done)
-            assert (yard.node_of("vm"), yard.vmi("vm")["metadata"]["uid"]) == (target, uid)
-    finally:
-        yard.tear_down()
+    source, target = "passing-0", "passing-1"
+    with Yard.standing(testbed, (source, target)) as yard, yard.emptied_afterwards():
+        uid = yard.start_vm("vm", source)["metadata"]["uid"]
+        yard.back_up("vm", completed=False)
+        late = play(testbed.kubeconfig, tmp_path, DRAIN, nodes=(source,), drain_wait_timeout=3)
+        assert late.returncode != 0, told(late)
+        assert "backup nightly of the VMI is in progress" in told(late)
+        assert yard.node_of("vm") == source
+        timer = Timer(5, yard.back_up, ["vm"], {"completed": True})
+        timer.start()
+        done = play(testbed.kubeconfig, tmp_path, DRAIN, UNCORDON, nodes=(source,))
+        timer.join()
+        assert done.returncode == 0, told(done)
+        assert (yard.node_of("vm"), yard.vmi("vm")["metadata"]["uid"]) == (target, uid)
 
 
 def test_what_was_evicted_and_cannot_leave_stays_by_choice(testbed: RunningTestbed, tmp_path: Path) -> None:
     """As a drain that was given up leaves it; KubeVirt would go on trying."""
-    yard = Yard(testbed, ("evicted-0", "evicted-1"))
-    source, target = yard.nodes
-    yard.set_up()
-    try:
-        with yard.emptied_afterwards(), yard.cordon(target):
-            yard.start_vm("vm", source, eviction_strategy="LiveMigrate")
-            yard.evict("vm")
-            late = play(testbed.kubeconfig, tmp_path, UNCORDON, nodes=(source,), uncordon_wait_timeout=3)
-            assert late.returncode != 0, told(late)
-            assert f"these virtual machines to leave it: {yard.namespace}/vm." in told(late)
-            assert "set uncordon_evacuations to withdraw to let them stay" in told(late)
-            done = play(testbed.kubeconfig, tmp_path, UNCORDON, nodes=(source,), uncordon_evacuations="withdraw")
-            assert done.returncode == 0, told(done)
-            assert "evacuationNodeName" not in yard.vmi("vm")["status"]
-            assert (yard.migrations("vm"), yard.node_of("vm")) == ([], source)
-    finally:
-        yard.tear_down()
+    source, target = "evicted-0", "evicted-1"
+    with Yard.standing(testbed, (source, target)) as yard, yard.emptied_afterwards(), yard.cordon(target):
+        yard.start_vm("vm", source, eviction_strategy="LiveMigrate")
+        yard.evict("vm")
+        late = play(testbed.kubeconfig, tmp_path, UNCORDON, nodes=(source,), uncordon_wait_timeout=3)
+        assert late.returncode != 0, told(late)
+        assert f"these virtual machines to leave it: {yard.namespace}/vm." in told(late)
+        assert "set uncordon_evacuations to withdraw to let them stay" in told(late)
+        done = play(testbed.kubeconfig, tmp_path, UNCORDON, nodes=(source,), uncordon_evacuations="withdraw")
+        assert done.returncode == 0, told(done)
+        assert "evacuationNodeName" not in yard.vmi("vm")["status"]
+        assert (yard.migrations("vm"), yard.node_of("vm")) == ([], source)
 
 
 def test_a_node_is_done_before_what_was_stopped_for_it_runs(testbed: RunningTestbed, tmp_path: Path) -> None:
     """Else it is maintained once more because a VM is slow."""
-    yard = Yard(testbed, ("slow-0", "slow-1"))
-    source, _target = yard.nodes
+    source = "slow-0"
     names = {"drain_owner": "patch", "uncordon_owner": "patch", "uncordon_run": "patch"}
-    yard.set_up()
-    try:
-        with yard.emptied_afterwards():
-            yard.start_vm("vm", source, migratable=False, run_strategy="Always")
-            path = resource_path("kubevirt.io/v1", "virtualmachines", yard.namespace, "vm")
+    with Yard.standing(testbed, (source, "slow-1")) as yard, yard.emptied_afterwards():
+        yard.start_vm("vm", source, migratable=False, run_strategy="Always")
+        path = resource_path("kubevirt.io/v1", "virtualmachines", yard.namespace, "vm")
 
-            def place(label: str | None) -> None:
-                spec = {"nodeSelector": {"nowhere": label}}
-                testbed.api.patch(path, {"spec": {"template": {"spec": spec}}})
+        def place(label: str | None) -> None:
+            spec = {"nodeSelector": {"nowhere": label}}
+            testbed.api.patch(path, {"spec": {"template": {"spec": spec}}})
 
-            drained = play(
-                testbed.kubeconfig, tmp_path, DRAIN, nodes=(source,), drain_policies=[{"policy": "stop"}], **names
-            )
-            assert drained.returncode == 0, told(drained)
-            place("here")
-            late = play(testbed.kubeconfig, tmp_path, UNCORDON, nodes=(source,), uncordon_wait_timeout=5, **names)
-            assert late.returncode != 0, told(late)
-            assert "start 1 of 1 VMs again" in told(late)
-            assert not yard.cordoned(source)
-            assert the_node(testbed.api, source)["metadata"]["labels"]["virtops.kubevirt/maintained"] == "patch"
+        drained = play(
+            testbed.kubeconfig, tmp_path, DRAIN, nodes=(source,), drain_policies=[{"policy": "stop"}], **names
+        )
+        assert drained.returncode == 0, told(drained)
+        place("here")
+        late = play(testbed.kubeconfig, tmp_path, UNCORDON, nodes=(source,), uncordon_wait_timeout=5, **names)
+        assert late.returncode != 0, told(late)
+        assert "start 1 of 1 VMs again" in told(late)
+        assert not yard.cordoned(source)
+        assert the_node(testbed.api, source)["metadata"]["labels"]["virtops.kubevirt/maintained"] == "patch"
 
-            place(None)
-            testbed.api.delete(resource_path("kubevirt.io/v1", "virtualmachineinstances", yard.namespace, "vm"))
-            done = play(testbed.kubeconfig, tmp_path, RESTORE, nodes=(source,), **names)
-            assert done.returncode == 0, told(done)
-            assert yard.exists("vm")
-    finally:
-        yard.tear_down()
+        place(None)
+        testbed.api.delete(resource_path("kubevirt.io/v1", "virtualmachineinstances", yard.namespace, "vm"))
+        done = play(testbed.kubeconfig, tmp_path, RESTORE, nodes=(source,), **names)
+        assert done.returncode == 0, told(done)
+        assert yard.exists("vm")
 
 
 def test_a_power_cycle_needs_a_sign_of_life_from_after_it(testbed: RunningTestbed, api: Api, tmp_path: Path) -> None:

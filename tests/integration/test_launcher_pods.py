@@ -25,7 +25,7 @@ from integration.launcher.comparing import differences, view
 from integration.launcher.lists import read
 from testbed.api import Object
 from testbed.handle import RunningTestbed
-from unit.plugins.support.modules import ModuleRunner, isolate
+from unit.plugins.support.modules import ModuleRunner
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -35,9 +35,8 @@ def surroundings(testbed: RunningTestbed) -> Iterator[None]:
 
 
 @pytest.fixture
-def take(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
-    isolate(monkeypatch, tmp_path)
-    return partial(ModuleRunner(capsys), main, path=str(tmp_path / "cluster.json"))
+def take(run: ModuleRunner, tmp_path: Path) -> Any:
+    return partial(run, main, path=str(tmp_path / "cluster.json"))
 
 
 def test_enough_vms_are_tried() -> None:

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,8 +27,7 @@ from ansible_collections.virtops.kubevirt.plugins.modules.vmi_replicaset import 
 from faults.proxy import Proxy, proxied
 from integration.draining import Yard
 from integration.simulator.lab import ENDLESS
-from testbed.handle import RunningTestbed
-from unit.plugins.support.modules import ModuleRunner, Result, isolate
+from unit.plugins.support.modules import ModuleRunner, Result
 
 NODES = ("lost-0", "lost-1")
 SOURCE, TARGET = NODES
@@ -257,26 +256,10 @@ TEMPLATE: dict[str, Any] = {
 }
 
 
-@pytest.fixture(scope="module")
-def yard(testbed: RunningTestbed) -> Iterator[Yard]:
-    yard = Yard(testbed, NODES)
-    yard.set_up()
-    yield yard
-    yard.tear_down()
-
-
 @pytest.mark.parametrize("fault", FAULTS)
 @pytest.mark.parametrize("name", WRITES)
-def test_it_is_done_once_and_told_once(
-    yard: Yard,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-    tmp_path: Path,
-    name: str,
-    fault: str,
-) -> None:
+def test_it_is_done_once_and_told_once(yard: Yard, run: ModuleRunner, tmp_path: Path, name: str, fault: str) -> None:
     """The first time that it comes after all is prepared."""
-    isolate(monkeypatch, tmp_path)
     write, moments = WRITES[name], []
     with proxied(yard.testbed.kubeconfig, tmp_path, 0) as (kubeconfig, proxy), yard.emptied_afterwards():
 
@@ -284,7 +267,7 @@ def test_it_is_done_once_and_told_once(
             proxy.carried_out.clear()
             moments.append(proxy.at(write.method, write.path, **FAULTS[fault]))
 
-        stage = Stage(yard, proxy, str(kubeconfig), ModuleRunner(capsys), come_to_grief)
+        stage = Stage(yard, proxy, str(kubeconfig), run, come_to_grief)
         try:
             assert write.act(stage) == write.told
             done = [path for method, path in proxy.carried_out if method == write.method]

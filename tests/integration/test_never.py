@@ -40,7 +40,7 @@ from testbed.api import resource_path
 from testbed.handle import RunningTestbed
 from testbed.waiting import wait_for
 from unit.plugins.support.listener import listener
-from unit.plugins.support.modules import ModuleRunner, isolate
+from unit.plugins.support.modules import ModuleRunner
 
 NODES = ("never-0", "never-1", "never-2")
 SOURCE, TARGET, OTHER = NODES
@@ -50,20 +50,6 @@ SECRET = "canary-6b1f"  # looked for, and never found
 
 Run = Callable[..., dict[str, Any]]
 pytestmark = pytest.mark.gate
-
-
-@pytest.fixture(scope="module")
-def yard(testbed: RunningTestbed) -> Iterator[Yard]:
-    yard = Yard(testbed, NODES)
-    yard.set_up()
-    yield yard
-    yard.tear_down()
-
-
-@pytest.fixture
-def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> ModuleRunner:
-    isolate(monkeypatch, tmp_path)
-    return ModuleRunner(capsys)
 
 
 @pytest.fixture

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,28 +16,16 @@ from ansible_collections.virtops.kubevirt.plugins.modules.pod_eviction import ma
 
 from integration.accounts import account
 from integration.draining import Yard
-from testbed.handle import RunningTestbed
-from unit.plugins.support.modules import ModuleRunner, isolate
+from unit.plugins.support.modules import ModuleRunner
 
 NODES = ("evicting-0", "evicting-1")
 SOURCE = NODES[0]
 
 
-@pytest.fixture(scope="module")
-def yard(testbed: RunningTestbed) -> Iterator[Yard]:
-    yard = Yard(testbed, NODES)
-    yard.set_up()
-    yield yard
-    yard.tear_down()
-
-
 @pytest.fixture
-def evict(
-    yard: Yard, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> Iterator[Any]:
-    isolate(monkeypatch, tmp_path)
+def evict(yard: Yard, run: ModuleRunner) -> Iterator[Any]:
     with yard.emptied_afterwards(), account(yard.testbed, yard.namespace, MODULES["pod_eviction"]) as kubeconfig:
-        yield partial(ModuleRunner(capsys), main, kubeconfig=kubeconfig, wait_timeout=30)
+        yield partial(run, main, kubeconfig=kubeconfig, wait_timeout=30)
 
 
 @pytest.mark.gate

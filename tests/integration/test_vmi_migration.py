@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -34,7 +33,7 @@ from testbed.nodes import fake_node
 from testbed.waiting import wait_for
 from unit.plugins.support.listener import listener
 from unit.plugins.support.migrating_api import WEBHOOK
-from unit.plugins.support.modules import ModuleRunner, isolate
+from unit.plugins.support.modules import ModuleRunner
 
 NODES = ("mig-0", "mig-1")
 
@@ -58,10 +57,9 @@ def lab(testbed: RunningTestbed, namespace: str, nodes: tuple[str, ...]) -> Iter
 
 
 @pytest.fixture
-def migrate(lab: Lab, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
-    isolate(monkeypatch, tmp_path)
+def migrate(lab: Lab, run: ModuleRunner) -> Any:
     connection: dict[str, Any] = {"kubeconfig": str(lab.testbed.kubeconfig), "namespace": lab.namespace, "name": "vm"}
-    return partial(ModuleRunner(capsys), main, **connection)
+    return partial(run, main, **connection)
 
 
 def other_node(lab: Lab) -> str:

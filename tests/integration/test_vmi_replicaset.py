@@ -20,7 +20,7 @@ from testbed.api import Api, Object, resource_path
 from testbed.handle import RunningTestbed
 from testbed.nodes import fake_node
 from testbed.waiting import wait_for
-from unit.plugins.support.modules import ModuleRunner, Result, isolate
+from unit.plugins.support.modules import ModuleRunner, Result
 
 ZONE = "topology.kubernetes.io/zone"
 # Two nodes in each zone, the second of which is fast.
@@ -55,12 +55,6 @@ def is_ready(api: Api, name: str) -> bool:
     return (
         reported and node["metadata"]["labels"]["kubevirt.io/schedulable"] == "true" and not node["spec"].get("taints")
     )
-
-
-@pytest.fixture
-def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> ModuleRunner:
-    isolate(monkeypatch, tmp_path)
-    return ModuleRunner(capsys)
 
 
 @pytest.fixture
