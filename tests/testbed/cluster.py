@@ -161,6 +161,17 @@ def up(home: Home, time_scale: float, seed: int, owner_pid: int | None) -> None:
         say(f"{home.name} is up after {time.monotonic() - started:.0f} s")
 
 
+def revive(home: Home) -> list[str]:
+    """Start the parts that have ended, as a kubelet does; their names."""
+    settings, dead = home.settings(), died(home)
+    if settings is None:
+        raise TestbedError(f"There is no testbed {home.name}.")
+    for name, make in zip(NAMES, ALL_PARTS, strict=True):
+        if name in dead:
+            Testbed(home, settings).start(make)
+    return dead
+
+
 def down(home: Home) -> bool:
     """Take a testbed down; nothing of it remains. False when there was none."""
     with locked(lock_file(home)):

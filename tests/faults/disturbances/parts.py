@@ -1,7 +1,7 @@
 # Copyright: Contributors to the virtops.kubevirt project
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Parts of the control plane that stand still for a while."""
+"""Parts of the control plane that stand still for a while, or are gone."""
 
 from __future__ import annotations
 
@@ -9,12 +9,32 @@ import time
 
 from faults.invocation import Going
 from faults.scene import Scene
-from testbed import processes
+from testbed import cluster, processes
+
+# Seconds: of a server that is updated or loses its machine, and until what has missed it has ended.
+_LONG, _LAST_WORDS = 90.0, 15.0
 
 
 def server_frozen(scene: Scene, _going: Going) -> str:
     """The API server answers nobody for a while."""
     return _frozen(scene, "kube-apiserver")
+
+
+def server_away(scene: Scene, _going: Going) -> str:
+    """The API server answers nobody for so long that others do not outlive it."""
+    return _frozen(scene, "kube-apiserver", _LONG)
+
+
+def server_ended(scene: Scene, _going: Going) -> str:
+    """The API server is not there for a while."""
+    processes.stop([processes.running(scene.testbed.home)["kube-apiserver"]])
+    time.sleep(_LONG)
+    return f"kube-apiserver ended, {', '.join(cluster.revive(scene.testbed.home))} started {_LONG:.0f} s later"
+
+
+def controller_away(scene: Scene, _going: Going) -> str:
+    """Nothing that is asked of KubeVirt is carried out for long."""
+    return _frozen(scene, "virt-controller", _LONG)
 
 
 def controller_frozen(scene: Scene, _going: Going) -> str:
@@ -30,12 +50,19 @@ def scheduler_frozen(scene: Scene, _going: Going) -> str:
     return _frozen(scene, "kube-scheduler")
 
 
-def _frozen(scene: Scene, part: str) -> str:
-    seconds = scene.random.uniform(3, 20)
+def _frozen(scene: Scene, part: str, seconds: float = 0) -> str:
+    """seconds: chosen by chance unless given. What has not outlived it is started again, as by a kubelet."""
+    seconds = seconds or scene.random.uniform(3, 20)
     process = processes.running(scene.testbed.home)[part]
     process.suspend()
     try:
         time.sleep(seconds)
     finally:
         process.resume()
-    return f"{part} frozen for {seconds:.0f} s"
+    # What lost its lease meanwhile ends by itself, a moment later.
+    revived: list[str] = []
+    until = time.monotonic() + (_LAST_WORDS if seconds == _LONG else 0)
+    while time.monotonic() < until:
+        revived += cluster.revive(scene.testbed.home)
+        time.sleep(1)
+    return f"{part} frozen for {seconds:.0f} s" + "".join(f", {name} started again" for name in revived)
