@@ -255,15 +255,15 @@ def test_a_server_that_is_away_at_first_is_waited_for(
     assert connect_by(connection, 5.0).get(NODE, "read")["metadata"]["name"] == "n1"
 
 
-def read(client: Client) -> dict[str, Any]:
+def read(client: Client) -> object:
     return client.get(NODE, "read")["metadata"]["labels"]
 
 
-def write(client: Client) -> dict[str, Any]:
+def write(client: Client) -> object:
     return client.patch(NODE, "change", {"metadata": {"labels": {"old": "1"}}})["metadata"]["labels"]
 
 
-def watch(client: Client) -> dict[str, Any]:
+def watch(client: Client) -> object:
     return next(client.watch(NODES, "watch nodes", 5))["object"]["metadata"]["labels"]
 
 
@@ -273,7 +273,7 @@ def test_credentials_are_read_anew_when_they_have_run_out(
     authority: Authority,
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
-    ask: Callable[[Client], dict[str, Any]],
+    ask: Callable[[Client], object],
 ) -> None:
     isolate(monkeypatch, tmp_path)
     path = write_kubeconfig(tmp_path / "config", api.url, authority.cert, {"token": "first"})
