@@ -18,11 +18,12 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict
 from datetime import datetime, timezone
 from typing import Any
 
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport import persistence
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.client import (
     Client,
     connect_by,
@@ -62,24 +63,24 @@ main(given)
 
 
 class Renewer:
-    """What the process does. `connect`: to the cluster, with credentials as they are by then; raises Failure."""
+    """What the process does. client: as patient as the process may be until it has begun."""
 
-    def __init__(self, run: str, invocation: str, namespace: str, me: Process, connect: Callable[[], Client]) -> None:
+    def __init__(self, run: str, invocation: str, namespace: str, me: Process, client: Client) -> None:
         self._run = run
-        self._invocation = Invocation(invocation)
-        self._namespace = namespace
         self._me = json.dumps(asdict(me), sort_keys=True)
         self._over = threading.Event()
-        client = connect()
-        self._hold = RunHold(client, self._run, self._invocation, self._namespace)
-        self._nodes = NodeLeases(client, self._namespace, {"fieldManager": FIELD_MANAGER})
+        self._patient = RunHold(client, run, Invocation(invocation), namespace)
+        # What fails for longer is asked again when the time to renew has come.
+        brief = client.briefly()
+        self._hold = RunHold(brief, run, Invocation(invocation), namespace)
+        self._nodes = NodeLeases(brief, namespace, {"fieldManager": FIELD_MANAGER})
 
     def begin(self) -> bool:
         """Renew the run in this process's name; False if another process of the invocation does. Raises Failure."""
-        holder = self._hold.look()
-        if holder and self._hold.owns(holder) and _lives(holder.renewer):
+        holder = self._patient.look()
+        if holder and self._patient.owns(holder) and _lives(holder.renewer):
             return False
-        self._hold.renew(self._me)
+        self._patient.renew(self._me)
         return True
 
     def work(self) -> None:
@@ -118,7 +119,8 @@ class Renewer:
 def start(connection: Mapping[str, Any], hold: RunHold, playbook: Process, seconds: float) -> None:
     """Have the run renewed from now on as long as `playbook` lives. Raises Failure if that did not come about in time.
 
-    connection: options of kubernetes.core. The run has to be held.
+    connection: options of kubernetes.core. The run has to be held. seconds: for all that is not waiting for a server
+    that is away or busy.
     """
     given = {
         "path": [entry for entry in sys.path if entry],
@@ -127,6 +129,7 @@ def start(connection: Mapping[str, Any], hold: RunHold, playbook: Process, secon
         "run": hold.run,
         "invocation": hold.invocation.id,
         "namespace": hold.namespace,
+        "patience": persistence.READING,
     }
     command = [sys.executable, "-I", "-c", f"# virtops.kubevirt holds run {hold.run}\n{_BEGIN}"]
     pipe, nowhere = subprocess.PIPE, subprocess.DEVNULL
@@ -136,7 +139,8 @@ def start(connection: Mapping[str, Any], hold: RunHold, playbook: Process, secon
     ) as child:
         try:
             # Its output ends with the answer, as the process that renews lets go of it then.
-            answer = child.communicate(json.dumps(given).encode(), timeout=seconds)[0].decode().strip()
+            said = child.communicate(json.dumps(given).encode(), timeout=seconds + persistence.READING)
+            answer = said[0].decode().strip()
         except subprocess.TimeoutExpired:
             child.kill()
             answer = "it did not answer in time"
@@ -160,8 +164,7 @@ def main(given: Mapping[str, Any]) -> None:
             given["invocation"],
             given["namespace"],
             Process.of(os.getpid()),
-            # What fails is asked again when the time to renew has come.
-            lambda: connect_by(given["connection"], _REQUEST, Persistence(0.0)),
+            connect_by(given["connection"], _REQUEST, Persistence(given["patience"])),
         )
         begun = renewer.begin()
     except Failure as error:

@@ -21,8 +21,9 @@ import pytest
 import yaml
 
 from testbed.pki import Authority
+from unit.plugins.support.fake_api import SILENCE, Answer, Request
 from unit.plugins.support.playbooks import write_kubeconfig
-from unit.plugins.support.run_api import RunApi, running
+from unit.plugins.support.run_api import LEASES, RunApi, running
 
 # Seconds in which everything is over after ansible-playbook: two, and what a busy machine needs more.
 SOON = 10.0
@@ -134,6 +135,23 @@ def test_a_killed_playbook_frees_the_run(playbook: Playbook, start: Callable[...
     process = start(60)
     process.kill()
     # Not waited for yet: a process that has ended and nobody has asked for is as dead.
+    wait_until(playbook.is_over, SOON)
+
+
+def test_a_lost_answer_to_the_renewer_is_news(playbook: Playbook, start: Callable[..., Any], api: RunApi) -> None:
+    lost: list[Request] = []
+
+    def lose(request: Request) -> Answer | None:
+        if request.method != "PUT" or lost:
+            return None
+        lost.append(request)
+        api._list(request)
+        return SILENCE
+
+    api.faults[f"{LEASES}/virtops-run-{playbook.run}"] = lose
+    process = start(0)
+    assert process.wait(60) == 0
+    assert lost
     wait_until(playbook.is_over, SOON)
 
 
