@@ -20,7 +20,8 @@ def left_behind(scene: Scene) -> Iterator[str]:
     """What the run has left in the cluster, a sentence each."""
     yield from _on_nodes(scene)
     for path, noun in ((LEASES, "Lease"), (CONFIG_MAPS, "ConfigMap")):
-        yield from (f"{noun} {item['metadata']['name']} is there" for item in scene.api.items(path, labelSelector=_RUN))
+        new = [item["metadata"] for item in scene.api.items(path, labelSelector=_RUN)]
+        yield from (f"{noun} {each['name']} is there" for each in new if each["uid"] not in scene.known)
     for item in scene.migrations():
         phase = item.get("status", {}).get("phase")
         if item["metadata"].get("labels", {}).get(_RUN) and phase not in ENDED:

@@ -36,7 +36,8 @@ class Scene:
     kubeconfig: of the run. before: uids of the VMIs that were there, by title.
 
     movable: titles of those that can be migrated. touched: titles of VMs that a disturbance has interrupted itself.
-    stopped: those that their owner has switched off. extras: paths of objects that were not there before.
+    stopped: those that their owner has switched off. extras: paths of objects that were not there before. known: uids
+    of what other runs had left before.
     killed: whether the run was ended at any moment.
     """
 
@@ -50,6 +51,7 @@ class Scene:
     proxy: Proxy
     before: dict[str, str] = field(default_factory=dict)
     movable: set[str] = field(default_factory=set)
+    known: set[str] = field(default_factory=set)
     touched: set[str] = field(default_factory=set)
     stopped: set[str] = field(default_factory=set)
     extras: list[str] = field(default_factory=list)
@@ -120,6 +122,7 @@ def scene(testbed: RunningTestbed, folder: Path, seed: int, nodes: int, vms: int
         made = Scene(testbed, folder, run, tuple(sorted(chosen)), batch, chance, kubeconfig, proxy)
         vmis = made.vmis()
         made.before = {title(vmi): vmi["metadata"]["uid"] for vmi in vmis}
+        made.known = {item["metadata"]["uid"] for path in (LEASES, CONFIG_MAPS) for item in testbed.api.items(path)}
         made.movable = {title(vmi) for vmi in vmis if can_migrate(vmi)}
         try:
             yield made
