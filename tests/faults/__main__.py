@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Disturb whole runs by chance, and see that what must hold holds.
 
-    python -m faults [--runs 10] [--seed 1] [--nodes 6] [--vms 20] [--only NAME ...] [--testbed NAME]
-                     [--json FILE | --resume FILE]
+    python -m faults [--runs 10] [--seed 1] [--nodes 6] [--vms 20] [--only NAME ... | --begin-with NAME | --calm]
+                     [--testbed NAME] [--json FILE | --resume FILE]
 
 Each run is made by a seed of its own: cluster, nodes to maintain, disturbances and their moments. What each attempt has
 printed stays in the folder that is named where something is wrong. With --resume what FILE tells is counted, and the
@@ -22,9 +22,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from faults.campaign import disturbed
+from faults.campaign import Schedule, disturbed
 from faults.disturbances.registry import ALL
-from faults.outcome import keep, kept, table, told
+from faults.outcome import keep, kept, table, told, totals
 from testbed import cluster
 from testbed.api import Api
 from testbed.handle import RunningTestbed
@@ -53,24 +53,28 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--nodes", type=int, default=6)
     parser.add_argument("--vms", type=int, default=20)
-    parser.add_argument("--only", nargs="+", choices=list(ALL), default=[])
+    chosen = parser.add_mutually_exclusive_group()
+    chosen.add_argument("--only", nargs="+", choices=list(ALL), default=[])
+    chosen.add_argument("--begin-with", choices=list(ALL), help="this alone, from the first moment on")
+    chosen.add_argument("--calm", action="store_true", help="disturb nothing, to compare with")
     parser.add_argument("--testbed")
     files = parser.add_mutually_exclusive_group()
     files.add_argument("--json", type=Path, help="write what came of the runs")
     files.add_argument("--resume", type=Path, help="go on after the last seed that this file tells of")
     options = parser.parse_args()
+    fixed: Schedule | None = [(0.0, options.begin_with)] if options.begin_with else [] if options.calm else None
     outcomes = kept(options.resume) if options.resume else []
     first = max((outcome.seed + 1 for outcome in outcomes), default=options.seed)
     file = options.json or options.resume
     with running(options.testbed) as testbed:
         for seed in range(first, first + options.runs):
             folder = Path(tempfile.mkdtemp(prefix=f"faults-{seed}-"))
-            outcomes.append(disturbed(testbed, folder, seed, options.nodes, options.vms, options.only))
+            outcomes.append(disturbed(testbed, folder, seed, options.nodes, options.vms, options.only, fixed))
             print(told(outcomes[-1], folder), flush=True)
             if file:
                 keep(outcomes, file)
     wrong = [outcome.seed for outcome in outcomes if outcome.wrong]
-    print(*table(outcomes), sep="\n")
+    print(*table(outcomes), totals(outcomes), sep="\n")
     print(f"{len(outcomes) - len(wrong)} of {len(outcomes)} runs held" + (f"; not: {wrong}" if wrong else ""))
     return 1 if wrong else 0
 

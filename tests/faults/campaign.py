@@ -42,7 +42,10 @@ def disturbed(
         chance, names = made.random, only or list(ALL)
         chosen = [(chance.uniform(_FIRST, _LAST), chance.choice(names)) for _number in range(chance.randint(1, 4))]
         with History(made) as history:
+            started = time.monotonic()
             _drive(made, outcome, sorted(chosen if schedule is None else schedule))
+            outcome.running = time.monotonic() - started
+            outcome.requests, outcome.grief = made.proxy.requests, dict(made.proxy.done)
             testbed.inject("clear")
             if outcome.attempts[-1] == 0:
                 _settle(made)

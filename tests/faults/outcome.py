@@ -7,16 +7,18 @@ from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from statistics import median
 
 
 @dataclass
 class Outcome:
     """wrong: what must never be. attempts: exit codes. names: of disturbances, and what they did, with its second.
 
-    messages: of the tasks that failed.
+    messages: of the tasks that failed. seconds: of everything. running: those of the attempts. requests: of the run,
+    and how many of them came to grief, by how.
     """
 
     seed: int
@@ -28,6 +30,9 @@ class Outcome:
     disturbances: list[str] = field(default_factory=list)
     messages: list[str] = field(default_factory=list)
     seconds: float = 0.0
+    running: float = 0.0
+    requests: int = 0
+    grief: dict[str, int] = field(default_factory=dict)
 
 
 def keep(outcomes: Iterable[Outcome], path: Path) -> None:
@@ -42,12 +47,17 @@ def kept(path: Path) -> list[Outcome]:
 
 def told(outcome: Outcome, folder: Path) -> str:
     lines = [
-        f"seed {outcome.seed}: {'WRONG' if outcome.wrong else 'held'} in {outcome.seconds:.0f} s,"
-        f" exit codes {outcome.attempts}",
+        f"seed {outcome.seed}: {'WRONG' if outcome.wrong else 'held'} in {outcome.running:.0f} s,"
+        f" exit codes {outcome.attempts}, {_grief(outcome)}",
         *(f"    {line}" for line in outcome.disturbances),
         *(f"    WRONG: {line}" for line in outcome.wrong),
     ]
     return "\n".join([*lines, f"    see {folder}"] if outcome.wrong else lines)
+
+
+def _grief(outcome: Outcome) -> str:
+    how = ", ".join(f"{count} {name}" for name, count in sorted(outcome.grief.items()))
+    return f"{outcome.requests} requests" + (f" ({how})" if how else "")
 
 
 def table(outcomes: Iterable[Outcome]) -> Iterator[str]:
@@ -61,3 +71,13 @@ def table(outcomes: Iterable[Outcome]) -> Iterator[str]:
     yield f"{'disturbance':24}" + "".join(f"{kind:>15}" for kind in kinds)
     for name in sorted(counts):
         yield f"{name:24}" + "".join(f"{counts[name][kind] or '':>15}" for kind in kinds)
+
+
+def totals(outcomes: Sequence[Outcome]) -> str:
+    """Of at least one run: what its requests met, and how long it took."""
+    grief: Counter[str] = Counter()
+    for outcome in outcomes:
+        grief.update(outcome.grief)
+    whole = Outcome(0, requests=sum(outcome.requests for outcome in outcomes), grief=dict(grief))
+    times = [outcome.running for outcome in outcomes]
+    return f"{_grief(whole)}; a run took {median(times):.0f} s in the median and {max(times):.0f} s at most"

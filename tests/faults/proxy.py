@@ -84,7 +84,8 @@ class Proxy(ThreadingHTTPServer):
     lost, busy: the share of writes that are done and whose answer gets lost, and of all requests that are refused with
     a Retry-After.
 
-    carried_out: method and path of what the server has said yes to, without reads and dry runs.
+    requests: how many came. carried_out: method and path of those that the server has said yes to, without reads and
+    dry runs.
 
     issued: the token that stands in the kubeconfig. accepted: the one that is let pass. moments: what is to happen at
     certain requests; trouble is left to the others.
@@ -101,6 +102,7 @@ class Proxy(ThreadingHTTPServer):
         self.trouble, self.dropped = 0.0, 0
         self.lost, self.busy = 0.0, 0.0
         self.issued = self.accepted = _FIRST_TOKEN
+        self.requests = 0
         self.done: Counter[str] = Counter()
         self.moments: list[Moment] = []
         self.carried_out: list[tuple[str, str]] = []
@@ -117,6 +119,7 @@ class Proxy(ThreadingHTTPServer):
     def meet(self, command: str, path: str) -> Moment | None:
         """The moment that a request is; what is to happen before it has happened."""
         with self._lock:
+            self.requests += 1
             found = next((moment for moment in self.moments if moment.takes(command, path)), None)
             if found is not None:
                 found.met += 1

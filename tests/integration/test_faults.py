@@ -23,6 +23,7 @@ CASES: dict[str, Schedule] = {
         (30, "memory_deleted"),
     ],
     "two people start one command, and a third one another run": [(10, "same_run_again"), (25, "another_run")],
+    "the API server is silent for longer than virt-controller outlives": [(12, "server_away")],
     "kubectl drain beside it, and VMs that come": [(8, "vm_created"), (12, "drained_by_somebody"), (18, "pod_evicted")],
 }
 
