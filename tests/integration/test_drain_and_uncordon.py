@@ -29,7 +29,7 @@ DRAIN: Task = {"ansible.builtin.include_role": {"name": "virtops.kubevirt.drain"
 UNCORDON: Task = {"ansible.builtin.include_role": {"name": "virtops.kubevirt.uncordon"}}
 RESTORE: Task = {"ansible.builtin.include_role": {"name": "virtops.kubevirt.uncordon", "tasks_from": "restore"}}
 # Of a run that has been seen to before it began: rights are not asked for.
-IN_A_RUN = {"uncordon_owner": "patch", "uncordon_run": "patch"}
+IN_A_RUN: dict[str, Any] = {"uncordon_owner": "patch", "uncordon_run": "patch"}
 SETTINGS = {"drain_delete_emptydir_data": True, "uncordon_wait_sleep": 1, "drain_owner": "us", "uncordon_owner": "us"}
 
 

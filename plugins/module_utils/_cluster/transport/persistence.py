@@ -121,8 +121,8 @@ class Persistence:
 
 def _pause(error: Failure, tries: int) -> float:
     """Seconds. Many that wait for one server do not come back at the same moment."""
-    if error.retry_after is not None:
-        return min(max(0.0, error.retry_after), _MOST_ASKED_FOR)
+    if error.retry_after is not None and error.retry_after > 0:
+        return min(error.retry_after, _MOST_ASKED_FOR)
     return min(_FIRST * 2.0 ** (tries - 1), _LONGEST) * random.uniform(0.5, 1.0)  # noqa: S311  # guards nothing
 
 

@@ -9,6 +9,7 @@ import json
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -226,8 +227,13 @@ def test_a_budgets_answer_is_not_a_busy_servers(
 
 
 @pytest.mark.parametrize("text", ["-1", "86400", "soon", "Wed, 21 Oct 2015 07:28:00 GMT"])
-def test_a_server_that_is_busy_for_ever_ends_it_in_time(connection: dict[str, str], api: ObjectApi, text: str) -> None:
-    client = connect_by(connection, TIMEOUT, Persistence(0.5))
+def test_a_server_that_is_busy_for_ever_ends_it_in_time(
+    connection: dict[str, str], api: ObjectApi, monkeypatch: pytest.MonkeyPatch, text: str
+) -> None:
+    slept: list[float] = []  # the only time that passes
+    monkeypatch.setattr(persistence, "clock", SimpleNamespace(now=lambda: sum(slept)))
+    monkeypatch.setattr(persistence, "time", SimpleNamespace(sleep=slept.append, strftime=time.strftime))
+    client = connect_by(connection, 60.0, Persistence(0.5))
     asked: list[Request] = []
 
     def be_busy_for_ever(request: Request) -> Answer:
@@ -239,6 +245,7 @@ def test_a_server_that_is_busy_for_ever_ends_it_in_time(connection: dict[str, st
         client.get(NODE, "read")
     assert told.value.status == 503
     assert len(asked) >= 2
+    assert sum(slept) == pytest.approx(0.5)
 
 
 def test_reviews_and_tokens_may_come_twice(client: Client, api: ObjectApi) -> None:
