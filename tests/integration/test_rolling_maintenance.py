@@ -168,7 +168,6 @@ def test_check_mode_tells_all_and_changes_nothing(
     assert written(customapp) == before
 
 
-@pytest.mark.gate
 def test_a_run_that_an_error_stopped_goes_on(testbed: RunningTestbed, customapp: Api, tmp_path: Path) -> None:
     """The first node's maintenance fails, then succeeds; a third run has nothing to do."""
     broken = [{"ansible.builtin.fail": {"msg": "The disk of {{ inventory_hostname }} is full."}}]

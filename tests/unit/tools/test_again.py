@@ -58,6 +58,7 @@ def test_all_is_well(tests: Path, capfd: pytest.CaptureFixture[str]) -> None:
     assert "unsteady" not in capfd.readouterr().out
 
 
+@pytest.mark.slow
 def test_a_test_that_passes_then_is_unsteady(tests: Path, capfd: pytest.CaptureFixture[str]) -> None:
     assert attempted(tests, a=1, b=0) == 0
     out = capfd.readouterr().out.splitlines()
@@ -66,6 +67,7 @@ def test_a_test_that_passes_then_is_unsteady(tests: Path, capfd: pytest.CaptureF
     assert "unsteady:     AssertionError: 1 left of a" in out
 
 
+@pytest.mark.slow
 def test_a_test_that_fails_twice_is_red(tests: Path, capfd: pytest.CaptureFixture[str]) -> None:
     assert attempted(tests, a=2, b=1) == 1
     out = capfd.readouterr().out
@@ -78,6 +80,7 @@ def test_three_are_red(tests: Path, capfd: pytest.CaptureFixture[str]) -> None:
     assert capfd.readouterr().out.count("failed:     AssertionError: 1 left of") == 3
 
 
+@pytest.mark.slow
 def test_a_run_that_does_not_begin_is_red(tests: Path, capfd: pytest.CaptureFixture[str]) -> None:
     assert again.main([str(tests / "nowhere.py")]) != 0
     assert "failed: pytest ended with exit code 4" in capfd.readouterr().out

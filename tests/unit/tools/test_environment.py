@@ -28,6 +28,7 @@ def lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_an_environment_is_made_once(lock: Path) -> None:
     first = environment.venv("test", PYTHON, lock)
     assert subprocess.run([first / "bin/python", "-c", "import pip"], check=False).returncode == 0
