@@ -149,7 +149,8 @@ def _begin(client: Client, request: Request) -> Transition:
     if cordon is None:
         mark = Mark(request.owner, now.strftime("%Y-%m-%dT%H:%M:%SZ"), request.reason)
         try:
-            _write(client, request, node, mark, {"spec": {"unschedulable": True}})
+            marked = {"annotations": {ANNOTATION: mark.to_text()}}
+            _write(client, request, node, "cordon", marked, {"unschedulable": True})
         except Failure:
             _let_go(leases, request, before)
             raise
@@ -170,7 +171,10 @@ def _end(client: Client, request: Request) -> Transition:
         raise _foreign(client, request, "uncordon", before.cordon)
     after = replace(before, maintained=request.labels.get(MAINTAINED, before.maintained))
     if own_mark or after != before:
-        _write(client, request, node, None, {"spec": {"unschedulable": None}} if ours else {})
+        # A mark of somebody else stays.
+        freed: JsonObject = {"annotations": {ANNOTATION: None}} if own_mark else {}
+        spec = {"unschedulable": None} if ours else None
+        _write(client, request, node, "uncordon", {**freed, "labels": request.labels}, spec)
     own_lease = lease if lease and parse_lease(lease).holder == request.owner else None
     if own_lease:
         leases.release(own_lease)
@@ -188,17 +192,12 @@ def _look(client: Client, leases: NodeLeases, request: Request) -> tuple[JsonObj
     return node, lease, State(find_cordon(node, FIELD_MANAGER), valid, maintained)
 
 
-def _write(client: Client, request: Request, node: JsonObject, mark: Mark | None, spec: JsonObject) -> None:
-    """mark: None to give the node back."""
-    body: JsonObject = {
-        "metadata": {
-            "resourceVersion": node["metadata"]["resourceVersion"],
-            "annotations": {ANNOTATION: mark.to_text() if mark else None},
-            **({} if mark else {"labels": request.labels}),
-        },
-        **spec,
-    }
-    verb = "cordon" if mark else "uncordon"
+def _write(
+    client: Client, request: Request, node: JsonObject, verb: str, metadata: JsonObject, spec: JsonObject | None
+) -> None:
+    """On the version that was looked at. metadata, spec: what is changed in them."""
+    version = {"resourceVersion": node["metadata"]["resourceVersion"]}
+    body: JsonObject = {"metadata": {**metadata, **version}, **({"spec": spec} if spec else {})}
     client.patch(_path(request.node), f"{verb} node {request.node}", body, **request.query)
 
 

@@ -127,6 +127,15 @@ def test_the_run_is_done_with_a_node_in_the_write_that_gives_it_back(
     assert not maintain(state="uncordoned", maintained=True)["changed"]
 
 
+def test_the_mark_of_others_stays_on_a_node_that_the_run_is_done_with(maintain: Maintain, api: RunApi) -> None:
+    maintain(owner="others", run=None, invocation=None)
+    del api.objects[LEASE]  # its time is over
+    before = api.node("n1")["metadata"]["annotations"]
+    assert maintain(state="uncordoned", maintained=True, foreign_cordon="keep")["cordon"]["by"] == "others"
+    assert api.node("n1")["metadata"]["annotations"] == before
+    assert api.node("n1")["metadata"]["labels"] == {MAINTAINED: "kernel"}
+
+
 def test_the_run_is_done_with_a_node_that_somebody_has_uncordoned(maintain: Maintain, api: RunApi) -> None:
     assert maintain(state="uncordoned", maintained=True, check=True)["changed"]
     assert maintain(state="uncordoned", maintained=True)["changed"]
