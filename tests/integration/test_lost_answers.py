@@ -150,22 +150,13 @@ def evict(stage: Stage) -> object:
     return outcome(stage.run(pod_eviction, pods=pods, wait_timeout=60), "evicted")
 
 
-def stop(stage: Stage) -> object:
-    stage.yard.start_vm("pet", SOURCE, migratable=False, run_strategy="Manual")
-    stage.come_to_grief()
-    return outcome(stage.drain(policies=STOP), "interrupted")
+def interrupt(policies: list[dict[str, str]], run_strategy: str) -> Callable[[Stage], object]:
+    def act(stage: Stage) -> object:
+        stage.yard.start_vm("pet", SOURCE, migratable=False, run_strategy=run_strategy)
+        stage.come_to_grief()
+        return outcome(stage.drain(policies=policies), "interrupted")
 
-
-def restart(stage: Stage) -> object:
-    stage.yard.start_vm("pet", SOURCE, migratable=False, run_strategy="Manual")
-    stage.come_to_grief()
-    return outcome(stage.drain(policies=RESTART), "interrupted")
-
-
-def replace(stage: Stage) -> object:
-    stage.yard.start_vm("pet", SOURCE, migratable=False, run_strategy="Always")
-    stage.come_to_grief()
-    return outcome(stage.drain(policies=RESTART), "interrupted")
+    return act
 
 
 def start(stage: Stage) -> object:
@@ -233,10 +224,14 @@ WRITES = {
     "migration cancelled": Write("DELETE", f"{MIGRATIONS}/.*", cancel, (True, ["cancelled"])),
     "evacuation withdrawn": Write("PUT", f"{ACTS}/.*/evacuate/cancel", withdraw, (True, ["cancelled"])),
     "pod evicted": Write("POST", "/api/v1/namespaces/[^/]+/pods/.*/eviction", evict, (True, ["evicted"])),
-    "VM marked": Write("PATCH", VM, stop, (True, ["stopped"])),
-    "VM stopped": Write("PUT", f"{ACTS}/virtualmachines/pet/stop", stop, (True, ["stopped"])),
-    "VM restarted": Write("PUT", f"{ACTS}/virtualmachines/pet/restart", restart, (True, ["restarted"])),
-    "VMI ended": Write("DELETE", f"{KUBEVIRT}/virtualmachineinstances/pet", replace, (True, ["restarted"])),
+    "VM marked": Write("PATCH", VM, interrupt(STOP, "Manual"), (True, ["stopped"])),
+    "VM stopped": Write("PUT", f"{ACTS}/virtualmachines/pet/stop", interrupt(STOP, "Manual"), (True, ["stopped"])),
+    "VM restarted": Write(
+        "PUT", f"{ACTS}/virtualmachines/pet/restart", interrupt(RESTART, "Manual"), (True, ["restarted"])
+    ),
+    "VMI ended": Write(
+        "DELETE", f"{KUBEVIRT}/virtualmachineinstances/pet", interrupt(RESTART, "Always"), (True, ["restarted"])
+    ),
     "VM started": Write("PUT", f"{ACTS}/virtualmachines/pet/start", start, (True, ["started"])),
     "VM's mark changed": Write("PATCH", VM, start, (True, ["started"]), times=2),
     "replica set created": Write("POST", SETS, create, True),

@@ -98,9 +98,9 @@ class Persistence:
                 time.sleep(min(left, _pause(error, tries)))
                 if not reads:
                     self._may()
-                found = None if error.untouched or done is None else done()
+                found: Answer | None = None if error.untouched or done is None else done()
                 if found is not None:
-                    return found  # type: ignore[no-any-return]
+                    return found
             else:
                 self._told = False
                 return answer
