@@ -251,13 +251,14 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._module.run impor
 def node_maintenance(module: Module) -> dict[str, Any]:
     wanted = request(module.params, dry_run=module.check_mode)
     client = connect(module)
-    guard.require(client, module.params, dry_run=module.check_mode)
+    may = guard.require(client, module.params, dry_run=module.check_mode)
     rights.require_for_node(client, module.params)
     if module.params["state"] == "cordoned":
         patience = wait_seconds(module.params, dry_run=module.check_mode)
-        transition = maintenance.begin(client, wanted, wait_seconds=patience, pause=module.params["wait_sleep"])
+        pause = module.params["wait_sleep"]
+        transition = maintenance.begin(client, wanted, wait_seconds=patience, pause=pause, may=may)
     else:
-        transition = maintenance.end(client, wanted)
+        transition = maintenance.end(client, wanted, may=may)
         if transition.after.cordon:
             module.warn(stays_cordoned(wanted.node, transition.after.cordon))
     return result(transition, wanted.owner, diff=module._diff)

@@ -111,7 +111,7 @@ class PlanRun:
         self.record, _none = advance(self.plan, self.record, self._look(0.0), self._now(), asking)
         look = self._look(0.0)
         commands = rehearsal(self.plan, self.record, look, self._now(), self.execution)
-        answers, trouble = self.means.verbs.carry_out(commands, lambda: None)
+        answers, trouble = self.means.verbs.carry_out(commands, once=True)
         self.record = rehearsed(self.record, answers, self._now())
         if trouble is not None:
             raise trouble
@@ -119,7 +119,7 @@ class PlanRun:
     def start(self) -> None:
         """Take the first step only, and wait for nothing. Raises Failure."""
         self._begin()
-        self._tick(0.0)
+        self._tick(0.0, once=True)
 
     def run(self, seconds: float) -> None:
         """Until it is over, or for so long. Raises Failure, InvalidRequest."""
@@ -166,13 +166,14 @@ class PlanRun:
                 self.means.guard(self.execution.nodes(self.plan))
                 self._guarded_at, self.last_ours = begun, self._now()
 
-    def _tick(self, rest: float) -> None:
+    def _tick(self, rest: float, *, once: bool = False) -> None:
         look = self._look(min(rest, self._pause()))
         before = self.record
         self.record, commands = advance(self.plan, before, look, self._now(), self.execution)
         if commands:
             self._guard(_GUARDED_FOR)
-            answers, trouble = self.means.verbs.carry_out(commands, lambda: self._see(_GUARDED_FOR))
+            verbs = self.means.verbs
+            answers, trouble = verbs.carry_out(commands, lambda: self._see(_GUARDED_FOR), once=once)
             self.record = answered(self.record, answers, self._now())
             if trouble is not None:
                 self._tell(before)

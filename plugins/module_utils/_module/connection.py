@@ -15,8 +15,10 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._module.run impor
 
 
 def connect(module: Module) -> client.Client:
-    """Raises Failure. The module has `arguments.connection()`; with a `wait_timeout` that is the task's own time."""
+    """Raises Failure. The module has `arguments.connection()`; the `wait_timeout` of a task that waits is its own time."""
     params = module.params
+    waits = params.get("wait", True) and not module.check_mode
+    seconds = params.get("wait_timeout") if waits else None
     # Who cannot listen while the task runs is warned when it ends.
     tell: Tell = Progress.of(params).tell if params.get("_progress") else module.warn
-    return client.connect(module, params["request_timeout"], Persistence(params.get("wait_timeout"), tell))
+    return client.connect(module, params["request_timeout"], Persistence(seconds, tell))

@@ -35,7 +35,7 @@ class DrainMemory:
         self._known = Remembered(self._node, "")
         self._run: RunMemory | None = None
         if hold is not None:
-            self._run = RunMemory(hold, RunStore(client.briefly(), hold.run, hold.namespace), progress.tell)
+            self._run = RunMemory(hold, RunStore(client, hold.run, hold.namespace), progress.tell)
 
     def mended(self, plan: Plan) -> None:
         """Let the plan in force say of the node what this plan says."""

@@ -21,6 +21,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transpor
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.identity import (
     require_cluster,
 )
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.persistence import always
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs import maintenance
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.carrying_out import (
     Verbs,
@@ -166,8 +167,10 @@ class _Task:
         if not self.params["cordon"]:
             return False, {name: _epoch(self._require_node(name)) for name in self._concerned(plan)}
         wanted = drain_arguments.request(self.params, dry_run=self.module.check_mode)
+        may = self.hold.require if self.hold else always
         taken = {
-            name: maintenance.begin(self.client, replace(wanted, node=name), wait_seconds=0, pause=0) for name in batch
+            name: maintenance.begin(self.client, replace(wanted, node=name), wait_seconds=0, pause=0, may=may)
+            for name in batch
         }
         epochs = {name: _epoch(transition.after.cordon) for name, transition in taken.items()}
         return any(transition.changed for transition in taken.values()), epochs

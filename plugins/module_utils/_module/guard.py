@@ -15,6 +15,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transpor
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.identity import (
     require_cluster,
 )
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.persistence import May, always
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.run_lease import (
     RunHold,
     require_run,
@@ -40,12 +41,16 @@ def problems(params: Mapping[str, Any]) -> Iterator[str]:
         yield f"owner is {params['owner']}, but run is {run}: what a run does, it does in its own name"
 
 
-def require(client: Client, params: Mapping[str, Any], *, dry_run: bool) -> None:
-    """Raises Failure with reason OtherCluster or RunLost. A dry run holds no run, and needs none."""
+def require(client: Client, params: Mapping[str, Any], *, dry_run: bool) -> May:
+    """What sees again, as this does, that the run is ours. A dry run holds no run, and needs none.
+
+    Raises Failure with reason OtherCluster or RunLost.
+    """
     if params["cluster_uid"]:
         require_cluster(client, params["cluster_uid"])
     if params["run"] and params["invocation"] and not dry_run:
-        require_run(client, params["run"], params["invocation"], params["lease_namespace"])
+        return require_run(client, params["run"], params["invocation"], params["lease_namespace"]).require
+    return always
 
 
 def hold(client: Client, params: Mapping[str, Any]) -> RunHold | None:

@@ -24,7 +24,9 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transpor
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.line import Dial, Line, dialled
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.persistence import (
     Done,
+    May,
     Persistence,
+    always,
     repeatable,
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.translation import (
@@ -48,12 +50,16 @@ class Client:
     def server(self) -> str:
         return self._line.server
 
-    def briefly(self, may: Callable[[], None] = lambda: None) -> Client:
+    def briefly(self, may: May = always) -> Client:
         """The same connection, for requests that somebody asks for anew, after a look, when they have failed a moment.
 
-        may: raises Failure when nothing may be sent again any more.
+        may: asked before anything that changes something is sent again.
         """
         return Client(self._line, self.patience, self.persistence.briefly(may))
+
+    def guarded(self, may: May) -> Client:
+        """The same connection and patience; `may` as for `briefly`."""
+        return Client(self._line, self.patience, self.persistence.guarded(may))
 
     @property
     def kubeconfig_cluster(self) -> dict[str, Any]:

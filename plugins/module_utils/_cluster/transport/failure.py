@@ -27,7 +27,8 @@ class Failure(Exception):
     unanswered: it was asked, and no answer came. What has neither status nor that was judged on this side.
     unsent: no connection came about, so nothing can have been done. retry_after: seconds that the server asks to wait
     before the next try. considered: the answer is one of somebody who has looked at what was asked for, such as a
-    disruption budget or a webhook, and not of a server that is busy.
+    disruption budget or a webhook, and not of a server that is busy. maybe_done: what it was to change has perhaps been
+    changed all the same.
     """
 
     def __init__(
@@ -44,6 +45,7 @@ class Failure(Exception):
         unsent: bool = False,
         retry_after: float | None = None,
         considered: bool = False,
+        maybe_done: bool = False,
     ) -> None:
         super().__init__(sentence(f"Cannot {attempted} ({where}): {message.rstrip('.')}. {remedy}"))
         self.attempted = attempted
@@ -57,6 +59,7 @@ class Failure(Exception):
         self.unsent = unsent
         self.retry_after = retry_after
         self.considered = considered
+        self.maybe_done = maybe_done
 
     def replaced(
         self, *, message: str | None = None, remedy: str | None = None, details: dict[str, Any] | None = None
@@ -74,6 +77,7 @@ class Failure(Exception):
             unsent=self.unsent,
             retry_after=self.retry_after,
             considered=self.considered,
+            maybe_done=self.maybe_done,
         )
 
     @property
@@ -91,6 +95,11 @@ class Failure(Exception):
         if self.status == HTTPStatus.TOO_MANY_REQUESTS:
             return not self.considered
         return self.status >= HTTPStatus.INTERNAL_SERVER_ERROR and self.retry_after is not None
+
+    @property
+    def ambiguous(self) -> bool:
+        """Whether the server may have carried it out: no answer came, or one of a server that fails."""
+        return self.passing and not self.untouched and not self.considered
 
     @property
     def concerns_all(self) -> bool:

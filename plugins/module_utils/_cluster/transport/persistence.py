@@ -21,6 +21,7 @@ start, stop, restart, evictions   by the next look of the loop that asks (see ve
 
 from __future__ import annotations
 
+import copy
 import random
 import threading
 import time
@@ -34,6 +35,8 @@ Answer = TypeVar("Answer")
 # By a look: what the answer would have been, if it was done; None if it was not. Raises Failure.
 Done: TypeAlias = Callable[[], Any]
 Tell: TypeAlias = Callable[[str], None]
+# Raises Failure when nothing may be sent any more.
+May: TypeAlias = Callable[[], None]
 
 # Seconds for which a read is sent again, and for which everything is in a task that has no time of its own.
 READING = 120.0
@@ -53,70 +56,119 @@ def nobody(_line: str) -> None:
     """Hears of trouble."""
 
 
+def always() -> None:
+    """Nothing stands against it."""
+
+
+class _Trouble:
+    """Since when a server has answered none of a task's requests. Thread-safe.
+
+    Many that fail side by side, or one after the other, share the time that is given, and one of them tells of it.
+    """
+
+    def __init__(self, tell: Tell) -> None:
+        self._tell = tell
+        self._lock = threading.Lock()
+        self._since = float("inf")
+        self._teller: _Request | None = None
+
+    def goes_on(self, request: _Request, error: Failure) -> float:
+        """When it began. One that lasts is told once, until the request that has told it is over."""
+        now = clock.now()
+        with self._lock:
+            self._since = min(self._since, now)
+            since = min(self._since, request.since)
+            is_news = self._teller is None and now - since >= _TOLD_AFTER
+            if is_news:
+                self._teller = request
+        if is_news:
+            self._tell(f"API server {_words(error)}, trying again since {request.begun}")
+        return since
+
+    def is_over(self, request: _Request, *, answered: bool) -> None:
+        with self._lock:
+            if answered:
+                self._since = float("inf")
+            if self._teller is request:
+                self._teller = None
+
+
+class _Request:
+    """tries: so often it was sent. maybe_done: one of them may have been carried out."""
+
+    def __init__(self) -> None:
+        self.since, self.begun = clock.now(), time.strftime("%H:%M:%S")
+        self.tries = 0
+        self.maybe_done = False
+
+
 class Persistence:
     """How long the requests of a task are sent again. Thread-safe.
 
     seconds: the task's own time, from now on; None if it has none. tell: takes a line for people when trouble lasts.
-    brief: whether a request is given up after a moment, as somebody asks anew. may: raises Failure when nothing may be
-    sent any more; asked before each further try of what changes something.
     """
 
-    def __init__(
-        self,
-        seconds: float | None,
-        tell: Tell = nobody,
-        *,
-        brief: bool = False,
-        may: Callable[[], None] = lambda: None,
-    ) -> None:
+    def __init__(self, seconds: float | None, tell: Tell = nobody) -> None:
         self._end = None if seconds is None else clock.now() + seconds
-        self._tell = tell
-        self._brief = brief
-        self._may = may
-        self._lock = threading.Lock()
-        self._told = False
+        self._trouble = _Trouble(tell)
+        self._brief = False
+        self._may: May = always
 
-    def briefly(self, may: Callable[[], None]) -> Persistence:
-        """Of requests that somebody asks for anew, after a look, when they have failed for a moment."""
-        return Persistence(None, self._tell, brief=True, may=may)
+    def briefly(self, may: May) -> Persistence:
+        """Of requests that somebody asks for anew, after a look, when they have failed for a moment; `may` as below."""
+        return self._with(may, brief=True)
+
+    def guarded(self, may: May) -> Persistence:
+        """As long as this one. may: asked before each further try of what changes something."""
+        return self._with(may, brief=self._brief)
 
     def carry(self, send: Callable[[], Answer], done: Done | None, *, reads: bool) -> Answer:
-        """The answer. done: None if only somebody else can see whether it was done. Raises Failure."""
-        tries, since, end = 0, clock.now(), self._until(reads=reads)
-        begun = time.strftime("%H:%M:%S")
+        """The answer. done: None if only somebody else can see whether it was done.
+
+        Raises Failure, with `maybe_done` if what was to be changed has perhaps been changed.
+        """
+        request, unseen, refusal = _Request(), False, None
         while True:
-            tries += 1
             try:
-                answer = send()
+                if unseen and done is not None:
+                    found: Answer | None = done()
+                    if found is not None:
+                        return self._answered(request, found)
+                    unseen = False
+                request.tries += 1
+                return self._answered(request, send())
             except Failure as error:
-                left = end - clock.now()
-                if left <= 0 or not (error.untouched or (error.passing and done is not None)):
-                    if tries == 1:
-                        raise
-                    raise _tried(error, tries, begun) from error
-                self._hear(error, begun, clock.now() - since)
-                time.sleep(min(left, _pause(error, tries)))
+                # What is told is how the request itself has failed, and not the look after it.
+                refusal = refusal if unseen and refusal and error.passing else error
+                unseen = unseen or error.ambiguous
+                request.maybe_done = request.maybe_done or (unseen and not reads)
+                again = error.untouched or (error.ambiguous and done is not None)
+                left = self._left(self._trouble.goes_on(request, error), reads=reads) if again else 0.0
+                if left <= 0.0:
+                    self._trouble.is_over(request, answered=not error.passing)
+                    told = _tried(refusal, request)
+                    raise told from (None if told is error else error)
+                time.sleep(min(left, _pause(error, request.tries)))
                 if not reads:
                     self._may()
-                found: Answer | None = None if error.untouched or done is None else done()
-                if found is not None:
-                    return found
-            else:
-                self._told = False
-                return answer
 
-    def _until(self, *, reads: bool) -> float:
-        patient = clock.now() + READING
-        if self._end is None:
-            return patient
-        return min(patient, self._end) if reads else self._end
+    def _answered(self, request: _Request, answer: Answer) -> Answer:
+        self._trouble.is_over(request, answered=True)
+        return answer
 
-    def _hear(self, error: Failure, begun: str, seconds: float) -> None:
-        with self._lock:
-            if seconds < _TOLD_AFTER or self._told:
-                return
-            self._told = True
-        self._tell(f"API server {_trouble(error)}, trying again since {begun}")
+    def _left(self, since: float, *, reads: bool) -> float:
+        """Seconds for which a request is sent again whose trouble began then."""
+        if self._brief or self._end is None:
+            end = since + (BRIEF if self._brief else READING)
+        else:
+            end = min(since + READING, self._end) if reads else self._end
+        return end - clock.now()
+
+    def _with(self, may: May, *, brief: bool) -> Persistence:
+        """It shares what it knows of the server."""
+        other = copy.copy(self)
+        other._brief, other._may = brief, may
+        return other
 
 
 def _pause(error: Failure, tries: int) -> float:
@@ -126,11 +178,15 @@ def _pause(error: Failure, tries: int) -> float:
     return min(_FIRST * 2.0 ** (tries - 1), _LONGEST) * random.uniform(0.5, 1.0)  # noqa: S311  # guards nothing
 
 
-def _trouble(error: Failure) -> str:
+def _words(error: Failure) -> str:
     if error.status is not None:
         return f"{'busy' if error.untouched else 'in trouble'} ({error.status})"
     return f"gives no answer ({error.message.partition(',')[0]})"
 
 
-def _tried(error: Failure, tries: int, begun: str) -> Failure:
-    return error.replaced(message=f"{error.message.rstrip('.')}; tried {tries} times since {begun}")
+def _tried(refusal: Failure, request: _Request) -> Failure:
+    if request.tries > 1:
+        message = f"{refusal.message.rstrip('.')}; tried {request.tries} times since {request.begun}"
+        refusal = refusal.replaced(message=message)
+    refusal.maybe_done = request.maybe_done
+    return refusal

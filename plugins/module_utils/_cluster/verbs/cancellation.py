@@ -45,7 +45,7 @@ class Cancellation:
     def __init__(self, client: Client, requests: Iterable[MigrationRequest]) -> None:
         """Look for them. Raises Failure."""
         self.trouble: Failure | None = None
-        self._client = client.briefly()
+        self._client = client
         self._requests = list(requests)
         by_namespace = {name: unfinished(client, name) for name in {request.namespace for request in self._requests}}
         found = {request.title: by_namespace[request.namespace].get(request.name) for request in self._requests}
@@ -71,7 +71,7 @@ class Cancellation:
     def request(self, *, dry_run: bool = False) -> None:
         """What cannot be asked for now is left to `wait`. Raises Failure only if nothing was changed."""
         try:
-            self._request(dry_run=dry_run)
+            self._request(self._client, dry_run=dry_run)
         except Failure as error:
             if dry_run or not self.has_begun:
                 raise
@@ -79,11 +79,11 @@ class Cancellation:
 
     def wait(self, seconds: float) -> None:
         """Until KubeVirt has undone them all, at most for so long; not on where time does not mend the trouble."""
-        end = time.monotonic() + seconds
+        end, client = time.monotonic() + seconds, self._client.briefly()
         while self.left and time.monotonic() < end:
             try:
-                self._request(dry_run=False)
-                self._look()
+                self._request(client, dry_run=False)
+                self._look(client)
                 self.trouble = None
             except Failure as error:
                 self.trouble = error
@@ -108,28 +108,28 @@ class Cancellation:
             results.append(result)
         return results
 
-    def _request(self, *, dry_run: bool) -> None:
+    def _request(self, client: Client, *, dry_run: bool) -> None:
         for request in self._requests:
             title = request.title
             if self.outcomes[title] != MIGRATING:
                 continue
             if title in self.evacuated - self._withdrawn:
-                withdraw(self._client, request.namespace, request.name, dry_run=dry_run)
+                withdraw(client, request.namespace, request.name, dry_run=dry_run)
                 self._withdrawn.add(title)
             if title in self.migrations:
-                cancel(self._client, self.migrations[title], dry_run=dry_run)
+                cancel(client, self.migrations[title], dry_run=dry_run)
             asked = CANCELLING if title in self.migrations else CANCELLED
             self.outcomes[title] = WOULD_CANCEL if dry_run else asked
 
-    def _look(self) -> None:
+    def _look(self, client: Client) -> None:
         by_title = {request.title: request for request in self._requests}
         for title in self.left:
             migration = self.migrations[title]
             path = migration_path(migration.namespace, migration.name)
-            item = find(self._client, path, f"read {KIND} {migration.namespace}/{migration.name}")
+            item = find(client, path, f"read {KIND} {migration.namespace}/{migration.name}")
             if item is None or item["metadata"]["uid"] != migration.uid:
                 request = by_title[title]
-                self._nodes[title] = _node(find_vmi(self._client, request.namespace, request.name))
+                self._nodes[title] = _node(find_vmi(client, request.namespace, request.name))
                 moved = self._nodes[title] not in ("", self._sources[title])
                 self.outcomes[title] = TOO_LATE if moved else CANCELLED
 

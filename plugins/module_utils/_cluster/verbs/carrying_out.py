@@ -9,7 +9,7 @@ missing, is raised.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -18,6 +18,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.looks im
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.client import Client
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.failure import Failure
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.paths import object_path
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.persistence import May, always
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs import machines, migrations
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.nodes import FIELD_MANAGER
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.commands import (
@@ -43,8 +44,6 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._model.run_strate
     run_strategy,
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.stopped_mark import find_marks
-
-Guard = Callable[[], None]
 
 _THREADS = 8
 _IN_FLIGHT = "in-flight migration"
@@ -76,17 +75,20 @@ class Verbs:
     def server(self) -> str:
         return self._client.server
 
-    def carry_out(self, commands: Iterable[Command], may: Guard) -> tuple[list[Answer], Failure | None]:
+    def carry_out(
+        self, commands: Iterable[Command], may: May = always, *, once: bool = False
+    ) -> tuple[list[Answer], Failure | None]:
         """What came of them, side by side, and why some could not be asked at all, if so.
 
-        may: raises Failure when nothing may be done any more; asked before each of them, as this process may have stood
-        still since the one before.
+        may: asked before each of them, as this process may have stood still since the one before. once: whether nobody
+        asks anew for what has failed for a moment.
         With the first of these nothing more is asked: the others come again after the next look, if they are still
         right then.
         """
         answers: list[Answer] = []
         troubles: list[Failure] = []
-        asking = Verbs(self._client.briefly(may), self._settings)
+        client = self._client.guarded(may) if once else self._client.briefly(may)
+        asking = Verbs(client, self._settings)
 
         def ask(command: Command) -> None:
             if troubles:
@@ -96,7 +98,7 @@ class Verbs:
                 answers.append(asking._act(command) or Answer(command))
             except Failure as error:
                 troubles.append(error)
-                if _is_lost(error):
+                if error.maybe_done:
                     answers.append(Answer(command, lost=True))
 
         with ThreadPoolExecutor(_THREADS) as pool:
@@ -307,9 +309,4 @@ def _refusal(command: Command, error: Failure) -> Answer:
     if error.status is None or error.concerns_all:
         raise error
     words = error.message.partition(", ")[2] or error.message if error.passing else error.message
-    return Answer(command, words, error.passing, lost=_is_lost(error))
-
-
-def _is_lost(error: Failure) -> bool:
-    """Whether what was asked for may have been done all the same: no answer came, or one of a server that fails."""
-    return error.passing and error.status != HTTPStatus.TOO_MANY_REQUESTS
+    return Answer(command, words, error.passing, lost=error.maybe_done)

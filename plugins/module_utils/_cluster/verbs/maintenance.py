@@ -18,6 +18,7 @@ from typing import Any
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.client import Client
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.failure import Failure
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.paths import object_path
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.persistence import May, always
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.node_leases import NodeLeases
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.nodes import FIELD_MANAGER
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.cordon import (
@@ -95,12 +96,15 @@ class Transition:
         return self.tidied or self.before.facts() != self.after.facts()
 
 
-def begin(client: Client, request: Request, *, wait_seconds: float, pause: float) -> Transition:
-    """Take the node. Waits so long for others to let go of it, looking every `pause` seconds. Raises Failure."""
+def begin(client: Client, request: Request, *, wait_seconds: float, pause: float, may: May = always) -> Transition:
+    """Take the node. Waits so long for others to let go of it, looking every `pause` seconds. Raises Failure.
+
+    may: asked after each look, before anything is written by it.
+    """
     deadline = time.monotonic() + wait_seconds
     while True:
         try:
-            return _until_written(lambda: _begin(client, request))
+            return _until_written(lambda: _begin(client.guarded(may), request, may))
         except Failure as error:
             left = deadline - time.monotonic()
             if error.reason not in _OTHERS or left <= 0:
@@ -121,9 +125,9 @@ def require(client: Client, request: Request) -> Cordon:
     return state.cordon
 
 
-def end(client: Client, request: Request) -> Transition:
-    """Give the node back. Raises Failure."""
-    return _until_written(lambda: _end(client, request))
+def end(client: Client, request: Request, *, may: May = always) -> Transition:
+    """Give the node back; `may` as for `begin`. Raises Failure."""
+    return _until_written(lambda: _end(client.guarded(may), request, may))
 
 
 def _until_written(attempt: Callable[[], Transition]) -> Transition:
@@ -136,9 +140,10 @@ def _until_written(attempt: Callable[[], Transition]) -> Transition:
     return attempt()
 
 
-def _begin(client: Client, request: Request) -> Transition:
+def _begin(client: Client, request: Request, may: May) -> Transition:
     leases = NodeLeases(client, request.lease_namespace, request.query)
     node, lease, before = _look(client, leases, request)
+    may()
     if before.lease and before.lease.holder != request.owner:
         raise _held(client, request, "cordon", before.lease)
     if before.cordon and not before.cordon.belongs_to(request.owner) and not request.keep_foreign:
@@ -158,9 +163,10 @@ def _begin(client: Client, request: Request) -> Transition:
     return Transition(before, replace(before, cordon=cordon, lease=parse_lease(held)))
 
 
-def _end(client: Client, request: Request) -> Transition:
+def _end(client: Client, request: Request, may: May) -> Transition:
     leases = NodeLeases(client, request.lease_namespace, request.query)
     node, lease, before = _look(client, leases, request)
+    may()
     ours = before.cordon is not None and before.cordon.belongs_to(request.owner)
     mark = find_mark(node)
     own_mark = mark is not None and mark.owner == request.owner

@@ -57,16 +57,17 @@ class RunMemory:
     def write(self, *, at_once: bool = False, last: bool = False) -> None:
         """Write what waits, unless that was done a moment ago and it can wait: `last` says that it will not be again.
 
-        Nothing waits any more if the run is lost.
+        What fails for a moment is left to the next time, if there is one. Nothing waits any more if the run is lost.
         """
         if not self._waiting or (time.monotonic() < self._next and not (at_once or last)):
             return
         self._next = time.monotonic() + _PAUSE
+        store = self._store if last else self._store.briefly()
         for name, make in list(self._waiting.items()):
             try:
                 # A task that ends may have been slow to hear of it.
                 self._hold.require(anew=last)
-                self._put(name, make)
+                _put(store, name, make)
             except Failure as error:
                 if error.reason == RUN_LOST:
                     self._waiting.clear()
@@ -76,21 +77,22 @@ class RunMemory:
                 del self._waiting[name]
                 self._is_told = False
 
-    def _put(self, name: str, make: Make) -> None:
-        for attempt in range(1, _ATTEMPTS + 1):
-            found = self._store.get(name)
-            content = make(found.content if found else None)
-            if content is None:
-                return
-            try:
-                self._store.put(name, content, after=found.generation if found else 0)
-            except Failure as error:
-                if error.status != HTTPStatus.CONFLICT or attempt == _ATTEMPTS:
-                    raise
-            else:
-                return
-
     def _tell_once(self, error: Failure, *, last: bool) -> None:
         if not self._is_told:
             self._tell(f"{error}{'' if last else ' Trying again.'}")
             self._is_told = True
+
+
+def _put(store: RunStore, name: str, make: Make) -> None:
+    for attempt in range(1, _ATTEMPTS + 1):
+        found = store.get(name)
+        content = make(found.content if found else None)
+        if content is None:
+            return
+        try:
+            store.put(name, content, after=found.generation if found else 0)
+        except Failure as error:
+            if error.status != HTTPStatus.CONFLICT or attempt == _ATTEMPTS:
+                raise
+        else:
+            return

@@ -63,6 +63,10 @@ class RunStore:
         self._label = f"{RUN_LABEL}={run}"
         self._all = collection_path("v1", namespace, "configmaps")
 
+    def briefly(self) -> RunStore:
+        """The same documents, for who asks anew later when something has failed for a moment."""
+        return RunStore(self._client.briefly(), self.run, self.namespace)
+
     def names(self) -> list[str]:
         """Of all documents, sorted."""
         heads = self._list(f"{self._label},{PART_LABEL}={HEAD}")

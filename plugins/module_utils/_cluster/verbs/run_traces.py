@@ -196,7 +196,7 @@ class Undoing:
             dry_run=False,
         )
         try:
-            maintenance.end(self._client, wanted)
+            maintenance.end(self._client, wanted, may=self._require)
         except Failure as error:
             if error.status != HTTPStatus.NOT_FOUND:
                 self._refused(error)

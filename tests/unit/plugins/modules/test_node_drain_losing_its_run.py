@@ -23,6 +23,7 @@ from unit.plugins.support.draining_api import BUDGET, pod_path
 from unit.plugins.support.fake_api import Answer, Request
 from unit.plugins.support.migrating_api import KUBEVIRT, migrations_path
 from unit.plugins.support.modules import ModuleRunner
+from unit.plugins.support.object_api import NODES
 from unit.plugins.support.run_api import LEASES, RunApi
 from unit.plugins.support.run_drains import busy_cluster, drain_of_the_run, memory, plan_in_force
 
@@ -108,6 +109,18 @@ def test_a_controller_that_slept_between_two_requests_looks_before_the_second(
         api.faults[path] = sleep
     assert drain()["error"]["reason"] == "RunLost"
     assert len(asked) == 1
+
+
+def test_a_run_that_is_lost_while_its_drain_is_planned_takes_no_node(
+    drain: Any, api: RunApi, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run_lease, "FRESH", 0.0)
+    before = api.node("n1")
+    api.faults[f"{NODES}/n1"] = lambda _request: is_taken(api)
+    result = drain()
+    assert result["error"]["reason"] == "RunLost"
+    assert api.node("n1") == before
+    assert not [write.path for write in api.writes() if write.path.endswith("n1")]
 
 
 def is_taken_over(api: RunApi, store: RunStore) -> None:

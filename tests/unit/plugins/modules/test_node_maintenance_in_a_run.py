@@ -5,26 +5,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta, timezone
 from functools import partial
 from typing import Any, Protocol
 
 import pytest
 
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport import persistence
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.client import (
     Client,
     connect_by,
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.failure import Failure
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.processes import Process
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs import run_lease
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.renewer import Renewer
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.run_lease import require_run
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.cordon import MAINTAINED
 from ansible_collections.virtops.kubevirt.plugins.modules.node_maintenance import main
 
 from testbed.pki import Authority
-from unit.plugins.support.fake_api import SILENCE, Answer, Request
+from unit.plugins.support.fake_api import SILENCE, Answer, Request, refusal
 from unit.plugins.support.modules import ModuleRunner, Result
 from unit.plugins.support.object_api import NODES
 from unit.plugins.support.run_api import CLUSTER, LEASES, RunApi, running
@@ -77,6 +79,44 @@ def test_who_has_lost_the_run_changes_nothing(maintain: Maintain, api: RunApi, s
     assert (api.node("n1"), len(api.writes())) == (before, writes)
 
 
+def _in_vain(_request: Request) -> Answer:
+    """The answer of who wrote quicker."""
+    return refusal(409, "Conflict", "the object has been modified")
+
+
+def _unheard(_request: Request) -> Answer:
+    return SILENCE
+
+
+@pytest.mark.parametrize("state", ["cordoned", "uncordoned"])
+@pytest.mark.parametrize("answer", [_in_vain, _unheard])
+def test_who_loses_the_run_while_it_writes_does_not_write_again(
+    maintain: Maintain,
+    api: RunApi,
+    monkeypatch: pytest.MonkeyPatch,
+    state: str,
+    answer: Callable[[Request], Answer],
+) -> None:
+    """Its network is away for a minute: the other has the node by the same name, and gets on with its maintenance."""
+    monkeypatch.setattr(run_lease, "FRESH", 0.0)
+    monkeypatch.setattr(persistence, "READING", 60.0)
+    if state == "uncordoned":
+        maintain()
+    before = api.node("n1")
+
+    def lose(request: Request) -> Answer | None:
+        if request.method == "GET":
+            return None
+        api.hold_run("b2")
+        return answer(request)
+
+    api.faults[f"{NODES}/n1"] = lose
+    result = maintain(state=state)
+    assert (result["error"]["reason"], result["error"]["holder"]["invocation"]) == ("RunLost", "b2")
+    assert api.node("n1") == before
+    assert [write.path for write in api.writes()].count(f"{NODES}/n1") == (2 if state == "uncordoned" else 1)
+
+
 def test_a_run_that_nobody_holds_is_lost(maintain: Maintain, api: RunApi) -> None:
     api.objects.pop(f"{LEASES}/virtops-run-kernel")
     result = maintain()
@@ -114,8 +154,9 @@ def _do_without_an_answer(api: RunApi, request: Request) -> Answer | None:
 
 @pytest.mark.parametrize("answered", [True, False])
 def test_the_run_is_done_with_a_node_in_the_write_that_gives_it_back(
-    maintain: Maintain, api: RunApi, answered: bool
+    maintain: Maintain, api: RunApi, monkeypatch: pytest.MonkeyPatch, answered: bool
 ) -> None:
+    monkeypatch.setattr(persistence, "READING", 60.0)
     maintain()
     began = len(api.writes())
     if not answered:

@@ -5,7 +5,9 @@
 
 from __future__ import annotations
 
+import time as clock_time
 from collections.abc import Callable, Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -14,6 +16,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transpor
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.failure import Failure
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.persistence import (
     Persistence,
+    always,
     repeatable,
 )
 
@@ -36,7 +39,8 @@ class Time:
 def time(monkeypatch: pytest.MonkeyPatch) -> Time:
     time = Time()
     monkeypatch.setattr(clock, "now", lambda: time.now)
-    monkeypatch.setattr("time.sleep", time.sleep)
+    # Of this module alone: what other tests have left running sleeps as it likes.
+    monkeypatch.setattr(persistence, "time", SimpleNamespace(sleep=time.sleep, strftime=clock_time.strftime))
     monkeypatch.setattr(persistence, "READING", 120.0)
     monkeypatch.setattr(persistence, "BRIEF", 5.0)
     return time
@@ -165,3 +169,103 @@ def test_who_may_not_any_more_sends_nothing_again(time: Time) -> None:
         patience.carry(failing(BUSY), None, reads=False)
     assert told.value is lost
     assert patience.carry(failing(BUSY), None, reads=True) == "done"
+
+
+@pytest.mark.parametrize("seconds", [None, 2.0, 3600.0])
+def test_who_asks_anew_is_not_kept_waiting(seconds: float | None, time: Time) -> None:
+    """Nor is it cut short by a task's time that is over: what it does next, it decides itself."""
+    for reads in (True, False):
+        began, brief = time.now, Persistence(seconds).briefly(always)
+        with pytest.raises(Failure, match=r"tried \d+ times since"):
+            brief.carry(failing(*[BUSY] * 10_000), None, reads=reads)
+        assert time.now - began == pytest.approx(5.0)
+
+
+@pytest.mark.parametrize("seconds", [None, 30.0, 3600.0])
+def test_what_is_guarded_has_the_time_of_the_task(seconds: float | None, time: Time) -> None:
+    patience, began = Persistence(seconds).guarded(always), time.now
+    with pytest.raises(Failure):
+        patience.carry(failing(*[BUSY] * 10_000), None, reads=False)
+    assert time.now - began == pytest.approx(seconds or 120.0)
+
+
+def test_who_cannot_look_yet_does_not_send_again(time: Time) -> None:
+    """The server goes away with its answer, for longer than a read is asked again, and the task has the time."""
+    sent: list[float] = []
+    looked: list[float] = []
+
+    def send() -> str:
+        sent.append(time.now)
+        raise LOST
+
+    patience = Persistence(3600.0)
+
+    def look() -> str:
+        def read() -> str:
+            looked.append(time.now)
+            if time.now < 1300.0:
+                raise REFUSED
+            return "done all the same"
+
+        return patience.carry(read, repeatable, reads=True)
+
+    assert patience.carry(send, look, reads=False) == "done all the same"
+    assert (sent, looked[-1] >= 1300.0) == ([1000.0], True)
+
+
+def test_a_look_that_fails_for_good_says_how_the_request_had_failed(time: Time) -> None:
+    def look() -> str:
+        raise REFUSED
+
+    with pytest.raises(Failure, match="answered 504, no") as told:
+        Persistence(60.0).carry(failing(failure(504)), look, reads=False)
+    assert told.value.maybe_done
+    assert time.now == pytest.approx(1060.0)
+
+
+@pytest.mark.parametrize(
+    ("failures", "reads", "maybe_done"),
+    [
+        ([REFUSED], False, False),
+        ([STARTING], False, False),
+        ([LOST], False, True),
+        ([BROKEN], False, True),
+        ([LOST, REFUSED], False, True),
+        ([failure(409)], False, False),
+        ([BUDGET], False, False),
+        ([LOST], True, False),
+    ],
+)
+def test_whether_it_may_have_been_done_is_known_in_the_end(
+    failures: list[Failure], reads: bool, maybe_done: bool
+) -> None:
+    copies = [error.replaced() for error in failures]
+    with pytest.raises(Failure) as told:
+        Persistence(60.0).carry(failing(*copies, *[copies[-1]] * 1000), lambda: None, reads=reads)
+    assert told.value.maybe_done is maybe_done
+
+
+def test_requests_share_the_time_for_which_a_server_may_be_away(time: Time) -> None:
+    patience = Persistence(None)
+    for lasts in (120.0, 0.0):
+        began = time.now
+        with pytest.raises(Failure):
+            patience.carry(failing(*[REFUSED] * 10_000), None, reads=True)
+        assert time.now - began == pytest.approx(lasts)
+    assert patience.carry(failing(), None, reads=True) == "done"
+    with pytest.raises(Failure):
+        patience.carry(failing(*[REFUSED] * 10_000), None, reads=True)
+    assert time.now == pytest.approx(1240.0), "it had been back meanwhile"
+
+
+def test_a_line_is_not_told_again_because_something_else_is_answered(time: Time) -> None:
+    told: list[str] = []
+    patience = Persistence(60.0, told.append)
+
+    def send() -> str:
+        patience.carry(failing(), None, reads=True)
+        raise BUSY
+
+    with pytest.raises(Failure):
+        patience.carry(send, None, reads=False)
+    assert len(told) == 1, told
