@@ -19,7 +19,11 @@ from typing import Any
 
 from ansible_collections.kubernetes.core.plugins.module_utils.k8s.client import get_api_client
 from ansible_collections.kubernetes.core.plugins.module_utils.k8s.core import AnsibleK8SModule
-from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.as_wanted import is_as_wanted
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.as_wanted import (
+    Alike,
+    is_as_wanted,
+    is_just_as_wanted,
+)
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.failure import Failure
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.line import Dial, Line, dialled
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.persistence import (
@@ -82,8 +86,12 @@ class Client:
         return self._request("post", path, attempted, self._seen(here, attempted, body), query, body=body)
 
     def replace(self, path: str, attempted: str, body: dict[str, Any], **query: str | int) -> Any:
-        """Fails with status 409 if somebody has written the object since the version in the body."""
-        return self._request("put", path, attempted, self._seen(path, attempted, body), query, body=body)
+        """Fails with status 409 if somebody has written the object since the version in the body.
+
+        That may have been this very request, if its answer was lost and the server has added to what it wrote.
+        """
+        seen = self._seen(path, attempted, body, is_just_as_wanted)
+        return self._request("put", path, attempted, seen, query, body=body)
 
     def patch(self, path: str, attempted: str, body: dict[str, Any], **query: str | int) -> Any:
         """By a JSON merge patch: null removes a field, lists are replaced as a whole."""
@@ -145,7 +153,7 @@ class Client:
             return self.persistence.carry(send, done, reads=True)
         return self._carry(send, done, {**query, **arguments["body"]})
 
-    def _seen(self, path: str, attempted: str, wanted: Mapping[str, Any]) -> Done:
+    def _seen(self, path: str, attempted: str, wanted: Mapping[str, Any], alike: Alike = is_as_wanted) -> Done:
         """By the object, which is as it was wanted to be, or it was not done."""
 
         def look() -> Any:
@@ -156,7 +164,7 @@ class Client:
                 if error.status in (HTTPStatus.NOT_FOUND, HTTPStatus.FORBIDDEN):
                     return None
                 raise
-            return found if is_as_wanted(found, wanted) else None
+            return found if alike(found, wanted) else None
 
         return look
 

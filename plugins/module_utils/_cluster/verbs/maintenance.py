@@ -104,7 +104,7 @@ def begin(client: Client, request: Request, *, wait_seconds: float, pause: float
     deadline = time.monotonic() + wait_seconds
     while True:
         try:
-            return _until_written(lambda: _begin(client.guarded(may), request, may))
+            return _until_written(lambda seen: _begin(client.guarded(may), request, may, seen))
         except Failure as error:
             left = deadline - time.monotonic()
             if error.reason not in _OTHERS or left <= 0:
@@ -127,22 +127,28 @@ def require(client: Client, request: Request) -> Cordon:
 
 def end(client: Client, request: Request, *, may: May = always) -> Transition:
     """Give the node back; `may` as for `begin`. Raises Failure."""
-    return _until_written(lambda: _end(client.guarded(may), request, may))
+    return _until_written(lambda seen: _end(client.guarded(may), request, may, seen))
 
 
-def _until_written(attempt: Callable[[], Transition]) -> Transition:
+def _until_written(attempt: Callable[[list[State]], Transition]) -> Transition:
+    """With what each look has found. Only the first tells what was before: who was quicker may have been this task.
+
+    As when the answer to a write was lost, and the server has added to what was written.
+    """
+    seen: list[State] = []
     for _number in range(ATTEMPTS - 1):
         try:
-            return attempt()
+            return attempt(seen)
         except Failure as error:
             if error.status != 409:
                 raise
-    return attempt()
+    return attempt(seen)
 
 
-def _begin(client: Client, request: Request, may: May) -> Transition:
+def _begin(client: Client, request: Request, may: May, seen: list[State]) -> Transition:
     leases = NodeLeases(client, request.lease_namespace, request.query)
     node, lease, before = _look(client, leases, request)
+    seen.append(before)
     may()
     if before.lease and before.lease.holder != request.owner:
         raise _held(client, request, "cordon", before.lease)
@@ -157,15 +163,17 @@ def _begin(client: Client, request: Request, may: May) -> Transition:
             marked = {"annotations": {ANNOTATION: mark.to_text()}}
             _write(client, request, node, "cordon", marked, {"unschedulable": True})
         except Failure:
-            _let_go(leases, request, before)
+            may()  # another invocation of the run has the Lease by the same name
+            _let_go(leases, request, seen[0])
             raise
         cordon = Cordon(mark.owner, mark.since, mark.reason, marked=True)
-    return Transition(before, replace(before, cordon=cordon, lease=parse_lease(held)))
+    return Transition(seen[0], replace(before, cordon=cordon, lease=parse_lease(held)))
 
 
-def _end(client: Client, request: Request, may: May) -> Transition:
+def _end(client: Client, request: Request, may: May, seen: list[State]) -> Transition:
     leases = NodeLeases(client, request.lease_namespace, request.query)
     node, lease, before = _look(client, leases, request)
+    seen.append(before)
     may()
     ours = before.cordon is not None and before.cordon.belongs_to(request.owner)
     mark = find_mark(node)
@@ -185,7 +193,7 @@ def _end(client: Client, request: Request, may: May) -> Transition:
     if own_lease:
         leases.release(own_lease)
     after = replace(after, cordon=None if ours else before.cordon, lease=None if own_lease else before.lease)
-    return Transition(before, after, tidied=own_mark or own_lease is not None)
+    return Transition(seen[0], after, tidied=own_mark or own_lease is not None)
 
 
 def _look(client: Client, leases: NodeLeases, request: Request) -> tuple[JsonObject, JsonObject | None, State]:
