@@ -75,14 +75,18 @@ class RunHold:
         lease, holder = self._look()
         before, watched, since = holder, holder, time.monotonic()
         failures: list[Failure] = []
+        taken_over = False
         while True:
             now = time.monotonic()
-            dead = holder is not None and now - since >= holder.seconds
+            unchanged = holder is not None and watched is not None and holder.version == watched.version
+            dead = holder is not None and unchanged and now - since >= holder.seconds
             if holder is None or self.owns(holder) or force or dead:
+                # It may be ours by now, though what we heard is that somebody was quicker.
+                taken_over = taken_over or (dead and not force and not self.owns(holder))
                 written = self._try(lease, failures)
                 if written:
-                    return Taken(before, written, taken_over=dead and not force)
-            elif watched is None or holder.version != watched.version:
+                    return Taken(before, written, taken_over)
+            elif not unchanged:
                 raise self._held(holder, "it is renewed, so that invocation is alive")
             elif now - since >= wait_seconds:
                 raise self._held(holder, f"it was not renewed for {round(now - since)} s, which proves nothing yet")

@@ -10,13 +10,14 @@ import os
 import time
 from collections.abc import Iterator
 from functools import partial
+from types import SimpleNamespace
 from typing import Any, Protocol
 
 import pytest
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.failure import Failure
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.processes import Process
-from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs import renewer
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs import renewer, run_lease
 from ansible_collections.virtops.kubevirt.plugins.modules.maintenance_run import main
 
 from testbed.pki import Authority
@@ -134,6 +135,59 @@ def test_who_is_quicker_holds_it(maintain: Maintain, api: RunApi) -> None:
     api.faults[LEASES] = lose
     assert maintain(wait_timeout=1)["error"]["reason"] == "RunHeld"
     assert api.run_lease()["spec"]["holderIdentity"] == "kernel/b2"
+
+
+@pytest.fixture
+def time_flies(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where a holder is waited for."""
+    slept: list[float] = []  # the only time that passes
+    monkeypatch.setattr(run_lease, "time", SimpleNamespace(monotonic=lambda: sum(slept), sleep=slept.append))
+
+
+def test_of_two_that_wait_for_a_dead_holder_one_takes_over(maintain: Maintain, api: RunApi, time_flies: None) -> None:
+    def lose(request: Request) -> Answer | None:
+        if request.method == "PUT":
+            api.hold_run("c3", renewed="2026-01-01T00:01:00.000000Z")
+            api.run_lease()["metadata"]["resourceVersion"] = "2"
+        return None
+
+    api.hold_run("b2")
+    api.faults[LEASE] = lose
+    result = maintain()
+    assert result.get("error", {}).get("reason") == "RunHeld", result
+    assert api.run_lease()["spec"]["holderIdentity"] == "kernel/c3"
+
+
+def test_a_holder_that_renews_at_the_last_moment_lives(maintain: Maintain, api: RunApi, time_flies: None) -> None:
+    def renew(request: Request) -> Answer | None:
+        if len([seen for seen in api.requests if seen.path == LEASE]) == 31:
+            api.run_lease()["metadata"]["resourceVersion"] = "2"
+        return None
+
+    api.hold_run("b2")
+    api.faults[LEASE] = renew
+    assert maintain().get("error", {}).get("reason") == "RunHeld"
+    assert api.writes() == []
+
+
+def test_a_run_that_is_taken_over_is_resumed_though_the_answer_is_lost(
+    maintain: Maintain, api: RunApi, time_flies: None
+) -> None:
+    """And though what was written cannot be told by what is there."""
+    rest = [refusal(504, "Timeout", "the proxy has waited long enough")]
+
+    def lose(request: Request) -> Answer | None:
+        if request.method != "PUT" or not rest:
+            return None
+        api._change(request)
+        api.run_lease()["metadata"]["annotations"]["by"] = "a webhook"
+        return rest.pop()
+
+    api.hold_run("b2", seconds=2)
+    api.faults[LEASE] = lose
+    result = maintain()
+    assert (result["changed"], result["resumed"], result["holder"]["invocation"]) == (True, True, "a1")
+    assert api.run_lease()["spec"]["leaseTransitions"] == 1
 
 
 def test_an_answer_that_is_lost_is_no_failure(maintain: Maintain, api: RunApi) -> None:
