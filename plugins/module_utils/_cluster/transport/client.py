@@ -186,8 +186,8 @@ class Client:
         return look
 
     def _carry(self, send: Callable[[], Any], done: Done | None, asked: Mapping[str, Any]) -> Any:
-        """asked: where a dry run would stand."""
-        return self.persistence.carry(send, done or (repeatable if "dryRun" in asked else None), reads=False)
+        """asked: where a dry run would stand, of which nothing is to be seen."""
+        return self.persistence.carry(send, repeatable if "dryRun" in asked else done, reads=False)
 
     def _send(self, method: str, path: str, attempted: str, **arguments: Any) -> bytes:
         """The bytes of the answer."""

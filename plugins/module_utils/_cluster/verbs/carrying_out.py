@@ -18,7 +18,11 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.looks im
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.client import Client
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.failure import Failure
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.paths import object_path
-from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.persistence import May, always
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.persistence import (
+    May,
+    always,
+    repeatable,
+)
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs import machines, migrations
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.nodes import FIELD_MANAGER
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.commands import (
@@ -188,8 +192,9 @@ class Verbs:
             "deleteOptions": options,
         }
         path = object_path("v1", command.namespace, "pods", command.pod) + "/eviction"
+        done = repeatable if self._settings.dry_run else None
         try:
-            self._client.post(path, f"evict pod {command.namespace}/{command.pod}", body, done=None)
+            self._client.post(path, f"evict pod {command.namespace}/{command.pod}", body, done=done)
         except Failure as error:
             if error.status == HTTPStatus.NOT_FOUND:
                 return None

@@ -13,11 +13,12 @@ from typing import Any
 
 import pytest
 
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport import persistence
 from ansible_collections.virtops.kubevirt.plugins.modules.node_drain import main
 
 from testbed.pki import Authority
 from unit.plugins.support.draining_api import QUICK, VMIS, DrainingApi, busy_node, vm_path
-from unit.plugins.support.fake_api import Answer, Object, Request, serving
+from unit.plugins.support.fake_api import SILENCE, Answer, Object, Request, serving
 from unit.plugins.support.listener import listener
 from unit.plugins.support.migrating_api import FAILURE, SUCCESS, vmi_path
 from unit.plugins.support.modules import ModuleRunner
@@ -159,3 +160,16 @@ def test_after_too_many_failures_nothing_more_is_begun(
 
 def test_a_limit_of_failures_below_none_is_refused(drain: Any, api: DrainingApi) -> None:
     assert "max_failed_vms is -1; give 0 at least" in drain(max_failed_vms=-1)["msg"]
+
+
+def test_check_mode_asks_again_when_an_answer_is_lost(
+    drain: Any, api: DrainingApi, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("READING", "BRIEF"):
+        monkeypatch.setattr(persistence, name, 20.0)
+    monkeypatch.setattr(persistence, "_FIRST", 0.01)
+    api.evictions = [SILENCE]
+    result = drain(check=True)
+    assert not result.get("failed"), result["msg"]
+    assert result["evicted"][0]["outcome"] == "would_evict"
+    assert api.left() == ["api"]

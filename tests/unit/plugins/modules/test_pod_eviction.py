@@ -12,11 +12,12 @@ from typing import Any
 
 import pytest
 
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport import persistence
 from ansible_collections.virtops.kubevirt.plugins.modules.pod_eviction import main
 
 from testbed.pki import Authority
 from unit.plugins.support.draining_api import BUDGET, QUICK, DrainingApi, pod_path
-from unit.plugins.support.fake_api import Answer, Request, refusal, serving
+from unit.plugins.support.fake_api import SILENCE, Answer, Request, refusal, serving
 from unit.plugins.support.listener import listener
 from unit.plugins.support.modules import ModuleRunner
 
@@ -80,6 +81,20 @@ def test_check_mode_asks_and_evicts_nothing(evict: Any, api: EvictingApi) -> Non
     result = evict(check=True)
     assert (result["changed"], result["evicted"][0]["outcome"]) == (True, "would_evict")
     assert pod_path("web-1") in api.objects
+
+
+@pytest.mark.parametrize("answer", [SILENCE, refusal(500, "InternalError", "etcdserver: request timed out")])
+def test_check_mode_asks_again_when_an_answer_is_lost(
+    evict: Any, api: EvictingApi, monkeypatch: pytest.MonkeyPatch, answer: Answer
+) -> None:
+    for name in ("READING", "BRIEF"):
+        monkeypatch.setattr(persistence, name, 20.0)
+    monkeypatch.setattr(persistence, "_FIRST", 0.01)
+    api.evictions = [answer]
+    result = evict(check=True)
+    assert not result.get("failed"), result["msg"]
+    assert result["evicted"][0]["outcome"] == "would_evict"
+    assert api.attempts == ["web-1"] * 2
 
 
 def test_in_check_mode_a_pod_that_is_ending_would_go(evict: Any, api: EvictingApi) -> None:

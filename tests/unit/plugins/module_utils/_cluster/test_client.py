@@ -207,6 +207,12 @@ def test_a_dry_run_may_come_twice(client: Client, api: ObjectApi) -> None:
     assert api.node("n1")["metadata"]["labels"] == {"old": "1"}
 
 
+def test_a_dry_run_is_not_answered_by_what_is_there(client: Client, api: ObjectApi) -> None:
+    at_first(api, NODES, drop, done=True)
+    with pytest.raises(Failure, match="409"):
+        client.create(NODES, "create", {"metadata": {"name": "n1"}}, dryRun="All")
+
+
 @pytest.mark.parametrize("fault", [*UNCERTAIN, *REFUSING])
 def test_a_read_is_repeated(client: Client, api: ObjectApi, fault: Fault) -> None:
     faults = [fault, fault]
