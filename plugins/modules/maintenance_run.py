@@ -51,6 +51,8 @@ options:
       - Seconds to wait for a holder that seems to have died. It counts as dead if it does not renew the Lease for 30
         seconds while it is watched; one that renews it is alive, and the task fails at once.
       - With C(state=aborted) as well the seconds for migrations to be undone and virtual machines to run again.
+      - It limits no request. One that an API server has not carried out, as it is busy or away, is sent again for two
+        minutes, with C(state=aborted) for as long as the task may last if it changes something.
     type: int
     default: 60
   lease_namespace:
@@ -253,13 +255,13 @@ error:
 from typing import Any
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module import arguments, run_task
-from ansible_collections.virtops.kubevirt.plugins.module_utils._module.connection import connect
+from ansible_collections.virtops.kubevirt.plugins.module_utils._module.connection import connect_for
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module.run import Module, run
 
 
 def maintenance_run(module: Module) -> dict[str, Any]:
     task = run_task.read(module.params, dry_run=module.check_mode)
-    client = connect(module)
+    client = connect_for(module, run_task.own_time(module.params))
     if module.params["state"] == "held":
         return run_task.held(client, task, diff=module._diff)
     if module.params["state"] == "aborted":

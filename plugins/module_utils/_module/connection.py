@@ -18,7 +18,12 @@ def connect(module: Module) -> client.Client:
     """Raises Failure. The module has `arguments.connection()`; the `wait_timeout` of a task that waits is its own time."""
     params = module.params
     waits = params.get("wait", True) and not module.check_mode
-    seconds = params.get("wait_timeout") if waits else None
+    return connect_for(module, params.get("wait_timeout") if waits else None)
+
+
+def connect_for(module: Module, seconds: float | None) -> client.Client:
+    """The same where the task's own time is another one, None if it has none. Raises Failure."""
+    params = module.params
     # Who cannot listen while the task runs is warned when it ends.
     tell: Tell = Progress.of(params).tell if params.get("_progress") else module.warn
     return client.connect(module, params["request_timeout"], Persistence(seconds, tell))

@@ -11,6 +11,7 @@ from datetime import datetime, timezone
 from typing import Any
 
 from ansible_collections.kubernetes.core.plugins.module_utils.args_common import AUTH_ARG_SPEC
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport import persistence
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.client import Client
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.failure import Failure
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.identity import (
@@ -78,6 +79,17 @@ def read(params: Mapping[str, Any], *, dry_run: bool) -> RunTask:
         dry_run=dry_run,
         connection={name: params[name] for name in AUTH_ARG_SPEC if params.get(name) is not None},
     )
+
+
+def own_time(params: Mapping[str, Any]) -> float | None:
+    """Seconds that the task has for its requests, None if it is as patient with each as a task without any limit.
+
+    `wait_timeout` is what others get: a holder that seems dead, and then what is undone. What is left to do after that
+    finds the API server away no less than what came before.
+    """
+    if params["state"] != "aborted":
+        return None
+    return float(2 * params["wait_timeout"] + persistence.READING)
 
 
 def held(client: Client, task: RunTask, *, diff: bool) -> Values:

@@ -15,13 +15,14 @@ from typing import Any, Protocol
 
 import pytest
 
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport import persistence
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.failure import Failure
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.processes import Process
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs import renewer, run_lease
 from ansible_collections.virtops.kubevirt.plugins.modules.maintenance_run import main
 
 from testbed.pki import Authority
-from unit.plugins.support.fake_api import Answer, Request, refusal
+from unit.plugins.support.fake_api import SILENCE, Answer, Request, refusal
 from unit.plugins.support.modules import ModuleRunner, Result
 from unit.plugins.support.object_api import NAMESPACES
 from unit.plugins.support.run_api import CLUSTER, LEASES, PLACE, RunApi, running
@@ -138,6 +139,12 @@ def test_who_is_quicker_holds_it(maintain: Maintain, api: RunApi) -> None:
 
 
 @pytest.fixture
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(persistence, "READING", 20.0)
+    monkeypatch.setattr(persistence, "_FIRST", 0.01)
+
+
+@pytest.fixture
 def time_flies(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where a holder is waited for."""
     slept: list[float] = []  # the only time that passes
@@ -171,7 +178,7 @@ def test_a_holder_that_renews_at_the_last_moment_lives(maintain: Maintain, api: 
 
 
 def test_a_run_that_is_taken_over_is_resumed_though_the_answer_is_lost(
-    maintain: Maintain, api: RunApi, time_flies: None
+    maintain: Maintain, api: RunApi, time_flies: None, patient: None
 ) -> None:
     """And though what was written cannot be told by what is there."""
     rest = [refusal(504, "Timeout", "the proxy has waited long enough")]
@@ -190,7 +197,7 @@ def test_a_run_that_is_taken_over_is_resumed_though_the_answer_is_lost(
     assert api.run_lease()["spec"]["leaseTransitions"] == 1
 
 
-def test_an_answer_that_is_lost_is_no_failure(maintain: Maintain, api: RunApi) -> None:
+def test_an_answer_that_is_lost_is_no_failure(maintain: Maintain, api: RunApi, patient: None) -> None:
     lost: list[Request] = []
 
     def lose(request: Request) -> Answer | None:
@@ -297,3 +304,40 @@ def test_a_missing_permission_is_named(maintain: Maintain, api: RunApi) -> None:
     result = maintain()
     assert "Cannot read namespace kube-system" in result["msg"]
     assert "Grant the permission" in result["msg"]
+
+
+def drop_first(method: str, path: str, api: RunApi) -> list[Request]:
+    """The requests that were lost."""
+    lost: list[Request] = []
+
+    def drop(request: Request) -> Answer | None:
+        if request.method != method or lost:
+            return None
+        lost.append(request)
+        return SILENCE
+
+    api.faults[path] = drop
+    return lost
+
+
+@pytest.mark.parametrize("seconds", [0, 60])
+@pytest.mark.parametrize(
+    ("state", "method", "path"),
+    [
+        ("held", "GET", LEASE),
+        ("held", "POST", LEASES),
+        ("released", "GET", LEASE),
+        ("released", "DELETE", LEASE),
+        ("aborted", "GET", LEASE),
+        ("aborted", "DELETE", LEASE),
+    ],
+)
+def test_a_server_that_is_away_is_waited_for_whatever_a_holder_gets(
+    maintain: Maintain, api: RunApi, patient: None, state: str, method: str, path: str, seconds: int
+) -> None:
+    if state != "held":
+        maintain()
+    lost = drop_first(method, path, api)
+    assert maintain(state=state, wait_timeout=seconds).get("changed")
+    assert lost
+    assert (api.run_lease() is not None) is (state == "held")
