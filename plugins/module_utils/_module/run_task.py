@@ -106,9 +106,8 @@ def held(client: Client, task: RunTask, *, diff: bool) -> Values:
     taken = hold.take(task.wait_seconds)
     try:
         renewer.start(task.connection, hold, task.playbook, client.patience)
-    except Failure:
-        hold.release()
-        raise
+    except Failure as error:
+        raise _told_with(error, _let_go(hold)) from error
     documents = task.store(client).names()
     resumed = taken.taken_over or bool(documents)
     result = _result(hold, taken.before, taken.lease, uid, diff=diff, resumed=resumed, documents=documents)
@@ -137,7 +136,7 @@ def released(client: Client, task: RunTask, *, keep_record: bool, diff: bool) ->
 
 
 def aborted(client: Client, task: RunTask, *, force: bool, diff: bool) -> Values:
-    """Undo what the run has left, and forget it. Raises Failure, and Incomplete if something is left."""
+    """Undo what the run has left, and forget it. Raises Failure, and Incomplete if something is left or it is held."""
     if not task.dry_run:
         rights.require_for_abort(client, task.run, task.namespace)
     hold, uid, store = task.hold(client), cluster_uid(client), task.store(client)
@@ -154,13 +153,35 @@ def aborted(client: Client, task: RunTask, *, force: bool, diff: bool) -> Values
     try:
         renewer.start(task.connection, hold, task.playbook, client.patience)
         undone = Undoing(client, task.run, task.namespace, task.wait_seconds, hold.require).undo()
-        result |= {"cancelled": undone.cancelled, "given_back": undone.given_back, "started": undone.started}
-        if undone.problems:
-            raise Incomplete(_left(client, task, undone.problems), result)
-        store.delete_all()
-    finally:
-        hold.release()
+        if not undone.problems:
+            store.delete_all()
+    except Failure as error:
+        raise _told_with(error, _let_go(hold)) from error
+    except Exception:
+        _let_go(hold)
+        raise
+    result |= {"cancelled": undone.cancelled, "given_back": undone.given_back, "started": undone.started}
+    trouble = _let_go(hold)
+    if undone.problems:
+        raise Incomplete(_told_with(_left(client, task, undone.problems), trouble), result)
+    if trouble:
+        raise Incomplete(trouble, result)
     return result
+
+
+def _let_go(hold: RunHold) -> Failure | None:
+    """Release the run, whatever has happened; why that did not come about, if so."""
+    try:
+        hold.release()
+    except Failure as error:
+        return error
+    return None
+
+
+def _told_with(error: Failure, trouble: Failure | None) -> Failure:
+    """What has failed, and then what became of letting go of the run."""
+    more = f"; and the run was not released, {trouble.message}" if trouble else ""
+    return error.replaced(message=f"{error.message.rstrip('.')}{more}")
 
 
 def _left(client: Client, task: RunTask, problems: list[str]) -> Failure:

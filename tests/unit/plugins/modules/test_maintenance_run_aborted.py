@@ -22,7 +22,7 @@ from ansible_collections.virtops.kubevirt.plugins.modules.maintenance_run import
 from testbed.pki import Authority
 from unit.plugins.modules.test_maintenance_run import LEASE, Maintain, invocation
 from unit.plugins.support.draining_api import vm_path
-from unit.plugins.support.fake_api import Answer, Request
+from unit.plugins.support.fake_api import Answer, Request, refusal
 from unit.plugins.support.migrating_api import migrations_path, vmi_path
 from unit.plugins.support.modules import ModuleRunner
 from unit.plugins.support.run_api import LEASES, RunApi, running
@@ -223,3 +223,37 @@ def test_a_lease_without_a_node_goes_too(maintain: Maintain, api: RunApi) -> Non
 
 def test_a_held_run_tells_what_is_stopped_for_its_nodes(maintain: Maintain) -> None:
     assert maintain(state="held")["stopped_for"] == ["n1"]
+
+
+def refuse_release(request: Request) -> Answer | None:
+    return refusal(403, "Forbidden", "no deletion of leases") if request.method == "DELETE" else None
+
+
+def test_trouble_with_the_release_hides_nothing_of_what_is_left(maintain: Maintain, api: RunApi) -> None:
+    api.stubborn = True
+    api.faults[LEASE] = refuse_release
+    result = maintain(wait_timeout=1)
+    assert (result["error"]["reason"], result["given_back"]) == ("NotUndone", ["n1"])
+    assert "KubeVirt has not undone it yet; and the run was not released, " in result["msg"]
+    assert "no deletion of leases" in result["msg"]
+
+
+def test_trouble_with_the_release_hides_nothing_of_what_was_done(maintain: Maintain, api: RunApi) -> None:
+    api.faults[LEASE] = refuse_release
+    result = maintain()
+    assert (result["error"]["status"], result["changed"]) == (403, True)
+    assert (result["cancelled"], result["given_back"]) == (["shop/move-n1"], ["n1"])
+
+
+@pytest.mark.parametrize("state", ["held", "aborted"])
+def test_trouble_with_the_release_does_not_hide_why_it_was_released(
+    maintain: Maintain, api: RunApi, monkeypatch: pytest.MonkeyPatch, state: str
+) -> None:
+    def fail(*_given: object) -> None:
+        raise Failure("keep run kernel held", "the server", "no process", "Start again.", reason="NotRenewed")
+
+    monkeypatch.setattr(renewer, "start", fail)
+    api.faults[LEASE] = refuse_release
+    result = maintain(state=state)
+    assert result["error"]["reason"] == "NotRenewed"
+    assert "no process; and the run was not released, the API server answered 403" in result["msg"]
