@@ -262,7 +262,8 @@ def node_topology(module: Module) -> dict[str, Any]:
     nodes = read_nodes(client)
     wishes = collect(nodes, params["topology"], params["rules"])
     planned = plan(nodes, wishes, purge=params["purge"], replace_deprecated=params["replace_deprecated"])
-    label_nodes(client, {change.node: change.labels for change in planned.changes}, dry_run=module.check_mode)
+    labels = {change.node: change.labels for change in planned.changes}
+    label_nodes(client, nodes, labels, dry_run=module.check_mode)
     for warning in warnings(planned, replaced=params["replace_deprecated"]):
         module.warn(warning)
     result: dict[str, Any] = {

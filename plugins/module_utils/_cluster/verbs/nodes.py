@@ -6,9 +6,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from dataclasses import replace
+from http import HTTPStatus
+from typing import TypeAlias
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.client import Client
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.failure import Failure
@@ -17,11 +19,16 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transpor
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import JsonObject
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot_kinds import BY_NAME
 
+# New values of labels, None to remove one.
+Labels: TypeAlias = Mapping[str, str | None]
+
 # Who is named in the cluster as the writer of a field (metadata.managedFields).
 FIELD_MANAGER = "virtops.kubevirt"
 # A whole Node with its images takes some 15 kB.
 _PAGE_SIZE = 250
 _THREADS = 4
+# Nodes are written by their kubelets every few seconds; to lose that often in a row is no coincidence any more.
+_ATTEMPTS = 5
 
 
 def read_nodes(client: Client, labels: str = "", fields: str = "") -> list[JsonObject]:
@@ -30,14 +37,16 @@ def read_nodes(client: Client, labels: str = "", fields: str = "") -> list[JsonO
     return [json.loads(line) for line in read_list(client, whole, _PAGE_SIZE) or ()]
 
 
-def label_nodes(client: Client, labels: Mapping[str, Mapping[str, str | None]], *, dry_run: bool) -> None:
+def label_nodes(client: Client, nodes: Iterable[JsonObject], labels: Mapping[str, Labels], *, dry_run: bool) -> None:
     """Write labels by node, None to remove one; in a dry run let the server check it all and keep nothing.
 
-    Raises Failure, which says what was written before; nodes that are not under way by then are left alone.
+    nodes: as they were read when that was decided. Raises Failure, which says what was written before; nodes that are
+    not under way by then are left alone. A label that somebody else has written since stays, with status 409.
     """
     written: list[str] = []
     with ThreadPoolExecutor(_THREADS) as pool:
-        jobs = {pool.submit(_label, client, node, changes, dry_run): node for node, changes in labels.items()}
+        known = {node["metadata"]["name"]: node for node in nodes}
+        jobs = {pool.submit(_label, client, known[node], changes, dry_run): node for node, changes in labels.items()}
         try:
             for job in as_completed(jobs):
                 job.result()
@@ -47,10 +56,37 @@ def label_nodes(client: Client, labels: Mapping[str, Mapping[str, str | None]], 
             raise _partial(error, jobs, dry_run) from error
 
 
-def _label(client: Client, node: str, labels: Mapping[str, str | None], dry_run: bool) -> None:
+def _label(client: Client, node: JsonObject, labels: Labels, dry_run: bool) -> None:
+    """On the version that was looked at, so that a second time, after a lost answer, undoes nobody else's write."""
     query = {"fieldManager": FIELD_MANAGER, **({"dryRun": "All"} if dry_run else {})}
-    path = object_path("v1", None, "nodes", node)
-    client.patch(path, f"label node {node}", {"metadata": {"labels": dict(labels)}}, **query)
+    name, found = node["metadata"]["name"], node
+    for attempt in range(1, _ATTEMPTS + 1):
+        body = {"metadata": {"labels": dict(labels), "resourceVersion": found["metadata"]["resourceVersion"]}}
+        try:
+            client.patch(object_path("v1", None, "nodes", name), f"label node {name}", body, **query)
+        except Failure as error:
+            if error.status != HTTPStatus.CONFLICT or attempt == _ATTEMPTS:
+                raise
+            found = _again(client, node, labels, error)
+        else:
+            return
+
+
+def _again(client: Client, node: JsonObject, labels: Labels, conflict: Failure) -> JsonObject:
+    """The node as it is now, if these labels are as they were, or as they are to be. Raises Failure if not, or gone.
+
+    It is listed, as who labels nodes needs no other right to read them.
+    """
+    name = node["metadata"]["name"]
+    found = next((item for item in read_nodes(client, fields=f"metadata.name={name}")), None)
+    if found is None:
+        raise conflict
+    before, now = (item["metadata"].get("labels") or {} for item in (node, found))
+    theirs = [key for key, value in labels.items() if now.get(key) not in (before.get(key), value)]
+    if theirs:
+        message = f"somebody else has written {', '.join(theirs)} since the node was read"
+        raise conflict.replaced(message=message, remedy="Find out who does; run again, the task writes its own.")
+    return found
 
 
 def _partial(error: Failure, jobs: Mapping[Future[None], str], dry_run: bool) -> Failure:

@@ -115,6 +115,61 @@ def test_a_label_may_be_called_as_a_field_of_the_servers(
     assert api.node("n1")["metadata"]["labels"][key] == "gen4"
 
 
+RACK_7 = {"topology": [{"nodes": ["n1"], "labels": {"rack": "7"}}]}
+
+
+def written_by_others(api: ReplicasApi, *, done: bool, **labels: str) -> None:
+    """Somebody else writes the node just after a write of ours, whose answer is lost, or just before."""
+    rest = [SILENCE if done else None]
+
+    def meet(request: Request) -> Answer | None:
+        if request.method == "GET" or not rest:
+            return None
+        if done:
+            api._list(request)
+        metadata = api.node("n1")["metadata"]
+        metadata |= {"resourceVersion": "99", "labels": {**metadata["labels"], **labels}}
+        return rest.pop()
+
+    api.faults[NODE] = meet
+
+
+def patches(api: ReplicasApi) -> int:
+    return sum(request.method == "PATCH" for request in api.requests)
+
+
+@pytest.mark.parametrize("done", [True, False])
+def test_a_label_that_somebody_else_has_set_since_is_theirs(label: Task, api: ReplicasApi, done: bool) -> None:
+    written_by_others(api, done=done, rack="8")
+    result = label(**RACK_7)
+    assert api.node("n1")["metadata"]["labels"]["rack"] == "8"
+    assert (result["failed"], result["error"]["status"], result["error"]["written"]) == (True, 409, [])
+    assert "somebody else has written rack since the node was read" in result["msg"]
+
+
+@pytest.mark.parametrize("done", [True, False])
+@pytest.mark.parametrize("mine", [{}, {"rack": "7"}])
+def test_a_node_may_be_written_by_its_kubelet_meanwhile(
+    label: Task, api: ReplicasApi, done: bool, mine: dict[str, str]
+) -> None:
+    written_by_others(api, done=done, other="x", **mine)
+    assert label(**RACK_7)["changed"]
+    assert api.node("n1")["metadata"]["labels"] | {"rack": "7", "other": "x"} == api.node("n1")["metadata"]["labels"]
+    assert patches(api) == (1 if done else 2)
+
+
+def test_a_node_that_is_gone_meanwhile_is_a_conflict(label: Task, api: ReplicasApi) -> None:
+    def leave(request: Request) -> Answer | None:
+        if request.method == "GET":
+            return None
+        api.objects.pop(NODE, None)
+        return refusal(409, "Conflict", "the object has been modified")
+
+    api.faults[NODE] = leave
+    assert label(**RACK_7)["error"]["status"] == 409
+    assert patches(api) == 1
+
+
 @pytest.mark.parametrize("lost", LOST)
 @pytest.mark.parametrize("holder", ["run-a", "somebody"])
 def test_a_lease_is_taken(maintain: Task, api: ReplicasApi, holder: str, lost: str) -> None:

@@ -80,8 +80,9 @@ def test_only_what_differs_is_written(label: Label, api: ObjectApi) -> None:
     api.add_node("n1", {ZONE: "a", "rack": "6"})
     label(topology=[{"nodes": ["n1"], "zone": "a", "labels": {"rack": "7"}}])
     (write,) = api.writes()
-    assert write.body == {"metadata": {"labels": {"rack": "7"}}}
+    assert write.body == {"metadata": {"labels": {"rack": "7"}, "resourceVersion": "1"}}
     assert write.query == {"fieldManager": "virtops.kubevirt"}
+    assert len([request for request in api.requests if "/nodes" in request.path]) == 2
 
 
 def test_null_removes_a_label(label: Label, api: ObjectApi) -> None:

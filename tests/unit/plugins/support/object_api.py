@@ -41,7 +41,9 @@ class ObjectApi(FakeApi):
         return [request for request in self.requests if request.method != "GET" and "reviews" not in request.path]
 
     def _list(self, request: Request) -> Answer:
-        self.lists["nodes"] = [item for path, item in self.objects.items() if path.startswith(f"{NODES}/")]
+        name = request.query.get("fieldSelector", "").removeprefix("metadata.name=")
+        nodes = (item for path, item in self.objects.items() if path.startswith(f"{NODES}/"))
+        self.lists["nodes"] = [node for node in nodes if name in ("", node["metadata"]["name"])]
         act = {
             "GET": self._get,
             "POST": self._create,
