@@ -12,7 +12,7 @@ from typing import Any
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.printable import sentence
 
 # Reasons of failures without an answer that time does not mend.
-_LASTING = frozenset({"CertificateInvalid", "NameUnknown"})
+_LASTING = frozenset({"CertificateInvalid", "NameUnknown", "TlsFailed"})
 
 _UNAUTHORIZED = re.compile(r'User ".*" cannot \S+ (resource|path) "')
 _BY_WEBHOOK = re.compile(r'admission webhook ".*" denied the request')

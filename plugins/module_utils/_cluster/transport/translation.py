@@ -41,6 +41,12 @@ else:
 _TAG = re.compile(r"<[^>]*>")
 # What a refusal says whose reason is a rule.
 _BUDGET, _BY_WEBHOOK = "DisruptionBudget", "admission webhook"
+# By which OpenSSL tells that this side or the other one wants no such connection (SSL_R_* in include/openssl/sslerr.h):
+# no TLS at all, none of this kind, or not with this certificate. Anything else may be the end of a server or a proxy.
+_REFUSED = re.compile(
+    r"WRONG_VERSION_NUMBER|RECORD_LAYER_FAILURE|UNSUPPORTED_PROTOCOL|NO_PROTOCOLS_AVAILABLE|PEM_LIB|KEY_TOO_SMALL"
+    r"|ALERT_(PROTOCOL_VERSION|HANDSHAKE_FAILURE|INSUFFICIENT_SECURITY|ACCESS_DENIED|UNKNOWN_CA|\w*CERTIFICATE\w*)"
+)
 # X509_V_ERR_* of OpenSSL.
 _EXPIRED, _NOT_YET_VALID, _WRONG_HOST, _WRONG_ADDRESS = 10, 9, 62, 64
 
@@ -157,7 +163,10 @@ def _certificate(error: Any) -> Explained:
 
 def _handshake(error: Any) -> Explained:
     remedy = "Check that the address is that of an API server, and that it accepts the client certificate."
-    return "TlsFailed", f"no secure connection came about, {error.reason or error}", remedy
+    # Other parts of OpenSSL complain of files.
+    lasts = error.library not in (None, "SSL") or _REFUSED.search(error.reason or "")
+    reason = "TlsFailed" if lasts else "TlsDisturbed"
+    return reason, f"no secure connection came about, {error.reason or error}", remedy
 
 
 def _name(error: Any) -> Explained:
@@ -185,6 +194,7 @@ def _system(error: Any) -> Explained:
 def _causes() -> Iterator[tuple[type[BaseException] | tuple[type[BaseException], ...], Callable[[Any], Explained]]]:
     """Specific ones first: most of these are kinds of OSError."""
     yield ssl.SSLCertVerificationError, _certificate
+    yield (ssl.SSLEOFError, ssl.SSLZeroReturnError, ssl.SSLSyscallError), _cut
     yield ssl.SSLError, _handshake
     yield socket.gaierror, _name
     yield ConnectionRefusedError, _refused
