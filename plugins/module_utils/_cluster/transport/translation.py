@@ -136,7 +136,7 @@ def _seconds(text: str | None) -> float | None:
         pass
     try:
         at = parsedate_to_datetime(text)
-    except ValueError:
+    except (ValueError, OverflowError):
         return None
     return (at if at.tzinfo else at.replace(tzinfo=timezone.utc)).timestamp() - time.time()
 

@@ -232,7 +232,18 @@ def test_a_budgets_answer_is_not_a_busy_servers(
     assert (told.value.status, len(writes)) == (status, times)
 
 
-@pytest.mark.parametrize("text", ["-1", "86400", "soon", "Wed, 21 Oct 2015 07:28:00 GMT"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "-1",
+        "86400",
+        "soon",
+        "nan",
+        "Wed, 21 Oct 2015 07:28:00 GMT",
+        f"Wed, 21 Oct 2015 07:28:00 +{'9' * 20}",
+        f"Wed, 21 Oct {'9' * 20} 07:28:00 GMT",
+    ],
+)
 def test_a_server_that_is_busy_for_ever_ends_it_in_time(
     connection: dict[str, str], api: ObjectApi, monkeypatch: pytest.MonkeyPatch, text: str
 ) -> None:
