@@ -37,7 +37,8 @@ options:
       - V(verified) changes nothing, and fails unless the node is cordoned by O(owner) and empty. It is the last look
         before the maintenance itself.
       - V(restored) starts the virtual machines again that were stopped for this node and owner, when the node is back.
-        Replica sets start theirs by themselves, and are waited for.
+        Replica sets start theirs by themselves, and are waited for. A VM that fails before it runs is started again,
+        after ever longer pauses.
     type: str
     choices: [drained, verified, restored]
     default: drained

@@ -24,7 +24,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._model.run_strate
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.stopped_mark import find_marks, wanted_replicas
 
-_FAILED = "Failed"
+_FAILED, _SUCCEEDED = "Failed", "Succeeded"
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +64,11 @@ class SeenVmi:
     @property
     def has_ended(self) -> bool:
         return self.phase in FINISHED
+
+    @property
+    def has_succeeded(self) -> bool:
+        """Whether its guest has shut itself down."""
+        return self.phase == _SUCCEEDED
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,8 @@
 """A VM that was stopped for a node and starts again when that is back; a replica set gets its VMIs back by itself.
 
 The mark on it stays until it runs, so that a task that is killed before does not forget it. It loses the run strategy
-with the VM's getting it back: a VM that somebody stops from then on stays off.
+with the VM's getting it back: a VM that somebody stops from then on stays off. One that fails is started again, by
+KubeVirt itself or from here; of one whose VMI is simply gone nobody knows whether somebody has stopped it.
 """
 
 from __future__ import annotations
@@ -34,13 +35,18 @@ STARTING = "starting"
 STARTED, WOULD_START, NOT_STARTED = "started", "would_start", "failed"
 STILL_ENDING = "its guest has yet to shut down"
 LEFT_OFF = "somebody else has stopped it since; start it if it is to run"
+_FAILED = "its VMI has failed, and another one is asked for"
+_GONE = "it ended before it was seen running; start it, or set its run strategy to Halted if it is to stay off"
+# So often the pause doubles before what fails each time is asked for again: a node may lack its devices for minutes.
+_DOUBLINGS = 4
 
 
 class StartStage(Enum):
     """How far a VM is that was stopped for a node.
 
     WANTED: it has yet to get back what it ran with. ENDING: its former VMI has to end first, and even runs meanwhile.
-    UNWANTED: somebody else has stopped it since. COMING: all that it needs has been asked for.
+    UNWANTED: somebody else has stopped it since. COMING: all that it needs has been asked for. FAILED: what came has
+    failed, and nothing brings another one. GONE: what came is no more, and nothing tells why.
     """
 
     WANTED = "wanted"
@@ -48,6 +54,8 @@ class StartStage(Enum):
     UNWANTED = "unwanted"
     COMING = "coming"
     RUNS = "runs"
+    FAILED = "failed"
+    GONE = "gone"
 
 
 def start_stage(vm: SeenVm, vmi: SeenVmi | None, node: str) -> StartStage:
@@ -57,14 +65,26 @@ def start_stage(vm: SeenVm, vmi: SeenVmi | None, node: str) -> StartStage:
         return StartStage.WANTED if before and before not in BY_REQUEST else StartStage.UNWANTED
     ending = vmi is not None and is_ending(vm, vmi)
     if not is_on_its_way(vm, vmi):
-        if ending or vm.stops:
-            return StartStage.ENDING
-        return StartStage.WANTED if before else StartStage.UNWANTED
+        if not before:
+            return _why_off(vm, vmi)
+        return StartStage.ENDING if ending or vm.stops else StartStage.WANTED
     if before:
         return StartStage.WANTED
+    if vmi is None or vmi.has_ended:
+        return StartStage.COMING
     if ending:
         return StartStage.ENDING
-    return StartStage.RUNS if vmi is not None and vmi.phase == "Running" else StartStage.COMING
+    return StartStage.RUNS if vmi.phase == "Running" else StartStage.COMING
+
+
+def _why_off(vm: SeenVm, vmi: SeenVmi | None) -> StartStage:
+    """Of a VM that got back what it ran with, and is not on its way: nobody but others has asked it to stop since."""
+    stopped = bool(vm.stops) if vmi is None else vmi.uid in vm.stops
+    if vm.ending or stopped or (vmi is not None and vmi.has_succeeded):
+        return StartStage.UNWANTED
+    if vmi is None:
+        return StartStage.GONE
+    return StartStage.ENDING if vmi.ending else StartStage.FAILED
 
 
 def is_on_its_way(vm: SeenVm, vmi: SeenVmi | None) -> bool:
@@ -82,8 +102,9 @@ def is_ending(vm: SeenVm, vmi: SeenVmi) -> bool:
 class Starting(Timed):
     """kind: of the API. source_node: for which it was stopped. node: where it runs.
 
-    vmi_uid: of its VMI that may lack a node. message: what it waits for, or why it failed. begun_at, asked_at,
-    ended_at: seconds since the epoch, 0 if not yet.
+    vmi_uid: of its VMI that may lack a node. message: what it waits for, or why it failed. attempts: how often it was
+    asked for. is_missing: nothing of it was there at the last look. begun_at, asked_at, ended_at: seconds since the
+    epoch, 0 if not yet.
     """
 
     action: str
@@ -96,6 +117,8 @@ class Starting(Timed):
     node: str = ""
     vmi_uid: str = ""
     message: str = ""
+    attempts: int = 0
+    is_missing: bool = False
     begun_at: float = 0.0
     asked_at: float = 0.0
     ended_at: float = 0.0
@@ -157,7 +180,7 @@ class Starting(Timed):
             return replace(asked, message=answer.refused) if answer.passing else asked._failed(answer.refused, now)
         if isinstance(answer.command, TakeMarkOff):
             return replace(asked, outcome=STARTED, ended_at=now)
-        return replace(asked, outcome=STARTING, message="")
+        return replace(asked, outcome=STARTING, message="", attempts=self.attempts + 1)
 
     def rehearsed(self) -> Starting:
         return replace(self, outcome=WOULD_START)
@@ -174,9 +197,23 @@ class Starting(Timed):
     def _with_vm(self, vm: SeenVm, moment: Moment) -> tuple[Starting, Start | TakeMarkOff | None]:
         vmi = moment.look.vmis.get(self.title)
         found = start_stage(vm, vmi, self.source_node)
-        if found in (StartStage.WANTED, StartStage.UNWANTED):
-            waits = self.asked_at and moment.now - self.asked_at < RETRY_AFTER
-            return self, None if waits else Start(self.action, self.namespace, self.name, self.uid, self.source_node)
+        entry = replace(self, is_missing=found is StartStage.GONE)
+        if found in (StartStage.FAILED, StartStage.GONE) and self.node:
+            return entry, self._take_mark_off()
+        if found is StartStage.GONE:
+            # A single look may fall between the end of one VMI and KubeVirt's note that it starts the next.
+            return self._failed(_GONE, moment.now) if self.is_missing else entry, None
+        if found in (StartStage.WANTED, StartStage.UNWANTED, StartStage.FAILED):
+            return entry._asking(moment.now, again=found is StartStage.FAILED)
+        return entry._following(found, vmi, moment)
+
+    def _asking(self, now: float, *, again: bool) -> tuple[Starting, Start | None]:
+        pause = RETRY_AFTER * 2 ** min(self.attempts, _DOUBLINGS) if again else RETRY_AFTER
+        entry = replace(self, message=_FAILED) if again else self
+        waits = self.asked_at and now - self.asked_at < pause
+        return entry, None if waits else Start(self.action, self.namespace, self.name, self.uid, self.source_node)
+
+    def _following(self, found: StartStage, vmi: SeenVmi | None, moment: Moment) -> tuple[Starting, TakeMarkOff | None]:
         if found is StartStage.ENDING:
             return replace(self, message=STILL_ENDING), None
         if found is StartStage.RUNS and vmi is not None:

@@ -40,6 +40,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects im
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.run_strategy import (
     BY_REQUEST,
     HALTED,
+    ONCE,
     run_strategy,
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.stopped_mark import (
@@ -109,7 +110,8 @@ def take_mark_off(client: Client, item: JsonObject, kind: str, node: str, *, dry
 def start(client: Client, vm: JsonObject, node: str, *, dry_run: bool) -> StartStage:
     """Let a VM that was stopped for the node run as before, and say how far it was. Raises Failure.
 
-    Called again, it asks for nothing twice. One that somebody else has stopped since loses its mark.
+    Called again, it asks for nothing twice. One that somebody else has stopped since loses its mark; one whose VMI has
+    failed gets another one.
     """
     seen, vmi = SeenVm.of(vm), _seen_vmi(client, vm)
     how_far = start_stage(seen, vmi, node)
@@ -119,6 +121,11 @@ def start(client: Client, vm: JsonObject, node: str, *, dry_run: bool) -> StartS
         if seen.strategy in BY_REQUEST and not is_on_its_way(seen, vmi):
             _ask_to_start(client, vm, dry_run=dry_run)
         _give_strategy_back(client, vm, node, dry_run=dry_run)
+    if how_far is StartStage.FAILED:
+        if seen.strategy == ONCE:
+            _stop_again(client, vm, node, dry_run=dry_run)
+        else:
+            _ask_to_start(client, vm, dry_run=dry_run)
     return how_far
 
 
@@ -147,6 +154,19 @@ def _give_strategy_back(client: Client, vm: JsonObject, node: str, *, dry_run: b
         spec = _as_before(current, mark.run_strategy)
         given = {**marks, node: replace(mark, run_strategy="")}
         return {"metadata": marked(given), **({"spec": spec} if spec else {})}
+
+    _write(client, vm, VM, change, dry_run=dry_run)
+
+
+def _stop_again(client: Client, vm: JsonObject, node: str, *, dry_run: bool) -> None:
+    """Let KubeVirt remove the failed VMI of a VM that runs `Once`; the next `start` finds it as if never started."""
+
+    def change(current: JsonObject) -> JsonObject:
+        marks = find_marks(current)
+        if node not in marks or run_strategy(current) != ONCE:
+            return {}
+        again = {**marks, node: replace(marks[node], run_strategy=ONCE)}
+        return {"metadata": marked(again), "spec": {"runStrategy": HALTED}}
 
     _write(client, vm, VM, change, dry_run=dry_run)
 

@@ -163,16 +163,82 @@ def test_a_vm_that_was_never_stopped_runs(drain: Any, api: DrainingApi) -> None:
     assert (api.acts, is_marked(api)) == ([], False)
 
 
-@pytest.mark.parametrize("strategy", ["Always", "Manual"])
-def test_a_vm_that_somebody_stops_before_it_runs_again_stays_off(drain: Any, api: DrainingApi, strategy: str) -> None:
+def start_and_be_killed(drain: Any, api: DrainingApi, strategy: str) -> None:
+    """Before it is seen running."""
     api.add_vm("pets", strategy)
     drain(cordon=True, policies=STOP)
     api.faults[vmi_path("pets")] = lambda _request: DENIED if runs(api) else None
     drain(state="restored")
-    assert (runs(api), is_marked(api)) == (True, True), "killed before it was seen running"
+    assert (runs(api), is_marked(api)) == (True, True)
     del api.faults[vmi_path("pets")]
+
+
+@pytest.mark.parametrize("strategy", ["Manual", "Once"])
+def test_a_vm_that_fails_before_it_runs_is_started_again(drain: Any, api: DrainingApi, strategy: str) -> None:
+    """As after a reboot, when the kubelet does not know the device yet that the launcher asks for."""
+    api.add_vm("pets", strategy)
+    drain(cordon=True, policies=STOP)
+    failing = ["uid-of-first", "uid-of-second"]
+
+    def look(_request: Request) -> Answer | None:
+        vmi = api.objects.get(vmi_path("pets"))
+        if vmi is not None and vmi["status"]["phase"] == "Running" and failing:
+            vmi["metadata"]["uid"] = failing.pop(0)
+            vmi["status"] |= {"phase": "Failed", "nodeName": "n1"}
+        return None
+
+    api.faults[vmi_path("pets")] = look
+    (entry,) = drain(state="restored")["started"]
+    assert (entry["outcome"], failing) == ("started", [])
+    assert (api.objects[vmi_path("pets")]["status"]["phase"], is_marked(api)) == ("Running", False)
+    assert api.objects[vm_path("pets")]["spec"]["runStrategy"] == strategy
+    assert api.acts == ["stop pets"] + (["start pets"] * 3 if strategy == "Manual" else [])
+
+
+@pytest.mark.parametrize("strategy", ["Manual", "Once"])
+def test_a_vm_that_fails_until_the_time_is_over_is_found_again(drain: Any, api: DrainingApi, strategy: str) -> None:
+    start_and_be_killed(drain, api, strategy)
+
+    def look(_request: Request) -> Answer | None:
+        if vmi := api.objects.get(vmi_path("pets")):
+            vmi["status"]["phase"] = "Failed"
+        return None
+
+    api.faults[vmi_path("pets")] = look
+    assert drain(state="restored", wait_timeout=1)["failed"]
+    assert is_marked(api)
+    del api.faults[vmi_path("pets")]
+    assert drain(state="restored")["started"][0]["outcome"] == "started"
+    assert (runs(api), is_marked(api)) == (True, False)
+
+
+@pytest.mark.parametrize("strategy", ["Manual", "RerunOnFailure"])
+def test_a_vm_that_ends_before_it_was_seen_running_is_named_until_it_runs(
+    drain: Any, api: DrainingApi, strategy: str
+) -> None:
+    start_and_be_killed(drain, api, strategy)
     del api.objects[vmi_path("pets")]
-    api.objects[vm_path("pets")]["spec"]["runStrategy"] = "Manual" if strategy == "Manual" else "Halted"
+    for _attempt in range(2):
+        result = drain(state="restored")
+        assert "shop/pets: failed, it ended before it was seen running; start it, or " in result["msg"]
+        assert is_marked(api)
+    assert api.acts == ["stop pets", "start pets"], "nobody knows whether somebody has stopped it"
+    api.start("pets")
+    assert drain(state="restored")["started"][0]["outcome"] == "started"
+    assert not is_marked(api)
+
+
+@pytest.mark.parametrize("strategy", ["Always", "Manual"])
+def test_a_vm_that_somebody_stops_before_it_runs_again_stays_off(drain: Any, api: DrainingApi, strategy: str) -> None:
+    start_and_be_killed(drain, api, strategy)
+    vm = api.objects[vm_path("pets")]
+    if strategy == "Manual":
+        vm["status"] = {
+            "stateChangeRequests": [{"action": "Stop", "uid": api.objects[vmi_path("pets")]["metadata"]["uid"]}]
+        }
+    else:
+        vm["spec"]["runStrategy"] = "Halted"
+    del api.objects[vmi_path("pets")]
     acts = list(api.acts)
     result = drain(state="restored")
     assert "somebody else has stopped it since; start it if it is to run" in result["msg"]

@@ -205,10 +205,16 @@ class DrainingApi(MigratingApi):
     def _change(self, request: Request) -> Answer:
         answer = super()._change(request)
         name = request.path.rpartition("/")[2]
-        is_off = request.path == vm_path(name) and vmi_path(name) not in self.objects
-        if is_off and self.objects[request.path]["spec"]["runStrategy"] == "Always":
-            self.start(name)
+        if request.path == vm_path(name):
+            strategy = self.objects[request.path]["spec"]["runStrategy"]
+            if strategy == "Halted" and self._has_ended(name):
+                del self.objects[vmi_path(name)]
+            if strategy in ("Always", "Once") and vmi_path(name) not in self.objects:
+                self.start(name)
         return answer
+
+    def _has_ended(self, name: str) -> bool:
+        return vmi_path(name) in self.objects and _is_over(self.objects[vmi_path(name)])
 
     def add_set(self, *nodes: str, ready: int) -> Object:
         """A replica set `set` with a VMI on each of these nodes, of which none can be migrated."""
@@ -247,7 +253,7 @@ class DrainingApi(MigratingApi):
     def _act(self, request: Request) -> Answer:
         """Follows what pkg/virt-api/rest/lifecycle.go answers, and virt-controller does at once."""
         name, verb = request.path.split("/")[-2:]
-        vm, runs = self.objects[vm_path(name)], vmi_path(name) in self.objects
+        vm, runs = self.objects[vm_path(name)], vmi_path(name) in self.objects and not self._has_ended(name)
         spec = vm["spec"]
         by_request = spec["runStrategy"] in ("Manual", "RerunOnFailure")
         possible = not runs if verb == "start" else spec["runStrategy"] != "Halted" and (runs or not by_request)
@@ -274,7 +280,7 @@ class DrainingApi(MigratingApi):
 
 
 def _launcher(vmi: Object) -> Object:
-    metadata, ended = vmi["metadata"], vmi["status"]["phase"] in ("Succeeded", "Failed")
+    metadata, ended = vmi["metadata"], _is_over(vmi)
     owner = {"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachineInstance", "controller": True}
     labels = {"kubevirt.io": "virt-launcher", "kubevirt.io/created-by": metadata["uid"]}
     return {
@@ -288,6 +294,10 @@ def _launcher(vmi: Object) -> Object:
         "spec": {"nodeName": vmi["status"].get("nodeName", ""), "containers": [{"name": "compute"}]},
         "status": {"phase": "Succeeded" if ended else "Running"},
     }
+
+
+def _is_over(vmi: Object) -> bool:
+    return vmi["status"]["phase"] in ("Succeeded", "Failed")
 
 
 def _template(vmi: Object) -> Object:

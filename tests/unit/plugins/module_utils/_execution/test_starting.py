@@ -85,7 +85,6 @@ def test_a_vm_that_runs_by_itself_gets_its_strategy_back_at_once(
         (stopped("Manual"), PENDING, StartStage.COMING),
         (stopped("Manual"), RUNS, StartStage.RUNS),
         (stopped("Manual", "Manual"), RUNS, StartStage.WANTED),
-        (stopped("Manual"), None, StartStage.UNWANTED),
         (stopped("Manual"), seen_vmi(phase="Succeeded"), StartStage.UNWANTED),
         (stopped("Manual", ending=True), None, StartStage.UNWANTED),
         (stopped("RerunOnFailure"), seen_vmi(phase="Failed"), StartStage.COMING),
@@ -97,6 +96,36 @@ def test_a_vm_that_starts_by_request_is_asked_for_when_its_former_vmi_has_ended(
     vm: SeenVm, vmi: SeenVmi | None, expected: StartStage
 ) -> None:
     assert start_stage(vm, vmi, "n1") is expected
+
+
+FAILED = seen_vmi(uid="uid-new", phase="Failed")
+HELD = frozenset({"uid-new"})
+
+
+@pytest.mark.parametrize(
+    ("vm", "vmi", "expected"),
+    [
+        (stopped("Manual"), FAILED, StartStage.FAILED),
+        (stopped("Once"), FAILED, StartStage.FAILED),
+        (stopped("Manual", start_requested=True, stops=HELD), FAILED, StartStage.COMING),
+        (stopped("RerunOnFailure"), FAILED, StartStage.COMING),
+        (stopped("Always"), FAILED, StartStage.COMING),
+        (stopped("Once"), replace(FAILED, ending=True), StartStage.COMING),
+        (stopped("Manual"), replace(FAILED, ending=True), StartStage.ENDING),
+        (stopped("Manual"), None, StartStage.GONE),
+        (stopped("RerunOnFailure"), None, StartStage.GONE),
+        (stopped("Once"), None, StartStage.COMING),
+    ],
+)
+def test_a_vmi_that_ends_before_it_runs_is_nobodys_wish(vm: SeenVm, vmi: SeenVmi | None, expected: StartStage) -> None:
+    """KubeVirt itself starts `Always` and `RerunOnFailure` again."""
+    assert start_stage(vm, vmi, "n1") is expected
+
+
+@pytest.mark.parametrize("vmi", [RUNS, PENDING, None], ids=["runs", "pending", "gone"])
+@pytest.mark.parametrize("strategy", ["Manual", "RerunOnFailure"])
+def test_a_stop_after_it_was_asked_for_is_somebodys_wish(strategy: str, vmi: SeenVmi | None) -> None:
+    assert start_stage(stopped(strategy, stops=HELD), vmi, "n1") is StartStage.UNWANTED
 
 
 def seen(vm: SeenVm | None, *vmis: SeenVmi, **changes: Any) -> Any:
@@ -112,10 +141,11 @@ def seen(vm: SeenVm | None, *vmis: SeenVmi, **changes: Any) -> Any:
         (seen(stopped("Always")), None, "starting"),
         (seen(stopped("Always"), PENDING, words={"uid-new": "0/6"}), None, "starting, no node fits: 0/6"),
         (seen(stopped("Always"), RUNS), FORGET, "waiting"),
+        (seen(stopped("Manual"), FAILED), START, "waiting, its VMI has failed, and another one is asked for"),
         (seen(None), None, "failed, the VirtualMachine is gone"),
         (seen(SeenVm("uid-of-another", "Always")), None, "failed, the VirtualMachine is gone"),
     ],
-    ids="halted|by another|ending|coming|no node|runs|gone|another".split("|"),
+    ids="halted|by another|ending|coming|no node|runs|failed|gone|another".split("|"),
 )
 def test_what_is_done_follows_from_what_is_seen(shown: Any, command: Any, status: str) -> None:
     entry, given = BEGUN.step(shown)
@@ -147,6 +177,35 @@ def test_a_start_without_effect_is_asked_for_again_after_a_moment() -> None:
     wanted = stopped("Manual", "Manual")
     assert asked.step(seen(wanted, after=1.0))[1] is None
     assert asked.step(seen(wanted, after=2.0))[1] == START
+
+
+def test_the_more_often_it_fails_the_longer_is_waited() -> None:
+    entry, failed, now, asked = BEGUN, stopped("Manual"), 0, list[int]()
+    while now < 150:
+        entry, command = entry.step(seen(failed, FAILED, after=now))
+        if command is not None:
+            asked.append(now)
+            entry = entry.answered(Answer(START), NOW + now)
+        now += 1
+    assert asked == [0, 4, 12, 28, 60, 92, 124]
+
+
+def test_what_is_gone_twice_before_it_was_seen_running_fails_and_is_not_forgotten() -> None:
+    """KubeVirt may be about to start it once more."""
+    once, command = BEGUN.step(seen(stopped("RerunOnFailure")))
+    assert (once.unfinished, command) == (True, None)
+    coming, _command = once.step(seen(stopped("RerunOnFailure"), PENDING))
+    again, _command = coming.step(seen(stopped("RerunOnFailure")))
+    assert again.unfinished
+    failed, command = again.step(seen(stopped("RerunOnFailure")))
+    assert (failed.has_failed, command) == (True, None)
+    assert failed.status().startswith("failed, it ended before it was seen running; start it, or ")
+
+
+@pytest.mark.parametrize("vmi", [(FAILED,), ()], ids=["failed", "gone"])
+def test_what_was_seen_running_may_end_before_its_mark_is_off(vmi: tuple[SeenVmi, ...]) -> None:
+    running, _command = BEGUN.step(seen(stopped("Manual"), RUNS))
+    assert running.step(seen(stopped("Manual"), *vmi))[1] == FORGET
 
 
 @pytest.mark.parametrize("command", [START, FORGET], ids=["start", "mark"])

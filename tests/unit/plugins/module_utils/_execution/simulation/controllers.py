@@ -140,11 +140,19 @@ def _vmis(world: World) -> Iterator[Step]:
         if vmi.alive and vmi.ending:
             yield end_guest, (vmi,)
         elif not vmi.alive and not pods:
-            yield _remove_vmi, (vmi,)
+            if vmi.ending or not _is_kept(vmi.owner):
+                yield _remove_vmi, (vmi,)
         elif vmi.phase == "Pending" and not vmi.ending:
             yield from _to_start(world, vmi, pods)
         elif vmi.phase == "Scheduled":
             yield _run, (vmi,)
+            if world.frail:
+                yield end_guest, (vmi,)
+
+
+def _is_kept(owner: Owner | None) -> bool:
+    """Whether a VMI stays for people to see when it has ended by itself."""
+    return owner is not None and owner.strategy == "Manual"
 
 
 def _to_start(world: World, vmi: Vmi, pods: list[Pod]) -> Iterator[Step]:
@@ -174,9 +182,9 @@ def _run(_world: World, vmi: Vmi) -> None:
         vmi.owner.ran.add(vmi.uid)
 
 
-def end_guest(world: World, vmi: Vmi) -> None:
+def end_guest(world: World, vmi: Vmi, phase: str = "Failed") -> None:
     """The guest is off; its pods go, then its object."""
-    vmi.phase = "Failed"
+    vmi.phase = phase
     for pod in world.pods_of(vmi.uid):
         pod.over = True
 

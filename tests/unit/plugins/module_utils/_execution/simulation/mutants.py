@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -28,7 +28,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.observ
     SeenVmi,
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.record import Moment
-from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.starting import Starting
+from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.starting import Starting, StartStage
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.migration import Migration
 
 from unit.plugins.module_utils._execution.simulation import requests
@@ -178,14 +178,32 @@ def takes_an_ending_vmi_for_a_running_one(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(starting, "is_ending", _always(False))
 
 
-def starts_what_somebody_has_stopped(patch: pytest.MonkeyPatch) -> None:
+def _taking(stages: Collection[StartStage], for_this: StartStage) -> Callable[..., StartStage]:
     right = starting.start_stage
 
-    def stage(vm: SeenVm, vmi: SeenVmi | None, node: str) -> starting.StartStage:
+    def stage(vm: SeenVm, vmi: SeenVmi | None, node: str) -> StartStage:
         found = right(vm, vmi, node)
-        return starting.StartStage.WANTED if found is starting.StartStage.UNWANTED else found
+        return for_this if found in stages else found
 
-    patch.setattr(requests, "start_stage", stage)
+    return stage
+
+
+def starts_what_somebody_has_stopped(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(requests, "start_stage", _taking({StartStage.UNWANTED}, StartStage.WANTED))
+
+
+def takes_an_end_before_it_ran_for_somebodys_wish(patch: pytest.MonkeyPatch) -> None:
+    stage = _taking({StartStage.FAILED, StartStage.GONE}, StartStage.UNWANTED)
+    for module in (starting, requests):
+        patch.setattr(module, "start_stage", stage)
+
+
+def leaves_off_what_has_failed(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(starting, "start_stage", _taking({StartStage.FAILED}, StartStage.COMING))
+
+
+def takes_what_has_failed_for_gone(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(starting, "start_stage", _taking({StartStage.FAILED}, StartStage.GONE))
 
 
 def forgets_who_was_stopped_before_it_runs(patch: pytest.MonkeyPatch) -> None:
@@ -246,6 +264,9 @@ MUTANTS: Mapping[str, Patch] = {
         goes_where_the_old_plan_said,
         takes_an_ending_vmi_for_a_running_one,
         starts_what_somebody_has_stopped,
+        takes_an_end_before_it_ran_for_somebodys_wish,
+        leaves_off_what_has_failed,
+        takes_what_has_failed_for_gone,
         forgets_who_was_stopped_before_it_runs,
         waits_for_another_of_the_same_name,
         calls_a_replica_set_complete_too_early,

@@ -126,11 +126,21 @@ def start(world: World, command: Start, *, half: bool = False) -> Answer:
     if how_far is StartStage.WANTED:
         assert not owner.unwanted, f"{command}, but somebody wants it off"
         if owner.strategy == "Manual" and not is_on_its_way(seen, shown):
-            owner.asked = True
+            _ask(owner, vmi)
         if not half:
             mark = owner.stopped_for[command.node]
             owner.strategy, mark.before = mark.before or owner.strategy, ""
+    if how_far is StartStage.FAILED:
+        assert not owner.unwanted, f"{command}, but somebody wants it off"
+        _ask(owner, vmi)
     return Answer(command)
+
+
+def _ask(owner: Owner, vmi: Vmi | None) -> None:
+    """virt-api makes a restart of a start where a VMI has ended."""
+    owner.asked = True
+    if vmi is not None:
+        owner.stops.add(vmi.uid)
 
 
 def take_mark_off(owner: Owner, node: str) -> None:

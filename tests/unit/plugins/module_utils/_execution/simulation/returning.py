@@ -46,13 +46,14 @@ from unit.plugins.module_utils._execution.simulation.process import (
 )
 from unit.plugins.module_utils._execution.simulation.scene import build
 from unit.plugins.module_utils._execution.simulation.sight import see_replica_sets, see_vmi, see_vms
-from unit.plugins.module_utils._execution.simulation.world import NAMESPACE, REPLICA_SET, THEIRS, VM, Owner, World
+from unit.plugins.module_utils._execution.simulation.world import NAMESPACE, REPLICA_SET, THEIRS, VM, Owner, Vmi, World
 
 _NODES = ("n1", "n2")
 _STARTS = Execution(node="", run="", kinds=frozenset({ActionKind.START}))
 _BYTES = st.binary(min_size=8, max_size=8)
 _SMALL = st.integers(0, 15)
 _FORBIDDEN = "a webhook forbids it"
+_UNSEEN = "it ended before it was seen running"
 
 
 class Return:
@@ -70,10 +71,12 @@ class Return:
     def tick(self, between: int = 0, fates: int = 0) -> None:
         """between: what happens after VMs were looked at, and before their VMIs are; nothing if 0."""
         marks = self._marks_of_others()
-        look = self._look(between)
+        look, before = self._look(between), self.record
         self.record, commands = advance(self.plan, self.record, look, self.world.now, _STARTS)
         for command in commands:
             self._judge(command, fresh=not between)
+        if not between:
+            self._judge_failures(before)
         alive = self._act(commands, fates)
         assert self._marks_of_others() == marks, f"{commands} were not for {self.node} alone"
         if not alive:
@@ -87,8 +90,9 @@ class Return:
             entry = next((entry for entry in self.record.entries.values() if entry.uid == owner.uid), None)
             assert entry is not None, f"{owner} is forgotten"
             if entry.has_failed:
-                assert _FORBIDDEN in entry.status(), f"{entry} and {owner}"
+                assert _FORBIDDEN in entry.status() or _UNSEEN in entry.status(), f"{entry} and {owner}"
             else:
+                assert not self._has_failed(owner), f"{entry} leaves {owner} off"
                 assert "," in entry.status(), f"{entry} waits without a reason"
                 assert not self.world.ready(owner) or owner.kind == REPLICA_SET, f"{entry} and {owner}"
 
@@ -102,6 +106,19 @@ class Return:
             if owner.kind == REPLICA_SET:
                 wanted = see_replica_sets(self.world, frozenset({action.object.title}))[action.object.title].wanted
                 assert self.world.ready(owner) >= wanted.get(self.node, 0), f"{command} comes too early for {owner}"
+
+    def _judge_failures(self, before: Record) -> None:
+        """Of what has just failed: nothing brings it back, and nobody was seen to have stopped it."""
+        for name, entry in self.record.entries.items():
+            if entry.has_failed and not before.entries[name].has_failed and _UNSEEN in entry.status():
+                owner = self.world.owners[entry.uid]
+                assert (owner.strategy, owner.asked) == ("Manual", False), f"{entry} and {owner}"
+                assert self.world.vmi(owner.name) is None, f"{entry} and {owner}"
+
+    def _has_failed(self, owner: Owner) -> bool:
+        """Whether its VMI has, and nothing brings another one."""
+        vmi = self.world.vmi(owner.name)
+        return owner.strategy == "Manual" and not owner.asked and vmi is not None and vmi.phase == "Failed"
 
     def _actions(self) -> Iterator[Action]:
         for owner in self.world.owners.values():
@@ -174,6 +191,7 @@ class Returns(Driven):
         for choice in then:
             controllers.take(world, choice)
         world.cordons.clear()
+        world.frail = True
         self.tasks = [Return(world, node) for node in _NODES]
 
     @rule(choices=_BYTES, fates=st.integers(0, 2**32 - 1))
@@ -195,11 +213,15 @@ class Returns(Driven):
     @precondition(lambda self: self._vms())
     @rule(then=_BYTES, which=_SMALL)
     def somebody_stops_a_vm(self, then: bytes, which: int) -> None:
-        """One that has yet to get back what it ran with is off already, for all that anybody can see."""
+        """One that has yet to get back what it ran with is off already, for all that anybody can see.
+
+        Of one that runs by request virt-api stops nothing that does not run.
+        """
         owner = self._pick(self._vms(), which)
-        if owner.strategy != "Halted" and not any(mark.before for mark in owner.stopped_for.values()):
+        own = {vmi.uid for vmi in self.world.vmis.values() if vmi.owner is owner and vmi.alive}
+        can = owner.strategy == "Always" or (owner.strategy == "Manual" and own)
+        if can and not any(mark.before for mark in owner.stopped_for.values()):
             owner.unwanted, owner.asked = True, False
-            own = {vmi.uid for vmi in self.world.vmis.values() if vmi.owner is owner}
             owner.stops |= own
             owner.strategy = "Halted" if owner.strategy == "Always" else owner.strategy
         self.time_goes_by(choices=then)
@@ -228,15 +250,20 @@ class Returns(Driven):
         self.time_goes_by(choices=then)
 
     @precondition(lambda self: self.world.vmis)
-    @rule(then=_BYTES, which=_SMALL, by_itself=st.booleans())
-    def a_vmi_ends(self, then: bytes, which: int, by_itself: bool) -> None:
-        """By itself, or by its deletion."""
+    @rule(then=_BYTES, which=_SMALL, phase=st.sampled_from(["", "Failed", "Succeeded"]))
+    def a_vmi_ends(self, then: bytes, which: int, phase: str) -> None:
+        """By itself; or by its deletion, if there is no phase."""
         vmi = self._pick(list(self.world.vmis.values()), which)
-        owner = vmi.owner
-        if by_itself and vmi.phase == "Running":
-            controllers.end_guest(self.world, vmi)
-        elif owner is not None and (owner.strategy != "Manual" or vmi.uid in owner.ran):
+        if not phase:
             vmi.ending = True
+        elif vmi.phase == "Running":
+            controllers.end_guest(self.world, vmi, phase)
+        self.time_goes_by(choices=then)
+
+    @precondition(lambda self: self._new())
+    @rule(then=_BYTES, which=_SMALL)
+    def a_vmi_is_deleted_before_it_runs(self, then: bytes, which: int) -> None:
+        self._pick(self._new(), which).ending = True
         self.time_goes_by(choices=then)
 
     @rule(then=_BYTES, which=_SMALL, replicas=st.integers(0, 2))
@@ -257,6 +284,7 @@ class Returns(Driven):
         self.time_goes_by(choices=then)
 
     def teardown(self) -> None:
+        self.world.frail = False
         for _round in range(30):
             for _step in range(40):
                 if not controllers.take(self.world, 0):
@@ -269,6 +297,10 @@ class Returns(Driven):
 
     def _task(self, which: int) -> Return:
         return self.tasks[which % len(self.tasks)]
+
+    def _new(self) -> list[Vmi]:
+        """VMIs that have yet to run."""
+        return [vmi for vmi in self.world.vmis.values() if vmi.phase in ("Pending", "Scheduled")]
 
     def _vms(self) -> list[Owner]:
         return [owner for owner in self.world.owners.values() if owner.kind == VM]

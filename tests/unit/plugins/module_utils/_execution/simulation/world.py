@@ -59,7 +59,7 @@ class Owner:
 
 @dataclass
 class Vmi:
-    """phase: Pending, Scheduled, Running or Failed. node: empty until its pod has one."""
+    """phase: Pending, Scheduled, Running, Succeeded or Failed. node: empty until its pod has one."""
 
     uid: str
     name: str
@@ -77,7 +77,7 @@ class Vmi:
 
     @property
     def alive(self) -> bool:
-        return self.phase != "Failed"
+        return self.phase not in ("Succeeded", "Failed")
 
 
 @dataclass
@@ -120,8 +120,9 @@ class Moving:
 class World:
     """now: seconds since the epoch. cordons: by node, whose. epochs: by node, of our cordon. tight: no pod is evicted.
 
-    calm: nothing fails any more that need not fail. gone: uids of what is no more. places: by uid of a VMI, all nodes
-    it has run on. left: uid and node of what has once left a node altogether. number: of objects so far.
+    calm: nothing fails any more that need not fail. frail: launchers may die before their VMs run. gone: uids of what
+    is no more. places: by uid of a VMI, all nodes it has run on. left: uid and node of what has once left a node
+    altogether. number: of objects so far.
     """
 
     now: float = 1_000_000.0
@@ -133,6 +134,7 @@ class World:
     epochs: dict[str, str] = field(default_factory=dict)
     tight: bool = False
     calm: bool = False
+    frail: bool = False
     gone: set[str] = field(default_factory=set)
     places: dict[str, list[str]] = field(default_factory=dict)
     left: set[tuple[str, str]] = field(default_factory=set)
