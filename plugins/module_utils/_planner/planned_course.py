@@ -25,6 +25,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.drain im
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.drain_plan import Policy
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.mover import Mover
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.options import Option
+from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.prospects import with_prospects
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.search import (
     Attempt,
     Step,
@@ -94,10 +95,9 @@ class PlannedCourse:
         for harmful, group in groupby(planned, key=lambda entry: entry.action.kind in HARMFUL):
             entries = list(group)
             if harmful:
-                # Whoever can leave unharmed is not interrupted, unless the others' places are all that it could take.
-                spared = [entry for entry in entries if not entry.fixed and self._could_migrate(entry)]
-                left += spared
-                entries = [entry for entry in entries if entry not in spared]
+                spared = self._spared([entry for entry in entries if not entry.fixed])
+                left += (entry for entry in entries if entry.id in spared)
+                entries = [entry for entry in entries if entry.id not in spared]
             for entry in entries:
                 step = self._harmful(entry) if harmful else self._harmless(entry)
                 if step is None:
@@ -110,9 +110,15 @@ class PlannedCourse:
                     self._harmed.add(entry.id)
         return left
 
-    def _could_migrate(self, entry: Planned) -> bool:
-        way = self._movers.get(entry.id)
-        return way is not None and way.chosen and bool(self._board.options(way, Profile.NO_SCORING))
+    def _spared(self, entries: Sequence[Planned]) -> set[str]:
+        """Ids of those that are not interrupted, as they can leave unharmed or only have to wait for that.
+
+        Unless the others' places are all that they could take, which is seen when all are placed.
+        """
+        movers = [self._movers[entry.id] for entry in entries if entry.id in self._movers]
+        ways = [mover for mover in movers if mover.chosen]
+        free = {way.id for way in ways if self._board.options(way, Profile.NO_SCORING)}
+        return free | with_prospects(self._board, [way for way in ways if way.id not in free], self._scene.cluster)
 
     def _harmless(self, entry: Planned) -> Step | None:
         mover, node = self._movers.get(entry.id), entry.action.target

@@ -8,7 +8,7 @@ Whoever has such a prospect waits, and is not interrupted.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blockers.find import Surroundings
@@ -29,6 +29,17 @@ def prospect(board: Board, mover: Mover, cluster: Surroundings) -> str | None:
         with board.state.uncordoned(foreign):
             options = board.options(mover, Profile.NO_SCORING)
     return _cordoned(options[0].node, cluster) if options else None
+
+
+def with_prospects(board: Board, movers: Sequence[Mover], cluster: Surroundings) -> set[str]:
+    """Ids of the VMs that have one, of some without a node; what costs in proportion to all pods is done once."""
+    if not movers:
+        return set()
+    foreign = cordoned_by_others(board)
+    with _when_all_have_arrived(board, cluster):
+        found = {mover.id for mover in movers if board.options(mover, Profile.NO_SCORING)}
+        with board.state.uncordoned(foreign):
+            return found | {mover.id for mover in movers if board.options(mover, Profile.NO_SCORING)}
 
 
 def cordoned_by_others(board: Board) -> list[str]:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import random
 from typing import Any
@@ -193,6 +194,46 @@ def test_somebody_elses_cordon_passes(mark: Any, words: str) -> None:
     assert (entry.reasons, entry.passing, plan.verdict) == ((words,), True, Verdict.FEASIBLE)
     scene.lists["nodes"][1]["spec"]["unschedulable"] = False
     assert of(repaired(plan, scene.lists), "1.migrate.shop/vm-1").target == "b"
+
+
+def emptied_by_others(scene: Scene) -> None:
+    """Node x, by another maintenance that has it for a while."""
+    for kind in ("vmis", "pods"):
+        scene.lists[kind] = [item for item in scene.lists[kind] if not item["metadata"]["name"].endswith("other-1")]
+    scene.lists["nodes"][1]["spec"]["unschedulable"] = True
+
+
+def left_by_a_vm(scene: Scene) -> None:
+    """Node x, by one that is still on its way."""
+    scene.lists["migrations"] = [moving("other-1", "y", run="", pinned=False)]
+
+
+@pytest.mark.parametrize("policy", ["stop", "restart"])
+@pytest.mark.parametrize(
+    ("disturb", "words"),
+    [
+        (emptied_by_others, "x, which could take it, is cordoned by somebody"),
+        (left_by_a_vm, "x can take it once what is on its way there or from there has arrived"),
+    ],
+)
+def test_who_was_to_be_interrupted_waits_for_what_passes(disturb: Any, words: str, policy: str) -> None:
+    """As by a plan that is made now. When nothing passes any more it is interrupted after all."""
+    scene = Scene(node("a"), node("x"), node("y"))
+    scene.vm("other-1", "x", "7Gi")
+    scene.vm("db-1", "a", "2Gi")
+    options: Any = {"policies": [{"policy": policy}], "targets": {"shop/db-1": "x"}}
+    plan, full = planned(scene.lists, ["a"], **options), copy.deepcopy(scene.lists)
+    assert of(plan, f"1.{policy}.shop/db-1")
+    assert repaired(plan, full) == plan
+    disturb(scene)
+    found = repaired(plan, scene.lists)
+    entry = why(found, "db-1")
+    assert (entry.reasons, entry.passing, found.verdict) == ((words,), True, Verdict.FEASIBLE)
+    assert f"1.{policy}.shop/db-1" not in {action.id for action in found.actions}
+    assert differences(plan, found) != []
+    assert entry == why(planned(scene.lists, ["a"], **options), "db-1")
+    assert repaired(found, scene.lists) == found
+    assert of(repaired(found, full), f"1.{policy}.shop/db-1") == of(plan, f"1.{policy}.shop/db-1")
 
 
 def test_where_a_migration_has_failed_it_does_not_go_again_if_there_is_another_node() -> None:
