@@ -29,6 +29,9 @@ options:
       - V(held) takes the run, or goes on to hold it.
       - V(released) lets go of it and removes what the cluster remembers of it. A run that another process holds stays
         as it is, with a warning.
+      - If virtual machines that the run has stopped do not run again yet, or it has not given back all of its nodes,
+        V(released) tells so in RV(left), and does not fail. What the cluster remembers stays then, and the next start
+        of the run or V(aborted) brings them back.
       - V(aborted) undoes what the run has left in the cluster. Its migrations are cancelled, its nodes are given back,
         what was stopped for them is started, and its Leases and what the cluster remembers of it are removed. Nothing
         of others is touched, nor are evacuations. Nodes that are done keep the label that says so.
@@ -43,7 +46,8 @@ options:
     default: false
   keep_record:
     description: >-
-      Whether C(state=released) leaves what the cluster remembers of the run, to continue it later or to report on it.
+      Whether C(state=released) leaves what the cluster remembers of the run, to continue it later or to report on it,
+      also where nothing is left to do.
     type: bool
     default: false
   wait_timeout:
@@ -95,6 +99,17 @@ EXAMPLES = r"""
 - name: Hold the run until this playbook ends
   virtops.kubevirt.maintenance_run:
     run: kernel-6.12
+
+- name: Let go of it, and forget it if it is complete
+  virtops.kubevirt.maintenance_run:
+    run: kernel-6.12
+    state: released
+  register: released
+
+- name: Fail if something is left
+  ansible.builtin.assert:
+    that: released.left | length == 0
+    fail_msg: "Run kernel-6.12 is not complete. Left: {{ released.left | join('; ') }}."
 
 - name: Let go of it, and remember it for the next start
   virtops.kubevirt.maintenance_run:
@@ -179,6 +194,44 @@ documents:
 stopped_for:
   description: Nodes for which the run has stopped virtual machines that do not run again yet.
   returned: with C(state=held)
+  type: list
+  elements: str
+  sample: [kni-worker2]
+left:
+  description: RV(still_stopped) and RV(still_taken) in words, a clause each. Empty if the run has left nothing.
+  returned: with C(state=released)
+  type: list
+  elements: str
+  sample: ["VirtualMachine shop/db-1, stopped for node kni-worker2", "node kni-worker2, not given back"]
+still_stopped:
+  description: What the run has stopped for its nodes and what does not run again yet.
+  returned: with C(state=released)
+  type: list
+  elements: dict
+  contains:
+    kind:
+      description: V(VirtualMachine), or V(VirtualMachineInstanceReplicaSet) for one that lacks some of its own.
+      returned: success
+      type: str
+      sample: VirtualMachine
+    namespace:
+      description: Its namespace.
+      returned: success
+      type: str
+      sample: shop
+    name:
+      description: Its name.
+      returned: success
+      type: str
+      sample: db-1
+    node:
+      description: The node for which it was stopped.
+      returned: success
+      type: str
+      sample: kni-worker2
+still_taken:
+  description: Nodes that still carry the mark of the run, as it has not given them back.
+  returned: with C(state=released)
   type: list
   elements: str
   sample: [kni-worker2]

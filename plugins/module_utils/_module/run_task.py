@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime, timezone
 from typing import Any
 
@@ -23,6 +23,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.ru
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.run_store import RunStore
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.run_traces import (
     Undoing,
+    find_left,
     find_traces,
     stopped_for,
 )
@@ -115,24 +116,29 @@ def held(client: Client, task: RunTask, *, diff: bool) -> Values:
 
 
 def released(client: Client, task: RunTask, *, keep_record: bool, diff: bool) -> Values:
-    """Let go of the run, if it is this invocation's. Raises Failure."""
+    """Let go of the run, if it is this invocation's, and tell what it has left. Raises Failure."""
     hold, uid, store = task.hold(client), cluster_uid(client), task.store(client)
     before = hold.look()
-    documents = store.names()
+    documents, left = store.names(), find_left(client, task.run)
+    told = {
+        "left": left.lines(),
+        "still_stopped": [asdict(item) for item in left.stopped],
+        "still_taken": list(left.taken),
+    }
     if before and not hold.owns(before):
         result = _result(hold, before, before, uid, diff=diff, resumed=False, documents=documents)
         warning = f"Run {hold.run} is held by {before.who}, so it was not released, and nothing of it was removed."
-        return {**result, "changed": False, "warnings": [warning]}
+        return {**result, **told, "changed": False, "warnings": [warning]}
+    # Whoever brings back what is left goes by them.
+    kept = documents if keep_record or told["left"] else []
     # The documents first: who releases the run first and is killed then leaves them to nobody.
-    gone = [] if keep_record else documents
+    is_forgotten = bool(documents) and not kept
     if not task.dry_run:
-        if gone:
+        if is_forgotten:
             store.delete_all()
         hold.release()
-    kept = documents if keep_record else []
     result = _result(hold, before, None, uid, diff=diff, resumed=False, documents=kept)
-    result["changed"] = before is not None or bool(gone)
-    return result
+    return {**result, **told, "changed": before is not None or is_forgotten}
 
 
 def aborted(client: Client, task: RunTask, *, force: bool, diff: bool) -> Values:

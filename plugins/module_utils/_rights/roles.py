@@ -29,7 +29,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._rights.needs imp
 from ansible_collections.virtops.kubevirt.plugins.module_utils._rights.reading import DISPENSABLE, READ
 from ansible_collections.virtops.kubevirt.plugins.module_utils._rights.right import Need, Right
 
-_PLAN = (READ, IDENTIFY, HOLD_RUN, REMEMBER, FORGET, START)
+_PLAN = (READ, IDENTIFY, HOLD_RUN, REMEMBER, FORGET, FIND_NODES, START)
 _DRAIN = (READ, IDENTIFY, TAKE, REMEMBER, FOLLOW, MIGRATE, EXPLAIN, EVICT, INTERRUPT, WITHDRAW, CANCEL)
 _UNCORDON = (IDENTIFY, GIVE_BACK, SEE_LEAVING, WITHDRAW, CANCEL, START)
 _REBALANCE = (READ, MIGRATE, EXPLAIN, EVICT)
@@ -48,7 +48,7 @@ ROLES: Mapping[str, tuple[Need, ...]] = {
 
 MODULES: Mapping[str, tuple[Need, ...]] = {
     "cluster_snapshot": (READ,),
-    "maintenance_run": (IDENTIFY, HOLD_RUN, FORGET, START),
+    "maintenance_run": (IDENTIFY, HOLD_RUN, FORGET, FIND_NODES, START),
     "maintenance_run, aborted": _ABORT,
     "node_maintenance": (TAKE, GIVE_BACK),
     "node_drain": _DRAIN,

@@ -1,7 +1,7 @@
 # Copyright: Contributors to the virtops.kubevirt project
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Playbooks run for real, but without a cluster."""
+"""Playbooks run for real, without a cluster or with one of support/fake_api.py."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from pathlib import Path
 import ansible_collections
 
 
-def play(folder: Path, content: str, *options: str) -> tuple[str, int]:
-    """What a playbook tells, and its status."""
+def play(folder: Path, content: str, *options: str, kubeconfig: Path | None = None) -> tuple[str, int]:
+    """What a playbook tells, and its status. Without a kubeconfig it reaches no cluster."""
     playbook = folder / "playbook.yml"
     playbook.write_text(content)
     environment = {key: value for key, value in os.environ.items() if not key.startswith(("ANSIBLE_", "K8S_"))}
     own = {
         "ANSIBLE_HOME": str(folder / "home"),
         "ANSIBLE_COLLECTIONS_PATH": str(Path(next(iter(ansible_collections.__path__))).parent),
-        "K8S_AUTH_KUBECONFIG": str(folder / "missing"),
+        "K8S_AUTH_KUBECONFIG": str(kubeconfig or folder / "missing"),
     }
     program = Path(sys.executable).with_name("ansible-playbook")
     command = [str(program), "-e", f"ansible_python_interpreter={sys.executable}", *options, str(playbook)]

@@ -1,35 +1,52 @@
 # Copyright: Contributors to the virtops.kubevirt project
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The end of a planned run: nothing is rebalanced before all nodes are back, and the run is let go of."""
+"""The end of a planned run: nothing is rebalanced before all nodes are back, nor forgotten while something is off."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+import pytest
 import yaml
 
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.client import connect_by
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.run_store import RunStore
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.cordon import ANNOTATION, Mark
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.stopped_mark import StoppedMark, marked
+
+from testbed.pki import Authority
 from unit.playbooks.playing import play as run
+from unit.plugins.support.draining_api import vm_path
+from unit.plugins.support.playbooks import write_kubeconfig
+from unit.plugins.support.run_api import RunApi, running
 
 ROOT = Path(__file__).parents[3]
 # Its first task, which goes no further without a cluster.
 REBALANCE = "rebalance : See that all that is to be done is allowed"
+PLAN = {"run": "kernel"}
 LATER = "is decided when all nodes are back"
 
 
-def ended(folder: Path, play: dict[str, Any], *options: str, done: Iterable[str] = ()) -> tuple[str, int]:
-    """What a last play tells without a cluster, and its status. Of the run's nodes, n1 and n2, these are done."""
+def ended(
+    folder: Path,
+    play: dict[str, Any],
+    *options: str,
+    done: Iterable[str] = (),
+    kubeconfig: Path | None = None,
+) -> tuple[str, int]:
+    """What a last play tells, and its status. Of the run's nodes, n1 and n2, these are done."""
     facts = [{"uncordon_done": True} if name in done else {} for name in ("n1", "n2")]
     hosts = [
         {"ansible.builtin.add_host": {"name": f"n{number}", **given}} for number, given in enumerate(facts, start=1)
     ]
-    plan = {"ansible.builtin.set_fact": {"plan_maintenance_batches": [["n1", "n2"]]}}
+    plan = {"ansible.builtin.set_fact": {"plan_maintenance_batches": [["n1", "n2"]], "plan_maintenance_plan": PLAN}}
     taken = yaml.safe_load((ROOT / "playbooks/steps/check.yml").read_text())[0]
     first = {"hosts": "localhost", "gather_facts": False, "tasks": [*hosts, plan, taken]}
-    return run(folder, yaml.safe_dump([first, play]), *options)
+    return run(folder, yaml.safe_dump([first, play]), *options, kubeconfig=kubeconfig)
 
 
 def readme() -> dict[str, Any]:
@@ -70,6 +87,57 @@ def test_the_readme_rebalances_only_after_all_nodes(tmp_path: Path) -> None:
     assert REBALANCE in ended(tmp_path, readme(), done=["n1", "n2"])[0]
 
 
+def letting_go() -> dict[str, dict[str, Any]]:
+    """What comes last of all, of rolling_maintenance and of the README's playbook."""
+    play = yaml.safe_load((ROOT / "playbooks/rolling_maintenance.yml").read_text())[-1]
+    (block,) = play["tasks"]
+    own = {"hosts": "localhost", "gather_facts": False, "vars": play["vars"], "tasks": block["always"]}
+    return {"rolling_maintenance": own, "readme": {**readme(), "roles": []}}
+
+
+@pytest.fixture
+def api(tmp_path: Path) -> Iterator[RunApi]:
+    """VM db-1 was stopped for node n1, which carries the run's mark; the cluster remembers the run's plan."""
+    authority = Authority(tmp_path)
+    with running(authority.issue("server", "server", hosts=["127.0.0.1"])) as fake:
+        write_kubeconfig(tmp_path, fake, authority)
+        cordon = Mark("kernel", "2026-01-01T00:00:00Z")
+        fake.add_node("n1")["metadata"]["annotations"] = {ANNOTATION: cordon.to_text()}
+        fake.add_vm("db-1")["metadata"] |= marked({"n1": StoppedMark("kernel", "Always", "2026-01-01T00:00:00Z")})
+        connection = {"host": fake.url, "api_key": "secret", "ca_cert": str(authority.cert)}
+        RunStore(connect_by(connection, 5), "kernel", "medik8s-leases").put("plan", b"{}")
+        fake.requests.clear()
+        yield fake
+
+
+def comes_back(api: RunApi) -> None:
+    api.node("n1")["metadata"]["annotations"].clear()
+    api.objects[vm_path("db-1")]["metadata"]["labels"].clear()
+
+
+@pytest.mark.parametrize("whose", ["rolling_maintenance", "readme"])
+def test_a_run_that_leaves_something_off_is_not_complete(tmp_path: Path, api: RunApi, whose: str) -> None:
+    """Though each of its nodes is done."""
+    play, nodes, cluster = letting_go()[whose], ["n1", "n2"], tmp_path / "files/cluster.kubeconfig"
+    told, status = ended(tmp_path, play, done=nodes, kubeconfig=cluster)
+    assert status == 2, told
+    assert "VirtualMachine shop/db-1, stopped for node n1; node n1, not given back" in told
+    assert "start the same command again" in told
+    assert "abort_run=kernel" in told
+    assert len(api.config_maps()) == 1
+    comes_back(api)
+    told, status = ended(tmp_path, play, done=nodes, kubeconfig=cluster)
+    assert (status, api.config_maps()) == (0, []), told
+
+
+def test_a_forecast_tells_what_is_off_now_and_does_not_fail_for_it(tmp_path: Path, api: RunApi) -> None:
+    """As the run may bring it back."""
+    play, cluster = letting_go()["rolling_maintenance"], tmp_path / "files/cluster.kubeconfig"
+    told, status = ended(tmp_path, play, "--check", done=["n1", "n2"], kubeconfig=cluster)
+    assert (status, "VirtualMachine shop/db-1, stopped for node n1" in told) == (0, True), told
+    assert api.writes() == []
+
+
 def test_the_readme_lets_go_of_the_run_in_the_end() -> None:
-    last = readme()["post_tasks"][-1]["virtops.kubevirt.maintenance_run"]
-    assert last == {"run": "{{ plan_maintenance_plan.run }}", "state": "released"}
+    release = readme()["post_tasks"][0]["virtops.kubevirt.maintenance_run"]
+    assert release == {"run": "{{ plan_maintenance_plan.run }}", "state": "released"}

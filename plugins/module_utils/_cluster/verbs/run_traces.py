@@ -66,6 +66,31 @@ class RunTraces:
         ]
 
 
+@dataclass(frozen=True, slots=True, order=True)
+class Stopped:
+    """What a run has stopped and what does not run again yet: a VM or replica set, and the node that it is for."""
+
+    kind: str
+    namespace: str
+    name: str
+    node: str
+
+
+@dataclass(frozen=True, slots=True)
+class RunLeft:
+    """What a run that ends has not brought back. stopped: in order. taken: nodes that carry its mark, by name."""
+
+    stopped: tuple[Stopped, ...]
+    taken: tuple[str, ...]
+
+    def lines(self) -> list[str]:
+        """A clause each."""
+        return [
+            *(f"{item.kind} {item.namespace}/{item.name}, stopped for node {item.node}" for item in self.stopped),
+            *(f"node {node}, not given back" for node in self.taken),
+        ]
+
+
 @dataclass
 class Undone:
     """What came of it. problems: what could not be undone, a clause each."""
@@ -92,28 +117,23 @@ def find_traces(client: Client, run: str, namespace: str) -> RunTraces:
     migrations = map(
         read_migration, _items(client, migrations_path(None), "list the migrations of the run", **labelled)
     )
-    marks = ((node["metadata"]["name"], find_mark(node)) for node in read_nodes(client))
     leases = Leases(client, namespace, {}).labelled(RUN_LABEL, run)
     return RunTraces(
         migrations=tuple(migration for migration in migrations if migration.unfinished),
-        nodes=tuple(name for name, mark in marks if mark and mark.owner == run),
+        nodes=_taken(client, run),
         leases=tuple(lease for lease in leases if parse_lease(lease).holder == run),
         stopped_for=tuple(stopped_for(client, run)),
     )
 
 
+def find_left(client: Client, run: str) -> RunLeft:
+    """Raises Failure."""
+    return RunLeft(tuple(sorted(_stopped(client, run))), _taken(client, run))
+
+
 def stopped_for(client: Client, owner: str) -> list[str]:
     """Nodes for which the owner has stopped what does not run again yet. Raises Failure."""
-    nodes = set()
-    for kind in objects.RESOURCES:
-        try:
-            items = objects.stopped(client, kind)
-        except Failure as error:
-            if error.status != HTTPStatus.NOT_FOUND:  # a cluster without KubeVirt
-                raise
-            items = []
-        nodes |= {node for item in items for node, mark in find_marks(item).items() if mark.owner == owner}
-    return sorted(nodes)
+    return sorted({item.node for item in _stopped(client, owner)})
 
 
 class Undoing:
@@ -224,6 +244,25 @@ class Undoing:
         if error.passing or error.status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
             raise error
         self.undone.problems.append(f"{error.attempted}: {error.message}")
+
+
+def _taken(client: Client, run: str) -> tuple[str, ...]:
+    marks = ((node["metadata"]["name"], find_mark(node)) for node in read_nodes(client))
+    return tuple(name for name, mark in marks if mark and mark.owner == run)
+
+
+def _stopped(client: Client, owner: str) -> Iterator[Stopped]:
+    for kind in objects.RESOURCES:
+        try:
+            items = objects.stopped(client, kind)
+        except Failure as error:
+            if error.status != HTTPStatus.NOT_FOUND:  # a cluster without KubeVirt
+                raise
+            items = []
+        for item in items:
+            for node, mark in find_marks(item).items():
+                if mark.owner == owner:
+                    yield Stopped(kind, item["metadata"]["namespace"], item["metadata"]["name"], node)
 
 
 def _items(client: Client, path: str, attempted: str, **query: str) -> list[JsonObject]:

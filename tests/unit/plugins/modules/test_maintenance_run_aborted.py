@@ -21,7 +21,7 @@ from ansible_collections.virtops.kubevirt.plugins.modules.maintenance_run import
 
 from testbed.pki import Authority
 from unit.plugins.modules.test_maintenance_run import LEASE, Maintain, invocation
-from unit.plugins.support.draining_api import vm_path
+from unit.plugins.support.draining_api import SET, vm_path
 from unit.plugins.support.fake_api import Answer, Request, refusal
 from unit.plugins.support.migrating_api import migrations_path, vmi_path
 from unit.plugins.support.modules import ModuleRunner
@@ -257,3 +257,46 @@ def test_trouble_with_the_release_does_not_hide_why_it_was_released(
     result = maintain(state=state)
     assert result["error"]["reason"] == "NotRenewed"
     assert "no process; and the run was not released, the API server answered 403" in result["msg"]
+
+
+def test_a_released_run_tells_what_it_has_left_and_remembers_it(maintain: Maintain, api: RunApi) -> None:
+    api.add_set("n3", ready=1)
+    sets = {"annotations": {"virtops.kubevirt/stopped-for": stopped_for("n3", "kernel")}, "labels": STOPPED}
+    api.objects[SET]["metadata"] |= sets
+    documents = api.config_maps()
+    result = maintain(state="released")
+    assert result["still_stopped"] == [
+        {"kind": "VirtualMachine", "namespace": "shop", "name": "off-n1", "node": "n1"},
+        {"kind": "VirtualMachineInstanceReplicaSet", "namespace": "shop", "name": "set", "node": "n3"},
+    ]
+    assert result["still_taken"] == ["n1"]
+    assert result["left"] == [
+        "VirtualMachine shop/off-n1, stopped for node n1",
+        "VirtualMachineInstanceReplicaSet shop/set, stopped for node n3",
+        "node n1, not given back",
+    ]
+    assert (result["documents"], api.config_maps()) == (["plan"], documents)
+
+
+@pytest.mark.parametrize("happens", ["abort", "other"])
+def test_a_run_that_has_left_nothing_is_forgotten(maintain: Maintain, api: RunApi, happens: str) -> None:
+    """Others' nodes and VMs are theirs, and what somebody has brought back is back."""
+    if happens == "abort":
+        maintain()
+    result = maintain(state="released", run="kernel" if happens == "abort" else "third")
+    assert (result["left"], result["still_stopped"], result["still_taken"]) == ([], [], [])
+    assert result["documents"] == []
+
+
+def test_a_node_that_was_given_back_is_not_taken_any_more(maintain: Maintain, api: RunApi) -> None:
+    """Though the VM that was stopped for it finds no place there."""
+    api.node("n1")["metadata"]["annotations"].pop(MARK)
+    assert maintain(state="released")["left"] == ["VirtualMachine shop/off-n1, stopped for node n1"]
+    assert len(api.config_maps()) == 2
+
+
+def test_check_mode_of_a_release_tells_what_is_left_now(maintain: Maintain, api: RunApi) -> None:
+    result = maintain(check=True, state="released")
+    assert (result["still_taken"], len(result["still_stopped"]), result["documents"]) == (["n1"], 1, ["plan"])
+    assert not result["changed"]
+    assert api.writes() == []
