@@ -13,13 +13,18 @@ class ModuleDocFragment:
 options:
   run:
     description:
-      - Name of the run that the task belongs to, which is also O(owner). Without it the task stands for itself.
+      - Name of the run that the task belongs to. Without it the task stands for itself.
+      - What a run does, it does in its own name, so an C(owner) is the same.
     type: str
   invocation:
     description:
       - The start of O(run) that the task belongs to, RV(virtops.kubevirt.maintenance_run#module:invocation_id). With it
         nothing is changed unless that still holds the run, except in check mode.
     type: str
+"""
+
+    CLUSTER = r"""
+options:
   cluster_uid:
     description:
       - UID of namespace C(kube-system) in the cluster that is meant, as

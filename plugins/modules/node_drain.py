@@ -176,6 +176,7 @@ extends_documentation_fragment:
   - kubernetes.core.k8s_auth_options
   - virtops.kubevirt._connection
   - virtops.kubevirt._run
+  - virtops.kubevirt._run.cluster
   - virtops.kubevirt._progress
   - virtops.kubevirt._attributes
   - virtops.kubevirt._attributes.action_group

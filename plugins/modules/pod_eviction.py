@@ -37,9 +37,15 @@ options:
       - Seconds the whole task may take. After it the task fails and tells what is left and why.
     type: int
     default: 600
+  lease_namespace:
+    description: Namespace of the Leases, in which that of O(run) is.
+    type: str
+    default: medik8s-leases
 extends_documentation_fragment:
   - kubernetes.core.k8s_auth_options
   - virtops.kubevirt._connection
+  - virtops.kubevirt._run
+  - virtops.kubevirt._run.cluster
   - virtops.kubevirt._progress
   - virtops.kubevirt._attributes
   - virtops.kubevirt._attributes.action_group
@@ -58,7 +64,9 @@ attributes:
       - A pod's name is its own, so a second run finds it gone. Pods of a StatefulSet keep their names, and a second run
         evicts the new ones.
 notes:
-  - The permissions to list pods in their namespaces and to create C(pods/eviction) are needed, and nothing else.
+  - The permissions to list pods in their namespaces and to create C(pods/eviction) are needed, and nothing else outside
+    of a run. With O(invocation) the Lease of the run is read, and renewed where nobody does so any more, and with
+    O(cluster_uid) namespace C(kube-system) is read.
   - Where the module runs on the controller, as with C(delegate_to=localhost), progress is shown on stderr meanwhile,
     and each phase with C(-v). On other hosts, or as another user, it works in silence.
   - The task cannot be run with C(async).
@@ -156,7 +164,9 @@ error:
       type: str
       sample: https://api.example.org:6443
     reason:
-      description: One word for the cause. V(DeadlineExceeded) if O(wait_timeout) was over before.
+      description:
+        - One word for the cause. V(DeadlineExceeded) if O(wait_timeout) was over before.
+        - V(RunLost) if O(invocation) does not hold O(run) any more, V(OtherCluster) if O(cluster_uid) is another's.
       returned: when something was tried
       type: str
       sample: DeadlineExceeded
@@ -180,7 +190,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.plan_run
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.carrying_out import (
     VerbSettings,
 )
-from ansible_collections.virtops.kubevirt.plugins.module_utils._module import arguments, eviction_task, progress
+from ansible_collections.virtops.kubevirt.plugins.module_utils._module import arguments, eviction_task, guard, progress
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module.connection import connect
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module.run import Module, run
 
@@ -189,13 +199,11 @@ def pod_eviction(module: Module) -> dict[str, Any]:
     deadline = Deadline(module.params["wait_timeout"])
     pods = eviction_task.wanted(module.params)
     client = connect(module)
+    guard.require(client, module.params, dry_run=module.check_mode)
+    may = guard.asking(client, module.params, dry_run=module.check_mode)
     settings = VerbSettings(grace_period=module.params["terminate_grace_period"], dry_run=module.check_mode)
-    going = EvictionRun.begin(client, pods, settings, progress.Progress.of(module.params))
-    if module.check_mode:
-        going.rehearse()
-    else:
-        going.run(deadline.left)
-    return eviction_task.result(module, going)
+    going = EvictionRun.begin(client, pods, settings, progress.Progress.of(module.params), may)
+    return eviction_task.evict(module, going, deadline.left)
 
 
 def main() -> None:

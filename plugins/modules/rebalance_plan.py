@@ -34,6 +34,7 @@ options:
 extends_documentation_fragment:
   - kubernetes.core.k8s_auth_options
   - virtops.kubevirt._connection
+  - virtops.kubevirt._run.cluster
   - virtops.kubevirt._attributes
   - virtops.kubevirt._attributes.action_group
 attributes:
@@ -155,6 +156,7 @@ from typing import Any
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.looks import snapshot_file
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.looks.snapshot import take
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.identity import require_same
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module import arguments
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module.connection import connect
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module.limits import require_positive
@@ -167,12 +169,16 @@ _PAGE_SIZE = 500
 def rebalance_plan(module: Module) -> dict[str, Any]:
     require_positive(module.params, "max_moves", "request_timeout")
     if module.params["snapshot"]:
-        lists = snapshot_file.load(Path(module.params["snapshot"])).lists
+        snapshot, where = snapshot_file.load(Path(module.params["snapshot"])), module.params["snapshot"]
     else:
-        document = take(connect(module), _PAGE_SIZE)
-        lists = document.decoded(*document.lists).lists
+        client = connect(module)
+        document = take(client, _PAGE_SIZE)
+        snapshot, where = document.decoded(*document.lists), client.server
+    if module.params["cluster_uid"]:
+        found = snapshot.header.cluster.uid if snapshot.header else "unknown"
+        require_same(found, module.params["cluster_uid"], where)
     with explained("plan moves"):
-        plan = plan_rebalance(lists, max_moves=module.params["max_moves"])
+        plan = plan_rebalance(snapshot.lists, max_moves=module.params["max_moves"])
     return {"changed": False, **plan.to_json()}
 
 
@@ -181,6 +187,7 @@ def main() -> None:
         **arguments.connection(),
         "snapshot": {"type": "path"},
         "max_moves": {"type": "int", "default": 20},
+        "cluster_uid": {"type": "str"},
     }
     run(rebalance_plan, argument_spec=argument_spec, supports_check_mode=True)
 

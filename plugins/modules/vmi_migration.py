@@ -90,9 +90,15 @@ options:
       - How often a failed migration is tried again.
     type: int
     default: 2
+  lease_namespace:
+    description: Namespace of the Leases, in which that of O(run) is.
+    type: str
+    default: medik8s-leases
 extends_documentation_fragment:
   - kubernetes.core.k8s_auth_options
   - virtops.kubevirt._connection
+  - virtops.kubevirt._run
+  - virtops.kubevirt._run.cluster
   - virtops.kubevirt._progress
   - virtops.kubevirt._attributes
   - virtops.kubevirt._attributes.action_group
@@ -110,6 +116,7 @@ attributes:
     support: full
 notes:
   - The rights that are needed stand in R(the guide to rights,ansible_collections.virtops.kubevirt.docsite.rights).
+    With O(invocation) the Lease of the run is read, and renewed where nobody does so any more.
     Those to list pods and events serve only to tell why a migration fails. For VMIs in several namespaces, migrations
     are watched in all namespaces.
   - KubeVirt runs as many migrations at once as its configuration allows; the others wait in its queue, and that time
@@ -256,6 +263,7 @@ error:
       description:
         - One word for the cause, the server's own where it gave one.
         - V(MigrationFailed) if a migration failed, V(DeadlineExceeded) if O(wait_timeout) was over before.
+        - V(RunLost) if O(invocation) does not hold O(run) any more, V(OtherCluster) if O(cluster_uid) is another's.
       returned: when something was tried
       type: str
       sample: MigrationFailed
@@ -287,6 +295,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.ca
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.prospect import MigrationRequest
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module import (
     arguments,
+    guard,
     migration_results,
     migration_task,
     progress,
@@ -300,13 +309,15 @@ def vmi_migration(module: Module) -> dict[str, Any]:
     deadline = Deadline(module.params["wait_timeout"])
     requests = own_arguments.read_requests(module.params)
     client = connect(module)
+    guard.require(client, module.params, dry_run=module.check_mode)
     if module.params["state"] == "absent":
         return _cancel(module, client, requests)
     return migration_task.migrate(module, client, deadline, requests)
 
 
 def _cancel(module: Module, client: Client, requests: list[MigrationRequest]) -> dict[str, Any]:
-    cancellation = Cancellation(client, requests)
+    may = guard.asking(client, module.params, dry_run=module.check_mode)
+    cancellation = Cancellation(client, requests, may)
     cancellation.request(dry_run=module.check_mode)
     if module.params["wait"] and not module.check_mode:
         cancellation.wait(module.params["wait_timeout"])

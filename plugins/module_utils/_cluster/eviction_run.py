@@ -6,10 +6,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 
-from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.plan_run import Means, PlanRun, Teller, no_guard
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.plan_run import Means, PlanRun, Teller
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.client import Client
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.paths import (
     collection_path,
@@ -80,9 +80,17 @@ class EvictionRun(PlanRun):
 
     @classmethod
     def begin(
-        cls, client: Client, wanted: Sequence[tuple[str, str]], settings: VerbSettings, teller: Teller
+        cls,
+        client: Client,
+        wanted: Sequence[tuple[str, str]],
+        settings: VerbSettings,
+        teller: Teller,
+        may: Callable[[], None],
     ) -> EvictionRun:
-        """`wanted`: namespaces and names of pods. Nothing is evicted yet. Raises Failure, InvalidRequest."""
+        """Nothing is evicted yet. Raises Failure, InvalidRequest.
+
+        wanted: namespaces and names of pods. may: raises Failure when nothing may be done any more.
+        """
         looks = PodLooks(client, (namespace for namespace, _name in wanted))
         looks.look(Questions(), 0.0)
         by_name = {(pod["metadata"]["namespace"], pod["metadata"]["name"]): pod for pod in looks.pods}
@@ -90,7 +98,7 @@ class EvictionRun(PlanRun):
         _refuse_machines(found)
         replacements = (Replacement.of(pod, looks.pods) for pod in found)
         return cls(
-            Means(looks, Verbs(client, settings), no_guard, teller),
+            Means(looks, Verbs(client, settings), lambda _nodes: may(), teller),
             Execution(node="", run=""),
             plan_of(map(_action, found)),
             looks=looks,

@@ -36,10 +36,6 @@ _PAUSE_AFTER_TROUBLE = 1.0
 _GUARDED_FOR = 2.0
 
 
-def no_guard(_nodes: Collection[str]) -> None:
-    """Of a plan for which no node has to be ours."""
-
-
 class Deadline:
     """So many seconds from now."""
 

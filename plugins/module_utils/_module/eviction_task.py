@@ -13,6 +13,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transpor
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.evicting import WOULD_EVICT
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.invalid_request import InvalidRequest
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.object_name import name_problems
+from ansible_collections.virtops.kubevirt.plugins.module_utils._module import guard
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module.run import Incomplete, Module
 
 Values = dict[str, Any]
@@ -25,6 +26,8 @@ def spec() -> Values:
     return {
         "pods": {"type": "list", "elements": "dict", "required": True, "options": pod},
         "terminate_grace_period": {"type": "int"},
+        **guard.spec(),
+        "lease_namespace": {"type": "str", "default": "medik8s-leases"},
         "wait_timeout": {"type": "int", "default": 600},
     }
 
@@ -37,8 +40,22 @@ def wanted(params: Mapping[str, Any]) -> list[tuple[str, str]]:
     return pods
 
 
-def result(module: Module, run: EvictionRun) -> Values:
-    """Raises Incomplete unless all are gone and replaced, or would be."""
+def evict(module: Module, run: EvictionRun, seconds: float) -> Values:
+    """Raises Failure if nothing was evicted, and Incomplete unless all are gone and replaced, or would be."""
+    if module.check_mode:
+        run.rehearse()
+        return _result(module, run)
+    try:
+        run.run(seconds)
+    except Failure as error:
+        if not run.record.has_acted:
+            raise
+        run.trouble = error
+    return _result(module, run)
+
+
+def _result(module: Module, run: EvictionRun) -> Values:
+    """Raises Incomplete."""
     entries = run.record.entries.values()
     # In check mode a pod that is ending is not even asked for.
     evictions = [item.rehearsed() if module.check_mode and item.unfinished else item for item in entries]
@@ -50,31 +67,34 @@ def result(module: Module, run: EvictionRun) -> Values:
     }
     if module._diff:
         values["diff"] = {"before": "".join(f"pod {item.title}\n" for item in evictions), "after": ""}
-    late = not (run.is_over or module.check_mode)
-    if run.record.failed or late:
-        raise Incomplete(_failure(module, run, late=late), values)
+    is_left = not (run.is_over or module.check_mode)
+    if run.record.failed or is_left:
+        raise Incomplete(_failure(module, run, is_left=is_left), values)
     return values
 
 
-def _failure(module: Module, run: EvictionRun, *, late: bool) -> Failure:
-    number = len(module.params["pods"])
+def _failure(module: Module, run: EvictionRun, *, is_left: bool) -> Failure:
+    number, trouble = len(module.params["pods"]), run.trouble
+    lasting = trouble if trouble is not None and not trouble.passing else None
+    late = is_left and lasting is None
     prefix = f"after {module.params['wait_timeout']} s " if late else ""
-    problems = list(_left(run, late=late))
+    problems = list(_left(run, is_left=is_left))
     return Failure(
         f"evict {number} pod{'' if number == 1 else 's'}",
         run.means.verbs.server,
         prefix + "; ".join(problems),
-        _REMEDY,
-        reason="DeadlineExceeded" if late else "EvictionFailed",
+        lasting.remedy if lasting else _REMEDY,
+        status=lasting.status if lasting else None,
+        reason=lasting.reason if lasting else "DeadlineExceeded" if late else "EvictionFailed",
         details={"problems": problems},
     )
 
 
-def _left(run: EvictionRun, *, late: bool) -> Iterator[str]:
+def _left(run: EvictionRun, *, is_left: bool) -> Iterator[str]:
     """A clause each."""
     for item in run.record.failed:
         yield f"pod {item.title}: {item.result()['refusal']}"
-    if late:
+    if is_left:
         yield from (f"pod {item.title}: {item.status()}" for item in run.record.unfinished)
         waiting = () if run.record.unfinished else run.replacements
         yield from (item.status() for item in waiting if not item.done)
@@ -85,6 +105,8 @@ def _left(run: EvictionRun, *, late: bool) -> Iterator[str]:
 def _problems(params: Mapping[str, Any], pods: Sequence[tuple[str, str]]) -> Iterator[str]:
     if not pods:
         yield "pods is empty"
+    yield from guard.problems(params)
+    yield from name_problems(params, "lease_namespace")
     for namespace, name in pods:
         if not namespace or not name:
             yield f"a pod needs a namespace and a name, got {namespace!r} and {name!r}"

@@ -8,7 +8,7 @@ The options stand in doc_fragments/_run.py.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.client import Client
@@ -28,7 +28,7 @@ def spec() -> dict[str, Any]:
 
 
 def problems(params: Mapping[str, Any]) -> Iterator[str]:
-    """What is wrong with the options, a clause each."""
+    """What is wrong with the options, a clause each; a task that takes no node has no owner."""
     run = params["run"]
     if not run:
         if params["invocation"]:
@@ -37,7 +37,7 @@ def problems(params: Mapping[str, Any]) -> Iterator[str]:
     problem = run_problem(run)
     if problem:
         yield f"run {problem}"
-    elif params["owner"] != run:
+    elif params.get("owner", run) != run:
         yield f"owner is {params['owner']}, but run is {run}: what a run does, it does in its own name"
 
 
@@ -58,3 +58,9 @@ def hold(client: Client, params: Mapping[str, Any]) -> RunHold | None:
     if not (params["run"] and params["invocation"]):
         return None
     return RunHold(client, params["run"], Invocation(params["invocation"]), params["lease_namespace"])
+
+
+def asking(client: Client, params: Mapping[str, Any], *, dry_run: bool) -> Callable[[], None]:
+    """What is asked before each change: raises Failure unless the run is still this invocation's, if there is one."""
+    found = None if dry_run else hold(client, params)
+    return found.require if found is not None else lambda: None

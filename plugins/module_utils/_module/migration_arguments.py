@@ -9,9 +9,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.invalid_request import InvalidRequest
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.object_name import name_problem
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.object_name import name_problem, name_problems
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.prospect import MigrationRequest
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.selectors import SelectorError, label_selector
+from ansible_collections.virtops.kubevirt.plugins.module_utils._module import guard
 
 _WHERE_TO: dict[str, Any] = {
     "namespace": {"type": "str"},
@@ -36,6 +37,8 @@ def spec() -> dict[str, Any]:
         "name": {"type": "str"},
         **_WHERE_TO,
         "vmis": vmi,
+        **guard.spec(),
+        "lease_namespace": {"type": "str", "default": "medik8s-leases"},
         "wait": {"type": "bool", "default": True},
         "wait_timeout": {"type": "int", "default": 900},
         "unschedulable_timeout": {"type": "int", "default": 60},
@@ -66,6 +69,8 @@ def _request(entry: Mapping[str, Any], defaults: Mapping[str, Any]) -> Migration
 def _missing(requests: list[MigrationRequest], params: Mapping[str, Any]) -> Iterator[str]:
     if not requests:
         yield "no VMI is named; give name or vmis"
+    yield from guard.problems(params)
+    yield from name_problems(params, "lease_namespace")
     negatives = [name for name in ("wait_timeout", "unschedulable_timeout") if params[name] < 1]
     yield from (f"{name} is {params[name]}; give a second at least" for name in negatives)
     if params["retries"] < 0:

@@ -25,6 +25,7 @@ _FAILED_REMEDY = "Remove the cause and run the task again; VMIs that have arrive
 _DEADLINE_REMEDY = (
     "The migrations in flight go on: run the task again to go on waiting, or with state=absent to cancel them."
 )
+_MIGRATING_GOES_ON = "The migrations in flight go on."
 _CANCELLING_GOES_ON = "KubeVirt goes on cancelling what it was asked to."
 _NOT_UNDONE_REMEDY = "Look into the log of virt-handler on the nodes of these VMIs; KubeVirt goes on cancelling."
 
@@ -98,10 +99,16 @@ def _failure(module: Module, run: PlanRun, failed: list[Migrating], left: list[M
         f"migrate {len(failed) + len(left)} of {total} VMIs" if total > 1 else "migrate the VMI",
         run.means.verbs.server,
         "; ".join(words),
-        _DEADLINE_REMEDY if left else _FAILED_REMEDY,
+        _remedy(trouble, left),
         status=trouble.status if trouble else None,
         reason="DeadlineExceeded" if late else trouble.reason if trouble else "MigrationFailed",
     )
+
+
+def _remedy(trouble: Failure | None, left: list[Migrating]) -> str:
+    if trouble is not None and not trouble.passing:
+        return f"{trouble.remedy} {_MIGRATING_GOES_ON}"
+    return _DEADLINE_REMEDY if left else _FAILED_REMEDY
 
 
 def _standing(entry: Migrating) -> str:

@@ -15,7 +15,6 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.plan_run
     Deadline,
     Means,
     PlanRun,
-    no_guard,
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.client import Client
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.failure import Failure
@@ -27,7 +26,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.migrat
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.reducer import Execution, Record
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt import migration_rules
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.prospect import MigrationRequest, Prospect
-from ansible_collections.virtops.kubevirt.plugins.module_utils._module import migration_results
+from ansible_collections.virtops.kubevirt.plugins.module_utils._module import guard, migration_results
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module.progress import Progress
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module.run import Module
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.requests import action_of, plan_requests
@@ -55,13 +54,14 @@ def migrate(module: Module, client: Client, deadline: Deadline, requests: Iterab
 
 def _going(module: Module, client: Client, prospects: Sequence[Prospect]) -> PlanRun:
     params, plan = module.params, plan_requests(prospects)
+    may = guard.asking(client, params, dry_run=module.check_mode)
     timeout = params["unschedulable_timeout"]
     settings = VerbSettings(run=plan.run, unschedulable_timeout=timeout, dry_run=module.check_mode)
     moving = [prospect for prospect in prospects if prospect.is_moving]
     means = Means(
         looks=MigrationLooks(client, plan.run, moving or prospects, timeout),
         verbs=Verbs(client, settings),
-        guard=no_guard,
+        guard=lambda _nodes: may(),
         teller=Progress.of(params),
     )
     execution = Execution(node="", run=plan.run, retries=params["retries"], binding=True)

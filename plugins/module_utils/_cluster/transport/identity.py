@@ -19,11 +19,15 @@ def cluster_uid(client: Client) -> str:
 
 def require_cluster(client: Client, expected: str) -> None:
     """Raises Failure with reason OtherCluster unless it is this one."""
-    found = cluster_uid(client)
+    require_same(cluster_uid(client), expected, client.server)
+
+
+def require_same(found: str, expected: str, where: str) -> None:
+    """The same of a cluster whose uid has been read. where: from which server or file."""
     if found != expected:
         raise Failure(
             "go on in this cluster",
-            client.server,
+            where,
             f"it is another cluster than the one that was planned for: its uid is {found}, not {expected}",
             "Point host, kubeconfig and context to the cluster of the plan, or plan anew under a new name.",
             reason=OTHER_CLUSTER,

@@ -21,6 +21,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.looks.ob
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.client import Client
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.failure import Failure
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.persistence import May
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.evacuations import (
     evacuated_from,
     withdraw,
@@ -42,10 +43,14 @@ class Cancellation:
     those that KubeVirt wanted to leave their nodes. `trouble`: why asking or looking fails now.
     """
 
-    def __init__(self, client: Client, requests: Iterable[MigrationRequest]) -> None:
-        """Look for them. Raises Failure."""
+    def __init__(self, client: Client, requests: Iterable[MigrationRequest], may: May) -> None:
+        """Look for them. Raises Failure.
+
+        may: asked before anything is cancelled.
+        """
         self.trouble: Failure | None = None
-        self._client = client
+        self._client = client.guarded(may)
+        self._may = may
         self._requests = list(requests)
         by_namespace = {name: unfinished(client, name) for name in {request.namespace for request in self._requests}}
         found = {request.title: by_namespace[request.namespace].get(request.name) for request in self._requests}
@@ -79,7 +84,7 @@ class Cancellation:
 
     def wait(self, seconds: float) -> None:
         """Until KubeVirt has undone them all, at most for so long; not on where time does not mend the trouble."""
-        end, client = time.monotonic() + seconds, self._client.briefly()
+        end, client = time.monotonic() + seconds, self._client.briefly(self._may)
         while self.left and time.monotonic() < end:
             try:
                 self._request(client, dry_run=False)
@@ -114,9 +119,11 @@ class Cancellation:
             if self.outcomes[title] != MIGRATING:
                 continue
             if title in self.evacuated - self._withdrawn:
+                self._may()
                 withdraw(client, request.namespace, request.name, dry_run=dry_run)
                 self._withdrawn.add(title)
             if title in self.migrations:
+                self._may()
                 cancel(client, self.migrations[title], dry_run=dry_run)
             asked = CANCELLING if title in self.migrations else CANCELLED
             self.outcomes[title] = WOULD_CANCEL if dry_run else asked

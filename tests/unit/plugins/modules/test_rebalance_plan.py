@@ -72,6 +72,15 @@ def test_the_plan_of_a_snapshot(plan: Any, snapshot: str, check: bool) -> None:
     ]
 
 
+def test_a_snapshot_of_another_cluster(plan: Any, snapshot: str, tmp_path: Path) -> None:
+    assert plan(snapshot=snapshot, cluster_uid="u")["moves"]
+    result = plan(snapshot=snapshot, cluster_uid="uid-of-before")
+    assert (result["error"]["reason"], result["error"]["object"]) == ("OtherCluster", snapshot)
+    (tmp_path / "plain.json").write_text('{"nodes": []}')
+    result = plan(snapshot=str(tmp_path / "plain.json"), cluster_uid="u")
+    assert "its uid is unknown, not u" in result["msg"]
+
+
 def test_no_moves_cannot_be_meant(plan: Any, snapshot: str) -> None:
     assert "max_moves is 0" in plan(snapshot=snapshot, max_moves=0)["msg"]
 
