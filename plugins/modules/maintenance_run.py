@@ -66,6 +66,7 @@ options:
 extends_documentation_fragment:
   - kubernetes.core.k8s_auth_options
   - virtops.kubevirt._connection
+  - virtops.kubevirt._run.cluster
   - virtops.kubevirt._run.invocation
   - virtops.kubevirt._attributes
   - virtops.kubevirt._attributes.action_group
@@ -287,7 +288,8 @@ error:
     reason:
       description:
         - One word for the cause, the server's own where it gave one. V(RunHeld) tells that another process holds the
-          run, V(NotRenewed) that the process that renews the Lease did not begin, V(NotUndone) that something is left.
+          run, V(NotRenewed) that the process that renews the Lease did not begin, V(NotUndone) that something is left,
+          V(OtherCluster) that O(cluster_uid) is another's.
       returned: when the cluster did not do what it was asked for
       type: str
       sample: RunHeld
@@ -331,6 +333,7 @@ def main() -> None:
         "keep_record": {"type": "bool", "default": False},
         "wait_timeout": {"type": "int", "default": 60},
         "lease_namespace": {"type": "str", "default": "medik8s-leases"},
+        "cluster_uid": {"type": "str"},
         "_invocation": {"type": "dict"},
     }
     run(maintenance_run, argument_spec=argument_spec, supports_check_mode=True)

@@ -16,6 +16,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transpor
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.failure import Failure
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.identity import (
     cluster_uid,
+    require_same,
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.processes import Process
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs import renewer
@@ -42,7 +43,7 @@ Values = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class RunTask:
-    """`playbook`: the process of ansible-playbook whose invocation this is."""
+    """`playbook`: the process of ansible-playbook whose invocation this is. cluster: uid of the one meant, or empty."""
 
     run: str
     namespace: str
@@ -50,6 +51,7 @@ class RunTask:
     playbook: Process
     wait_seconds: float
     dry_run: bool
+    cluster: str
     connection: Mapping[str, Any]
 
     def hold(self, client: Client) -> RunHold:
@@ -57,6 +59,13 @@ class RunTask:
 
     def store(self, client: Client) -> RunStore:
         return RunStore(client, self.run, self.namespace)
+
+    def cluster_uid(self, client: Client) -> str:
+        """Of the cluster that answers. Raises Failure with reason OtherCluster unless it is the one meant."""
+        found = cluster_uid(client)
+        if self.cluster:
+            require_same(found, self.cluster, client.server)
+        return found
 
 
 def read(params: Mapping[str, Any], *, dry_run: bool) -> RunTask:
@@ -78,6 +87,7 @@ def read(params: Mapping[str, Any], *, dry_run: bool) -> RunTask:
         playbook=process,
         wait_seconds=params["wait_timeout"],
         dry_run=dry_run,
+        cluster=params["cluster_uid"] or "",
         connection={name: params[name] for name in AUTH_ARG_SPEC if params.get(name) is not None},
     )
 
@@ -101,7 +111,7 @@ def held(client: Client, task: RunTask, *, diff: bool) -> Values:
             ["the task runs on another machine than ansible-playbook, which is to be watched"],
             "Let it run on the controller, with delegate_to: localhost.",
         )
-    hold, uid = task.hold(client), cluster_uid(client)
+    hold, uid = task.hold(client), task.cluster_uid(client)
     if task.dry_run:
         return _foretold(hold, task, client, uid, diff=diff)
     taken = hold.take(task.wait_seconds)
@@ -117,7 +127,7 @@ def held(client: Client, task: RunTask, *, diff: bool) -> Values:
 
 def released(client: Client, task: RunTask, *, keep_record: bool, diff: bool) -> Values:
     """Let go of the run, if it is this invocation's, and tell what it has left. Raises Failure."""
-    hold, uid, store = task.hold(client), cluster_uid(client), task.store(client)
+    hold, uid, store = task.hold(client), task.cluster_uid(client), task.store(client)
     before = hold.look()
     documents, left = store.names(), find_left(client, task.run)
     told = {
@@ -145,7 +155,7 @@ def aborted(client: Client, task: RunTask, *, force: bool, diff: bool) -> Values
     """Undo what the run has left, and forget it. Raises Failure, and Incomplete if something is left or it is held."""
     if not task.dry_run:
         rights.require_for_abort(client, task.run, task.namespace)
-    hold, uid, store = task.hold(client), cluster_uid(client), task.store(client)
+    hold, uid, store = task.hold(client), task.cluster_uid(client), task.store(client)
     traces, documents, before = find_traces(client, task.run, task.namespace), store.names(), hold.look()
     lines = [*traces.lines(), *(f"document {name}" for name in documents)]
     result = _result(hold, before, None, uid, diff=False, resumed=False, documents=[])

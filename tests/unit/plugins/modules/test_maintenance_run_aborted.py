@@ -25,7 +25,7 @@ from unit.plugins.support.draining_api import SET, vm_path
 from unit.plugins.support.fake_api import Answer, Request, refusal
 from unit.plugins.support.migrating_api import migrations_path, vmi_path
 from unit.plugins.support.modules import ModuleRunner
-from unit.plugins.support.run_api import LEASES, RunApi, running
+from unit.plugins.support.run_api import CLUSTER, LEASES, RunApi, running
 
 MARK = "virtops.kubevirt/maintenance"
 STOPPED = {"virtops.kubevirt/stopped": "true"}
@@ -213,6 +213,14 @@ def test_a_migration_of_the_same_name_is_not_cancelled_in_its_place(maintain: Ma
     api.faults[path] = replace
     maintain()
     assert path in api.objects
+
+
+@pytest.mark.parametrize("state", ["held", "released", "aborted"])
+@pytest.mark.parametrize("check", [False, True])
+def test_another_cluster_is_left_alone(maintain: Maintain, api: RunApi, state: str, check: bool) -> None:
+    result = maintain(state=state, cluster_uid="uid-of-before", check=check)
+    assert (result["error"]["reason"], api.writes()) == ("OtherCluster", [])
+    assert not maintain(state=state, cluster_uid=CLUSTER, check=True).get("failed")
 
 
 def test_a_lease_without_a_node_goes_too(maintain: Maintain, api: RunApi) -> None:
