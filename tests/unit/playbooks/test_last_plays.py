@@ -22,12 +22,12 @@ from testbed.pki import Authority
 from unit.playbooks.playing import play as run
 from unit.plugins.support.draining_api import vm_path
 from unit.plugins.support.playbooks import write_kubeconfig
-from unit.plugins.support.run_api import RunApi, running
+from unit.plugins.support.run_api import CLUSTER, RunApi, running
 
 ROOT = Path(__file__).parents[3]
 # Its first task, which goes no further without a cluster.
 REBALANCE = "rebalance : See that all that is to be done is allowed"
-PLAN = {"run": "kernel"}
+PLAN = {"run": "kernel", "invocation": "a1", "cluster_uid": CLUSTER}
 LATER = "is decided when all nodes are back"
 
 
@@ -140,4 +140,5 @@ def test_a_forecast_tells_what_is_off_now_and_does_not_fail_for_it(tmp_path: Pat
 
 def test_the_readme_lets_go_of_the_run_in_the_end() -> None:
     release = readme()["post_tasks"][0]["virtops.kubevirt.maintenance_run"]
-    assert release == {"run": "{{ plan_maintenance_plan.run }}", "state": "released"}
+    told = {name: f"{{{{ plan_maintenance_plan.{name} }}}}" for name in ("run", "cluster_uid")}
+    assert release == {**told, "state": "released"}
