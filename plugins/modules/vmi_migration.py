@@ -289,6 +289,7 @@ from typing import Any
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.plan_run import Deadline
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.client import Client
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.persistence import May
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.cancellation import (
     Cancellation,
 )
@@ -309,14 +310,13 @@ def vmi_migration(module: Module) -> dict[str, Any]:
     deadline = Deadline(module.params["wait_timeout"])
     requests = own_arguments.read_requests(module.params)
     client = connect(module)
-    guard.require(client, module.params, dry_run=module.check_mode)
+    may = guard.require(client, module.params, dry_run=module.check_mode)
     if module.params["state"] == "absent":
-        return _cancel(module, client, requests)
-    return migration_task.migrate(module, client, deadline, requests)
+        return _cancel(module, client, requests, may)
+    return migration_task.migrate(module, client, deadline, requests, may)
 
 
-def _cancel(module: Module, client: Client, requests: list[MigrationRequest]) -> dict[str, Any]:
-    may = guard.asking(client, module.params, dry_run=module.check_mode)
+def _cancel(module: Module, client: Client, requests: list[MigrationRequest], may: May) -> dict[str, Any]:
     cancellation = Cancellation(client, requests, may)
     cancellation.request(dry_run=module.check_mode)
     if module.params["wait"] and not module.check_mode:

@@ -15,7 +15,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._module.run impor
 
 
 def connect(module: Module) -> client.Client:
-    """Raises Failure. The module has `arguments.connection()`; the `wait_timeout` of a task that waits is its own time."""
+    """Raises Failure. The module has `arguments.connection()`; its `wait_timeout`, if it waits, is its own time."""
     params = module.params
     waits = params.get("wait", True) and not module.check_mode
     return connect_for(module, params.get("wait_timeout") if waits else None)

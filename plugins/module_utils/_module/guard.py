@@ -8,7 +8,7 @@ The options stand in doc_fragments/_run.py.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.client import Client
@@ -58,9 +58,3 @@ def hold(client: Client, params: Mapping[str, Any]) -> RunHold | None:
     if not (params["run"] and params["invocation"]):
         return None
     return RunHold(client, params["run"], Invocation(params["invocation"]), params["lease_namespace"])
-
-
-def asking(client: Client, params: Mapping[str, Any], *, dry_run: bool) -> Callable[[], None]:
-    """What is asked before each change: raises Failure unless the run is still this invocation's, if there is one."""
-    found = None if dry_run else hold(client, params)
-    return found.require if found is not None else lambda: None

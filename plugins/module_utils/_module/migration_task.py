@@ -18,6 +18,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.plan_run
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.client import Client
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.failure import Failure
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.persistence import May
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.carrying_out import (
     Verbs,
     VerbSettings,
@@ -26,17 +27,22 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.migrat
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.reducer import Execution, Record
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt import migration_rules
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.prospect import MigrationRequest, Prospect
-from ansible_collections.virtops.kubevirt.plugins.module_utils._module import guard, migration_results
+from ansible_collections.virtops.kubevirt.plugins.module_utils._module import migration_results
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module.progress import Progress
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module.run import Module
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.requests import action_of, plan_requests
 
 
-def migrate(module: Module, client: Client, deadline: Deadline, requests: Iterable[MigrationRequest]) -> dict[str, Any]:
-    """Raises Failure, InvalidRequest, and Incomplete unless all that was waited for has arrived."""
+def migrate(
+    module: Module, client: Client, deadline: Deadline, requests: Iterable[MigrationRequest], may: May
+) -> dict[str, Any]:
+    """Raises Failure, InvalidRequest, and Incomplete unless all that was waited for has arrived.
+
+    may: asked before anything is moved.
+    """
     prospects = read_prospects(client, requests)
     migration_rules.check(prospects)
-    going = _going(module, client, prospects)
+    going = _going(module, client, prospects, may)
     if module.check_mode:
         going.rehearse()
         return migration_results.migrated(module, going, prospects)
@@ -52,9 +58,8 @@ def migrate(module: Module, client: Client, deadline: Deadline, requests: Iterab
     return migration_results.migrated(module, going, prospects)
 
 
-def _going(module: Module, client: Client, prospects: Sequence[Prospect]) -> PlanRun:
+def _going(module: Module, client: Client, prospects: Sequence[Prospect], may: May) -> PlanRun:
     params, plan = module.params, plan_requests(prospects)
-    may = guard.asking(client, params, dry_run=module.check_mode)
     timeout = params["unschedulable_timeout"]
     settings = VerbSettings(run=plan.run, unschedulable_timeout=timeout, dry_run=module.check_mode)
     moving = [prospect for prospect in prospects if prospect.is_moving]

@@ -113,7 +113,7 @@ def test_who_loses_the_run_while_it_writes_does_not_write_again(
     api.faults[f"{NODES}/n1"] = lose
     result = maintain(state=state)
     assert (result["error"]["reason"], result["error"]["holder"]["invocation"]) == ("RunLost", "b2")
-    assert api.node("n1") == before
+    assert (api.node("n1"), LEASE in api.objects) == (before, True), "the other goes by the same name"
     assert [write.path for write in api.writes()].count(f"{NODES}/n1") == (2 if state == "uncordoned" else 1)
 
 
