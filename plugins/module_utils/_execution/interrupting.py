@@ -42,10 +42,10 @@ class Interrupting(Timed):
     """kind: restart or stop. source_node: which is drained. why: it is not migrated.
 
     owner_kind, owner, owner_uid: who brings the VMI back. known: uids of its VMIs before, of which none is the
-    successor. has_acted: it was asked for, and not refused as far as is known. is_missing: it has ended, and no
-    successor showed at the last look. target_node: where it is expected to run again, or does. reason: why it failed,
-    or waits. message: why the successor has no node, in the scheduler's words. begun_at, asked_at, ended_at: seconds
-    since the epoch, else 0.
+    successor. has_acted: it was asked for, and not refused as far as is known. is_unsure: no answer tells whether that
+    was carried out. is_missing: it has ended, and no successor showed at the last look. target_node: where it is
+    expected to run again, or does. reason: why it failed, or waits. message: why the successor has no node, in the
+    scheduler's words. begun_at, asked_at, ended_at: seconds since the epoch, else 0.
     """
 
     action: str
@@ -63,6 +63,7 @@ class Interrupting(Timed):
     successor: str = ""
     successor_uid: str = ""
     has_acted: bool = False
+    is_unsure: bool = False
     is_missing: bool = False
     outcome: str = WAITING
     reason: str = ""
@@ -122,9 +123,9 @@ class Interrupting(Timed):
             return self._knowing(moment, intact=False)._gone(moment), None
         entry = replace(self, owner_kind=vmi.owner_kind, owner=vmi.owner, owner_uid=vmi.owner_uid)
         entry = entry._knowing(moment, intact=not (vmi.ending or vmi.has_ended))
-        if vmi.has_ended and not (vmi.ending or self.has_acted):
+        if vmi.has_ended and not vmi.ending:
             return entry._gone(moment), None
-        if vmi.ending or vmi.has_ended:
+        if vmi.ending:
             return replace(entry, outcome=ENDING, begun_at=entry.begun_at or moment.now), None
         if vmi.node and vmi.node != self.source_node:
             return replace(entry, outcome=ALREADY_GONE, target_node=vmi.node), None
@@ -135,7 +136,12 @@ class Interrupting(Timed):
         return replace(entry, begun_at=entry.begun_at or moment.now), entry._command()
 
     def answered(self, answer: Answer, now: float) -> Interrupting:
-        entry = replace(self, has_acted=self.has_acted or answer.lost or not answer.refused)
+        done = not (answer.lost or answer.refused)
+        entry = replace(
+            self,
+            has_acted=self.has_acted or done or answer.lost,
+            is_unsure=not done and (self.is_unsure or answer.lost),
+        )
         if answer.lost and not answer.refused:
             return entry
         asked = replace(entry, asked_at=now)
@@ -239,9 +245,12 @@ class Interrupting(Timed):
         return replace(entry, message=moment.look.words.get(successor.uid, ""))
 
     def _stopped(self, moment: Moment) -> Interrupting:
-        """Of one that is gone. Whether an earlier process has stopped it, or somebody else, its owner's mark tells."""
-        ours = self.has_acted
-        if not ours and self.title not in moment.look.vmis:
+        """Of one that is gone. Whether an earlier process has stopped it, or somebody else, its owner's mark tells.
+
+        So it does where no answer came.
+        """
+        ours = self.has_acted and not self.is_unsure
+        if not ours and (self.is_unsure or self.title not in moment.look.vmis):
             if not self.is_missing:
                 return replace(self, outcome=ENDING, is_missing=True)
             vm, replica_set = moment.look.vms.get(self._owner), moment.look.replica_sets.get(self._owner)

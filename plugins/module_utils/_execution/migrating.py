@@ -55,8 +55,9 @@ class Migrating:
 
     heading: the node that the newest attempt is pinned to, empty if it may be any. phases: of the newest attempt.
     failed: attempts that came to nothing. refusal: why a migration cannot be created for now. suspect: a look that
-    needs a second one at the VMI, as it may be older than the migration's end. has_acted: one was created. is_recalled:
-    what failed was another process's, and where the VMI goes next has to be planned first.
+    needs a second one at the VMI, as it may be older than the migration's end. has_acted: one was created. is_unsure:
+    no answer tells whether one was. is_recalled: what failed was another process's, and where the VMI goes next has to
+    be planned first.
     """
 
     action: str
@@ -79,6 +80,7 @@ class Migrating:
     asked_at: float = 0.0
     suspect: bool = False
     has_acted: bool = False
+    is_unsure: bool = False
     is_recalled: bool = False
 
     @classmethod
@@ -97,19 +99,15 @@ class Migrating:
 
     def redirected(self, action: Action) -> Migrating:
         """After the plan has changed: where it is to go now, or next if what is on its way fails."""
-        entry = replace(self, target_node=action.target, selector=dict(action.selector), is_recalled=False)
+        entry = replace(
+            self, target_node=action.target, selector=dict(action.selector), is_unsure=False, is_recalled=False
+        )
         if self.outcome == MIGRATING:
             return entry
         if not self.has_failed:
             return entry if self.outcome == WAITING else self
         return replace(
-            entry,
-            outcome=WAITING,
-            migration="",
-            migration_uid="",
-            scheduler_message="",
-            refusal="",
-            asked_at=0.0,
+            entry, outcome=WAITING, migration="", migration_uid="", scheduler_message="", refusal="", asked_at=0.0
         )
 
     def forgotten(self) -> Migrating | None:
@@ -204,6 +202,7 @@ class Migrating:
             attempts=max(self.attempts, attempts),
             phases=current.phases,
             refusal="",
+            is_unsure=False,
             suspect=self.suspect and self.migration_uid == current.uid,
         )
 
@@ -212,24 +211,24 @@ class Migrating:
         if not isinstance(command, Migrate):
             return self
         if answer.lost and not answer.refused:
-            return replace(self, asked_at=now)
+            return replace(self, asked_at=now, is_unsure=True)
         if not answer.refused:
-            number = _number(command.name)
             return replace(
                 self,
                 outcome=MIGRATING,
                 heading=command.target,
                 migration=command.name,
                 migration_uid="",
-                attempts=number,
+                attempts=_number(command.name),
                 phases=(),
                 refusal="",
                 scheduler_message="",
                 asked_at=now,
                 has_acted=True,
+                is_unsure=False,
             )
         if answer.passing:
-            return replace(self, refusal=answer.refused, asked_at=now)
+            return replace(self, refusal=answer.refused, asked_at=now, is_unsure=self.is_unsure or answer.lost)
         failed = (*self.failed, FailedAttempt("", answer.refused, command.target))
         return replace(self, outcome=NOT_MIGRATED, failed=failed, refusal="")
 

@@ -66,7 +66,7 @@ class Slots:
         homes = {action.object.title: action.source or action.node for action in migrations}
         homes |= {entry.title: entry.source_node for entry in own}
         flying = {title for title, found in look.migrations.items() if any(each.unfinished for each in found)}
-        flying |= {entry.title for entry in own if entry.in_flight}
+        flying |= {entry.title for entry in own if _takes_a_place(entry)}
         self._total = len(flying)
         self._sources = Counter(homes[title] for title in flying if title in homes)
         # The record was lost, and the plan has forgotten them since: they may have left any node.
@@ -79,8 +79,9 @@ class Slots:
         caps = self._caps
         if caps is None:
             return True
-        free = caps.cluster - self._total
-        if free <= 0 or self._sources[entry.source_node] + self._from_anywhere >= caps.outbound:
+        kept = int(_takes_a_place(entry))
+        free = caps.cluster - self._total + kept
+        if free <= 0 or self._sources[entry.source_node] - kept + self._from_anywhere >= caps.outbound:
             return False
         turn = self._turns.get(entry.action, -1)
         if turn >= self._closed_from:
@@ -94,6 +95,8 @@ class Slots:
         return False
 
     def add(self, entry: Migrating) -> None:
+        if _takes_a_place(entry):
+            return
         self._total += 1
         self._sources[entry.source_node] += 1
 
@@ -117,6 +120,11 @@ class Slots:
                 taken[source] += 1
                 found.append(rival.object.title)
         return found
+
+
+def _takes_a_place(entry: Migrating) -> bool:
+    """Whether its migration is in flight, or may be, as no answer tells whether it was created."""
+    return entry.in_flight or (entry.is_unsure and entry.unfinished)
 
 
 def _rivals(

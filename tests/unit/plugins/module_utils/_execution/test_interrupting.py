@@ -34,6 +34,13 @@ def asked(entry: Interrupting, *there: Any, **others: Any) -> tuple[Interrupting
     return entry.answered(Answer(command), NOW), command
 
 
+def lost(entry: Interrupting, words: str = "") -> Interrupting:
+    """After its command had no answer, or one with these words that tells as little."""
+    entry, command = entry.step(moment(WEB))
+    assert command is not None
+    return entry.answered(Answer(command, words, passing=bool(words), lost=True), NOW)
+
+
 @pytest.mark.parametrize(("entry", "stop"), [(RESTART, False), (STOP, True)], ids=["restart", "stop"])
 def test_this_very_vm_is_ended(entry: Interrupting, stop: bool) -> None:
     _entry, command = asked(entry, WEB)
@@ -129,6 +136,32 @@ def test_whether_a_vm_that_is_gone_was_stopped_its_mark_tells(marks: dict[str, s
     assert (entry.outcome, entry.questions().vms) == ("ending", frozenset({"shop/web"}))
     found = SeenVm("uid-vm", "Halted", before=marks)
     assert entry.step(moment(vms={"shop/web": found}))[0].outcome == outcome
+
+
+@pytest.mark.parametrize("words", ["", "the server fails"])
+@pytest.mark.parametrize("there", [(), (seen_vmi(uid="uid-new"),), (replace(WEB, phase="Failed"),)])
+@pytest.mark.parametrize(("marks", "outcome"), [({"n1": "Always"}, "stopped"), ({}, "ended")])
+def test_whether_a_stop_without_an_answer_was_carried_out_its_mark_tells(
+    words: str, there: tuple[Any, ...], marks: dict[str, str], outcome: str
+) -> None:
+    """Its VM may have ended by itself just then, and even run again."""
+    entry = lost(STOP, words)
+    entry, _nothing = entry.step(moment(*there, after=1.0))
+    assert entry.questions().vms == frozenset({"shop/web"})
+    found = SeenVm("uid-vm", "Always", before=marks)
+    ended, _nothing = entry.step(moment(*there, after=1.0, vms={"shop/web": found}))
+    assert (ended.outcome, ended.has_acted) == (outcome, True)
+
+
+def test_what_ends_by_itself_after_a_restart_without_an_answer_is_not_waited_for() -> None:
+    over = replace(WEB, phase="Succeeded")
+    entry, _nothing = lost(RESTART).step(moment(over))
+    assert entry.questions().vms == frozenset({"shop/web"})
+    found = SeenVm("uid-vm", "RerunOnFailure")
+    ended, _nothing = entry.step(moment(over, after=1.0, vms={"shop/web": found}))
+    assert ended.status() == (
+        "failed, it has ended, and nothing starts it again, as its VM has run strategy RerunOnFailure"
+    )
 
 
 def test_a_refusal_for_now_is_told() -> None:

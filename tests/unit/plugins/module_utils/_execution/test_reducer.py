@@ -95,6 +95,22 @@ def test_migrations_that_the_record_does_not_know_count_too() -> None:
     assert commands(plan(moves[0]), seen_vmi("a"), seen_vmi("b"), flying, execution=capped) == []
 
 
+@pytest.mark.parametrize("words", ["", "the server fails"])
+def test_a_migration_counts_whose_answer_was_lost(words: str) -> None:
+    """It may be there, though watches do not show it yet; who waits for that answer keeps its own place."""
+    moves = [action(ActionKind.MIGRATE, vm(name), "n1", "n4") for name in "ab"]
+    capped, given, there = Execution("n1", "run-1", caps=MigrationCaps(1, 1)), plan(*moves), look(*map(seen_vmi, "ab"))
+    record, (first,) = advance(given, follow(given, Record(), capped), there, NOW, capped)
+    record = answered(record, [Answer(first, words, passing=bool(words), lost=True)], NOW)
+    begun = []
+    for later in (1.0, 2.0):
+        record, found = advance(given, record, there, NOW + later, capped)
+        begun.append(found)
+    assert begun == [(), (first,)]
+    changed = follow(plan(moves[1]), record, capped)
+    assert [each.action for each in advance(plan(moves[1]), changed, there, NOW, capped)[1]] == [moves[1].id]
+
+
 FIRST = action(ActionKind.MIGRATE, vm("first"), "n2", "n5")
 SECOND = action(ActionKind.MIGRATE, vm("second"), "n1", "n5")
 ONE_AT_A_TIME = Execution("n1", "run-1", caps=MigrationCaps(1, 1))

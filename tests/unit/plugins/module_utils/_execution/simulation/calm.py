@@ -30,9 +30,10 @@ def come_to_rest(world: World, processes: list[Process]) -> dict[str, bool]:
             break
     else:
         raise AssertionError(f"this does not come to an end: {before}")
-    for process in processes:
+    holders = [process for process in processes if process.invocation == world.holder]
+    for process in holders:
         process.judge.end(process.node, process.plan, process.record, process.here, process.first)
-    return {process.node: process.here.none for process in processes}
+    return {process.node: process.here.none for process in holders}
 
 
 def _state(process: Process) -> str:

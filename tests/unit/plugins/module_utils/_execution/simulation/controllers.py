@@ -81,7 +81,7 @@ def reach(world: World, entry: Moving, phase: str) -> None:
 
 
 def _start(world: World, entry: Moving) -> None:
-    entry.pod = world.add_pod(entry.vmi.uid, "", machine=True, group=entry.vmi.group).uid
+    entry.pod = world.add_pod(entry.vmi.uid, "", machine=True, group=entry.vmi.group, size=entry.vmi.size).uid
     entry.source = entry.vmi.node
     reach(world, entry, "Scheduling")
 
@@ -168,7 +168,7 @@ _NODES = ("n1", "n2", "n3", "n4", "n5", "n6")
 
 
 def _bind(world: World, vmi: Vmi, node: str) -> None:
-    world.add_pod(vmi.uid, node, machine=True, group=vmi.group)
+    world.add_pod(vmi.uid, node, machine=True, group=vmi.group, size=vmi.size)
 
 
 def _schedule(world: World, vmi: Vmi, pod: Pod) -> None:
@@ -216,4 +216,5 @@ def _obey(world: World, owner: Owner) -> None:
 def _create(world: World, owner: Owner) -> None:
     name = owner.name if owner.kind != REPLICA_SET else f"{owner.name}-{world.number}"
     owner.asked = False
-    world.add_vmi(name, owner, "", migratable=owner.migratable, group=owner.group)
+    vmi = world.add_vmi(name, owner, "", migratable=owner.migratable, group=owner.group)
+    vmi.size = owner.size

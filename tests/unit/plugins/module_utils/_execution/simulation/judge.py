@@ -1,7 +1,11 @@
 # Copyright: Contributors to the virtops.kubevirt project
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What must hold at every moment, whatever happens: each method compares a deed or a word with the truth."""
+"""What must hold at every moment, whatever happens: each method compares a deed or a word with the truth.
+
+That no hard rule is newly violated is not judged: the model's own scheduler sees to it (`World.fits`), as the real one
+does, whatever it is asked for.
+"""
 
 from __future__ import annotations
 
@@ -19,6 +23,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.interr
     ENDED,
     ENDING,
     RESTARTED,
+    STOP,
     STOPPED,
     Interrupting,
 )
@@ -33,6 +38,8 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.reduce
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import Action, ActionKind, Plan
 
 from unit.plugins.module_utils._execution.simulation.world import (
+    FRESH,
+    OURS,
     REPLICA_SET,
     Vmi,
     World,
@@ -98,6 +105,19 @@ class Judge:
             assert len(ours) <= execution.caps.cluster, f"beyond the cluster's cap: {command}"
             assert outbound <= execution.caps.outbound, f"beyond the cap of {command.source}: {command}"
 
+    def carries_out(self, command: Command, invocation: int) -> None:
+        """Of the cluster as it is, whatever the process has seen of it. Not asked of what it was let through to do."""
+        self._may(invocation)
+        cordons, node = self._world.cordons, self._actions[command.action].node
+        assert cordons.get(node) == OURS, f"{command}, and yet {node} is cordoned by {cordons.get(node) or 'nobody'}"
+
+    def maintained(self, node: str, first: frozenset[str] | None, invocation: int) -> None:
+        """The maintenance of a node begins."""
+        self._may(invocation)
+        whose = self._world.cordons.get(node)
+        assert whose == OURS, f"{node} is maintained, but cordoned by {whose or 'nobody'}"
+        assert self._world.is_empty(node, first), f"{node} is maintained, but not empty"
+
     def residents(self, node: str, here: Remaining, first: frozenset[str] | None) -> None:
         """Of a look that is as of now."""
         assert here.none == self._world.is_empty(node, first), f"{node} is {'' if here.none else 'not '}called empty"
@@ -107,6 +127,17 @@ class Judge:
             old = before.entries.get(name)
             if old is None or old.outcome != entry.outcome:
                 self._result(entry, fresh=fresh)
+
+    def has_acted(self, record: Record, done: Iterable[Command]) -> None:
+        """done: what a process has changed something by, though it may not have heard of it; it says so all the same.
+
+        Of a migration it is seen in the cluster.
+        """
+        names = {command.name for command in done if isinstance(command, Migrate)}
+        others = {command.uid for command in done if not isinstance(command, Migrate)}
+        for entry in record.entries.values():
+            known = isinstance(entry, Migrating) and entry.outcome == MIGRATED and entry.migration in names
+            assert entry.has_acted or not (known or entry.uid in others), f"{entry} has changed nothing?"
 
     def end(self, node: str, plan: Plan, record: Record, here: Remaining, first: frozenset[str] | None) -> None:
         """Of a process that would end now, when nothing can happen any more."""
@@ -120,6 +151,10 @@ class Judge:
         for entry in record.unfinished:
             if isinstance(entry, Interrupting) and entry.outcome == ENDING:
                 assert self._comes_back(entry), f"{entry} is waited for in vain"
+
+    def _may(self, invocation: int) -> None:
+        lost = self._world.lost_at.get(invocation, float("inf"))
+        assert self._world.now - lost < FRESH, f"invocation {invocation} goes on, though it could know that it may not"
 
     def _has_ended(self, name: str, command: Command) -> None:
         action = self._actions[name]
@@ -165,6 +200,9 @@ class Judge:
             assert vmi is None or not vmi.alive, f"{entry} is called stopped"
             owner = world.owners.get(entry.owner_uid) if isinstance(entry, Interrupting) else None
             assert owner is None or entry.source_node in owner.stopped_for, f"{entry} was stopped by nobody"
+        elif isinstance(entry, Interrupting) and entry.kind == STOP and entry.outcome == ENDED:
+            marks = (world.owners[entry.owner_uid].stopped_for if entry.owner_uid in world.owners else {}).values()
+            assert not any(entry.uid in mark.vmis for mark in marks), f"{entry}, but it was stopped"
         elif isinstance(entry, Interrupting) and entry.outcome == RESTARTED:
             successor = world.vmis.get(entry.successor_uid)
             assert entry.successor_uid != entry.uid, f"{entry} is its own successor"

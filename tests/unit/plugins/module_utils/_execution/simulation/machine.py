@@ -8,17 +8,19 @@ from __future__ import annotations
 import copy
 
 from hypothesis import strategies as st
-from hypothesis.stateful import initialize, precondition, rule
+from hypothesis.stateful import initialize, precondition
 
 from unit.plugins.module_utils._execution.simulation import controllers, planner, requests
 from unit.plugins.module_utils._execution.simulation.calm import come_to_rest
-from unit.plugins.module_utils._execution.simulation.driven import Driven
+from unit.plugins.module_utils._execution.simulation.driven import Driven, happens
+from unit.plugins.module_utils._execution.simulation.fates import DRAWN
 from unit.plugins.module_utils._execution.simulation.judge import Judge
 from unit.plugins.module_utils._execution.simulation.process import BUDGET, Process
 from unit.plugins.module_utils._execution.simulation.scene import MOST, add, build
 from unit.plugins.module_utils._execution.simulation.world import (
     OURS,
     REPLICA_SET,
+    ROOM,
     THEIRS,
     VM,
     ZONES,
@@ -26,15 +28,15 @@ from unit.plugins.module_utils._execution.simulation.world import (
     World,
 )
 
-_BYTES = st.binary(min_size=12, max_size=12)
-_SMALL = st.integers(0, 15)
-_FATES = st.integers(0, 2**32 - 1)
+BYTES = st.binary(min_size=12, max_size=12)
+SMALL = st.integers(0, 15)
 
 
 class Simulation(Driven):
-    """batch: the nodes that are emptied, each by a process of its own."""
+    """batch: the nodes that are emptied, each by a process of its own. alone: there is never another one at a time."""
 
     batch: tuple[str, ...]
+    alone = False
 
     def __init__(self) -> None:
         super().__init__()
@@ -44,13 +46,13 @@ class Simulation(Driven):
     @initialize(shape=st.binary(min_size=24, max_size=24))
     def begin(self, shape: bytes) -> None:
         world = self.world = build(shape, self.batch)
-        self.judge = Judge(world, alone=len(self.batch) == 1, budget=BUDGET)
+        self.judge = Judge(world, alone=self.alone, budget=BUDGET)
         plan = planner.plan(world, self.batch)
         self.processes = [
             Process(world, self.judge, node, self.batch, plan, capped=bool(shape[0] & 1)) for node in self.batch
         ]
 
-    @rule(choices=_BYTES, fates=_FATES)
+    @happens(choices=BYTES, fates=DRAWN)
     def time_goes_by(self, choices: bytes, fates: int = 0) -> None:
         """The everyday course: looks, sometimes late ones, and things that happen in between."""
         for choice in choices:
@@ -62,39 +64,39 @@ class Simulation(Driven):
                 fates >>= 4
         self._count(len(choices))
 
-    @rule(choices=_BYTES)
+    @happens(choices=BYTES)
     def nobody_looks(self, choices: bytes) -> None:
         for choice in choices:
             controllers.take(self.world, choice)
         self._count(len(choices))
 
-    @rule(which=_SMALL, lagging=st.integers(0, 7), fates=_FATES)
+    @happens(which=SMALL, lagging=st.integers(0, 7), fates=DRAWN)
     def looks(self, which: int, lagging: int, fates: int) -> None:
         self._process(which).tick(lagging, fates)
         self._count()
 
-    @rule(seconds=st.integers(1, 40))
+    @happens(seconds=st.integers(1, 40))
     def time_passes(self, seconds: int) -> None:
         self.world.now += seconds
         self._count()
 
-    @rule(then=_BYTES, which=_SMALL, remembering=st.booleans())
+    @happens(then=BYTES, which=SMALL, remembering=st.booleans())
     def dies(self, then: bytes, which: int, remembering: bool) -> None:
         self._process(which).die(remembering=remembering)
         self._disturbed(then)
 
-    @rule(then=_BYTES, which=_SMALL)
+    @happens(then=BYTES, which=SMALL)
     def saves(self, then: bytes, which: int) -> None:
         self._process(which).save()
         self._disturbed(then)
 
-    @rule(then=_BYTES, which=_SMALL)
+    @happens(then=BYTES, which=SMALL)
     def plans_anew(self, then: bytes, which: int) -> None:
         self._process(which).tick()
         self._process(which).replan()
         self._disturbed(then)
 
-    @rule(then=_BYTES, node=st.sampled_from(sorted(ZONES)))
+    @happens(then=BYTES, node=st.sampled_from(sorted(ZONES)))
     def somebody_cordons_or_uncordons(self, then: bytes, node: str) -> None:
         """A node of the batch is taken back by whoever drains it when somebody has uncordoned it, with a new start."""
         cordons = self.world.cordons
@@ -102,7 +104,7 @@ class Simulation(Driven):
             if cordons.pop(node, "") != OURS:
                 cordons[node] = OURS
                 self.world.epochs[node] += "+"
-                self.processes[self.batch.index(node)].die(remembering=True)
+                next(each for each in reversed(self.processes) if each.node == node).die(remembering=True)
         elif node in cordons:
             del cordons[node]
         else:
@@ -110,7 +112,7 @@ class Simulation(Driven):
         self._disturbed(then)
 
     @precondition(lambda self: self.world.vmis)
-    @rule(then=_BYTES, which=_SMALL, how=st.integers(0, 3))
+    @happens(then=BYTES, which=SMALL, how=st.integers(0, 3))
     def a_vm_ends(self, then: bytes, which: int, how: int) -> None:
         """By itself, by its deletion, together with its owner, or halted."""
         vmi = self._pick(list(self.world.vmis.values()), which)
@@ -128,7 +130,7 @@ class Simulation(Driven):
         self._disturbed(then)
 
     @precondition(lambda self: self._ending())
-    @rule(then=_BYTES, which=_SMALL, gone=st.booleans())
+    @happens(then=BYTES, which=SMALL, gone=st.booleans())
     def somebody_wants_a_vm_off_that_is_ending(self, then: bytes, which: int, gone: bool) -> None:
         owner = self._pick(self._ending(), which)
         owner.strategy, owner.asked = "Halted", False
@@ -137,7 +139,7 @@ class Simulation(Driven):
         self._disturbed(then)
 
     @precondition(lambda self: self._sets())
-    @rule(then=_BYTES, which=_SMALL, replicas=st.integers(0, 2))
+    @happens(then=BYTES, which=SMALL, replicas=st.integers(0, 2))
     def somebody_scales_a_replica_set(self, then: bytes, which: int, replicas: int) -> None:
         owner = self._pick(self._sets(), which)
         owner.replicas = replicas
@@ -146,7 +148,7 @@ class Simulation(Driven):
             vmi.ending = True
         self._disturbed(then)
 
-    @rule(then=_BYTES, which=_SMALL, byte=st.integers(0, 255))
+    @happens(then=BYTES, which=SMALL, byte=st.integers(0, 255))
     def a_vm_comes(self, then: bytes, which: int, byte: int) -> None:
         """One of a new name, or of one that is free again; to a node of the batch it was sent before the cordon."""
         name = f"vm{which}"
@@ -155,7 +157,22 @@ class Simulation(Driven):
         self._disturbed(then)
 
     @precondition(lambda self: self.world.vmis)
-    @rule(then=_BYTES, which=_SMALL, to=st.sampled_from(sorted(ZONES)))
+    @happens(then=BYTES, which=SMALL, itself=st.booleans())
+    def a_vm_grows(self, then: bytes, which: int, itself: bool) -> None:
+        """By hot-plug, for which KubeVirt may migrate it itself; without that it is larger when it starts again."""
+        vmi = self._pick(list(self.world.vmis.values()), which)
+        size = min(vmi.size + 1, ROOM)
+        if vmi.owner is not None:
+            vmi.owner.size = size
+        if vmi.migratable:
+            vmi.size = size
+            to = next((node for node in ZONES if node != vmi.node and self.world.fits(vmi, node)), None)
+            if itself and to and vmi.phase == "Running" and not self.world.moving(vmi):
+                requests.create(self.world, vmi, self.world.uid("theirs"), to, ours=False)
+        self._disturbed(then)
+
+    @precondition(lambda self: self.world.vmis)
+    @happens(then=BYTES, which=SMALL, to=st.sampled_from(sorted(ZONES)))
     def somebody_migrates(self, then: bytes, which: int, to: str) -> None:
         vmi = self._pick(list(self.world.vmis.values()), which)
         if vmi.migratable and vmi.phase == "Running" and vmi.node != to and not self.world.moving(vmi):
@@ -163,13 +180,13 @@ class Simulation(Driven):
         self._disturbed(then)
 
     @precondition(lambda self: self.world.migrations)
-    @rule(then=_BYTES, which=_SMALL)
+    @happens(then=BYTES, which=SMALL)
     def somebody_deletes_a_migration(self, then: bytes, which: int) -> None:
         moving = self._pick(list(self.world.migrations.values()), which)
         requests.delete(self.world, moving)
         self._disturbed(then)
 
-    @rule(then=_BYTES)
+    @happens(then=BYTES)
     def a_budget_changes(self, then: bytes) -> None:
         self.world.tight = not self.world.tight
         self._disturbed(then)
@@ -180,6 +197,7 @@ class Simulation(Driven):
         It comes to no worse an end. It may try once more what was refused for good, or what somebody cancelled just
         then; of several nodes another one may then get the last room.
         """
+        super().teardown()
         if not self.processes:
             return
         remembering = bool(self.world.number & 1)
@@ -211,6 +229,7 @@ class OneNode(Simulation):
     """Its process can keep KubeVirt's caps."""
 
     batch = ("n1",)
+    alone = True
 
 
 class TwoNodes(Simulation):

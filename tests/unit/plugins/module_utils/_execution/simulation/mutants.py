@@ -1,7 +1,7 @@
 # Copyright: Contributors to the virtops.kubevirt project
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Reducers that are wrong on purpose, each in one way that the simulation has to notice."""
+"""Reducers, and processes around them, that are wrong on purpose, each in one way that the simulation has to notice."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.record
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.starting import Starting, StartStage
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.migration import Migration
 
-from unit.plugins.module_utils._execution.simulation import requests
+from unit.plugins.module_utils._execution.simulation import process, requests
 
 Patch = Callable[[pytest.MonkeyPatch], None]
 
@@ -46,7 +46,7 @@ def ignores_after(patch: pytest.MonkeyPatch) -> None:
 
 def takes_a_switched_vm_for_one_that_has_left(patch: pytest.MonkeyPatch) -> None:
     """Although its pod still stands at the source."""
-    patch.setattr(reducer, "has_left", _always(True))
+    patch.setattr(reducer, "_is_gone", _always(True))
 
 
 def forgets_the_uid(patch: pytest.MonkeyPatch) -> None:
@@ -238,6 +238,40 @@ def calls_a_replica_set_complete_too_early(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Starting, "step", step)
 
 
+def ignores_answers_that_are_lost(patch: pytest.MonkeyPatch) -> None:
+    right = reducer.answered
+
+    def answered(record: Any, answers: Any, now: float) -> Any:
+        return right(record, [answer for answer in answers if not answer.lost], now)
+
+    patch.setattr(process, "answered", answered)
+
+
+def takes_a_lost_answer_for_a_yes(patch: pytest.MonkeyPatch) -> None:
+    right = reducer.answered
+
+    def answered(record: Any, answers: Any, now: float) -> Any:
+        return right(record, [replace(answer, refused="", lost=False) for answer in answers], now)
+
+    patch.setattr(process, "answered", answered)
+
+
+def does_not_count_what_was_lost(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(slots, "_takes_a_place", lambda entry: entry.in_flight)
+
+
+def never_asks_whose_run_and_nodes_are(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(process.Process, "_may", _always(True))
+
+
+def asks_whose_the_run_is_only_once(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(process, "FRESH", float("inf"))
+
+
+def believes_watches_that_a_node_is_empty(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(process.Process, "_is_empty", _always(True))
+
+
 MUTANTS: Mapping[str, Patch] = {
     mutant.__name__: mutant
     for mutant in (
@@ -270,5 +304,11 @@ MUTANTS: Mapping[str, Patch] = {
         forgets_who_was_stopped_before_it_runs,
         waits_for_another_of_the_same_name,
         calls_a_replica_set_complete_too_early,
+        ignores_answers_that_are_lost,
+        takes_a_lost_answer_for_a_yes,
+        does_not_count_what_was_lost,
+        never_asks_whose_run_and_nodes_are,
+        asks_whose_the_run_is_only_once,
+        believes_watches_that_a_node_is_empty,
     )
 }

@@ -69,6 +69,7 @@ class Draft:
         known = self.known.get(identity)
         moving = self.world.moving(vmi)
         if known is not None and known.object.uid == vmi.uid and known.source == node and moving is not None:
+            self.arriving[vmi.uid] = moving.target
             self._add(known)
             return
         failed = set(self.failures.get(vmi.title, ()))
@@ -132,22 +133,27 @@ class Draft:
         arriving = [self.world.vmis[uid] for uid, node in self.arriving.items() if ZONES[node] == ZONES[target]]
         if vmi.group and any(other.group == vmi.group for other in arriving):
             return None
-        if self.world.fits(vmi, target):
+        coming = {uid for uid, node in self.arriving.items() if node == target}
+        if self.world.fits(vmi, target, coming=coming):
             return ()
         leaving = {
             action.object.uid: action
             for action in self.actions.values()
-            if action.kind is not ActionKind.EVICT and (not self.alone or action.node == home)
+            if self._leaves(action) and (not self.alone or action.node == home)
         }
-        if not self.world.fits(vmi, target, without=frozenset(leaving)):
+        away = {(uid, action.source or action.node) for uid, action in leaving.items()}
+        if not self.world.fits(vmi, target, without=away, coming=coming):
             return None
         return tuple(
             action.id
             for uid, action in leaving.items()
-            if (other := self.world.vmis.get(uid)) is not None
-            and other.group == vmi.group
-            and ZONES[other.node or target] == ZONES[target]
+            if self.world.vmis[uid].group == vmi.group and ZONES[action.source or action.node] == ZONES[target]
         )
+
+    def _leaves(self, action: Action) -> bool:
+        """Whether it takes a VM away from where it still is."""
+        vmi = self.world.vmis.get(action.object.uid)
+        return vmi is not None and vmi.node == (action.source or action.node)
 
     def _add(self, action: Action) -> None:
         self.actions[action.id] = action

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution import draining, memory
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.commands import Answer, Command
@@ -33,6 +34,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._model.migration 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import Plan
 
 from unit.plugins.module_utils._execution.simulation import planner, requests
+from unit.plugins.module_utils._execution.simulation.fates import FATES, Fate, answer_of
 from unit.plugins.module_utils._execution.simulation.judge import Judge
 from unit.plugins.module_utils._execution.simulation.sight import (
     see_migrations,
@@ -42,7 +44,7 @@ from unit.plugins.module_utils._execution.simulation.sight import (
     see_vmis,
     see_vms,
 )
-from unit.plugins.module_utils._execution.simulation.world import OURS, RUN, World
+from unit.plugins.module_utils._execution.simulation.world import FRESH, OURS, RUN, World
 
 # No watch lags further behind than this, in seconds; less than what the reducer gives a migration to show.
 LAG = 20.0
@@ -50,9 +52,6 @@ LAG = 20.0
 RETRIES, BUDGET = 1, 3
 # What a process allows itself, less than KubeVirt's own caps.
 CAPS = MigrationCaps(cluster=2, outbound=1)
-# What may become of a command. Dying comes before or after it was carried out.
-DONE, LOST, NEVER_SENT, THROTTLED, FORBIDDEN, DIES, DIES_AFTER = range(7)
-FATES = (*[DONE] * 9, LOST, LOST, NEVER_SENT, THROTTLED, FORBIDDEN, DIES, DIES_AFTER)
 
 # Ticks without any change, after which others are not waited for any more.
 _PATIENCE = 3
@@ -74,7 +73,9 @@ class Watches:
 class Process:
     """saved: the document that a resume gets. first: uids of the pods that were there at the first look.
 
-    stalled: ticks in which nothing has changed.
+    invocation: of the run that it is a part of. held_at: when that was last seen to hold the run. stalled: ticks in
+    which nothing has changed. done: what it has changed something by. is_paused: it stands still. in_hand: commands
+    that it has yet to carry out then, the first of which nothing keeps it from any more.
     """
 
     world: World
@@ -83,25 +84,35 @@ class Process:
     batch: tuple[str, ...]
     plan: Plan
     capped: bool
+    invocation: int = 0
+    held_at: float = float("-inf")
+    epochs: Mapping[str, str] = field(default_factory=dict)
     record: Record = field(default_factory=Record)
     saved: bytes = b""
     first: frozenset[str] | None = None
     watches: Watches = field(default_factory=Watches)
     stalled: int = 0
+    done: list[Command] = field(default_factory=list)
+    is_paused: bool = False
+    in_hand: tuple[Command, ...] = ()
     here: draining.Remaining = field(default_factory=lambda: draining.Remaining((), (), ()))
 
     def __post_init__(self) -> None:
+        self.epochs = dict(self.world.epochs)
         self.judge.knows(self.plan)
         self.record = follow(self.plan, self.record, self.execution)
 
     @property
     def execution(self) -> Execution:
         caps = CAPS if self.capped else None
-        return Execution(self.node, RUN, self.world.epochs, caps, RETRIES)
+        return Execution(self.node, RUN, self.epochs, caps, RETRIES)
 
-    def tick(self, lagging: int = 0, fates: int = 0) -> None:
-        """lagging: bits of the watches that show nothing new. fates: of the commands, four bits each."""
-        if any(self.world.cordons.get(node) != OURS for node in self._concerned()):
+    def tick(self, lagging: int = 0, fates: int = 0, pausing: int | None = None) -> None:
+        """lagging: bits of the watches that show nothing new. fates: of the commands, four bits each.
+
+        pausing: how many commands are carried out before it stands still, if it does.
+        """
+        if self.is_paused or not self._may():
             return
         look, fresh = self._look(lagging)
         self.here = draining.remaining(self.node, look, self.first)
@@ -114,15 +125,33 @@ class Process:
         self.judge.commands(commands, self.plan, self.record, self.execution, fresh=fresh)
         self.judge.results(before, self.record, fresh=fresh)
         self.stalled = self.stalled + 1 if self.record == before and not commands else 0
-        if self._act(commands, fates):
+        if pausing is not None:
+            self.is_paused, self.in_hand, commands = True, commands[pausing:], commands[:pausing]
+        if self._act(commands, fates) and not self.is_paused:
             self._conclude()
+
+    def wake(self, fates: int = 0) -> None:
+        """It goes on where it stood still, in the middle of a row of commands."""
+        commands, self.in_hand, self.is_paused = self.in_hand, (), False
+        if self._act(commands[:1], fates, late=True) and self._may():
+            self._act(commands[1:], fates >> 4)
+
+    def successor(self, invocation: int, *, remembering: bool) -> Process:
+        """The process of another invocation that goes on."""
+        other = Process(
+            self.world, self.judge, self.node, self.batch, self.plan, self.capped, invocation, saved=self.saved
+        )
+        other.die(remembering=remembering)
+        return other
 
     def die(self, *, remembering: bool) -> None:
         """And begin anew, with what was last saved of this maintenance or without that, and without the plan then."""
         if not remembering and len(self.batch) == 1:
             self.plan = planner.plan(self.world, self.batch)
             self.judge.knows(self.plan)
-        self.watches, self.stalled = Watches(), 0
+        self.watches, self.stalled, self.done = Watches(), 0, []
+        self.is_paused, self.in_hand, self.held_at = False, (), float("-inf")
+        self.epochs = dict(self.world.epochs)
         self.record = follow(self.plan, Record(), self.execution)
         known = memory.decode(self.saved) if remembering and self.saved else None
         if known and known.epoch == self.world.epochs[self.node]:
@@ -133,6 +162,8 @@ class Process:
 
     def replan(self, *, alone: bool = False) -> None:
         """alone: nothing that others have to do is waited for any more."""
+        if self.is_paused or not self._may():
+            return
         failures = draining.failures(self.record)
         hopeless = {title for title, nodes in failures.items() if len(nodes) >= BUDGET}
         returned = draining.returned(self.record, self.here)
@@ -154,48 +185,64 @@ class Process:
         self.record = follow(self.plan, self.record, self.execution, returned)
         self.watches = Watches()  # the plan may know what the watches do not show yet
 
-    def _concerned(self) -> set[str]:
-        """The nodes from which something is taken away."""
-        return {self.node, *(action.node for action in self.execution.actions(self.plan))}
+    def _may(self) -> bool:
+        """Whether the run is ours, as was seen a moment ago, and the nodes from which something is taken away."""
+        if self.world.now - self.held_at >= FRESH:
+            if self.world.holder != self.invocation:
+                return False
+            self.held_at = self.world.now
+        concerned = {self.node, *(action.node for action in self.execution.actions(self.plan))}
+        return all(self.world.cordons.get(node) == OURS for node in concerned)
 
-    def _act(self, commands: tuple[Command, ...], fates: int) -> bool:
-        """Whether it is still alive afterwards."""
+    def _act(self, commands: tuple[Command, ...], fates: int, *, late: bool = False) -> bool:
+        """Whether it is still alive afterwards. late: it was let through to this before it stood still."""
         answers = []
         for command in commands:
             fate, fates = FATES[fates & 15], fates >> 4
-            if fate == DIES:
+            self.world.happened[fate.told] += 1
+            if fate is Fate.DIES:
                 break
-            answer = self._answer(command, fate)
+            answer = answer_of(command, fate, partial(self._carry_out, late=late))
             if answer is not None:
                 answers.append(answer)
-            if fate == DIES_AFTER:
+            if fate is Fate.DIES_AFTER:
                 break
         else:
             before, self.record = self.record, answered(self.record, answers, self.world.now)
             self.judge.results(before, self.record, fresh=False)
+            self.judge.has_acted(self.record, self.done)
             return True
         self.die(remembering=bool(fates & 1))
         return False
 
-    def _answer(self, command: Command, fate: int) -> Answer | None:
-        if fate == NEVER_SENT:
-            return None
-        if fate == THROTTLED:
-            return Answer(command, "the server has too much to do", passing=True)
-        if fate == FORBIDDEN:
-            return Answer(command, "a webhook forbids it")
+    def _carry_out(self, command: Command, *, late: bool) -> Answer:
+        if not late:
+            self.judge.carries_out(command, self.invocation)
         known = len(self.world.migrations)
         answer = requests.carry_out(self.world, command)
         if len(self.world.migrations) > known:
             self.judge.created(command, self.execution)
-        return None if fate in (LOST, DIES_AFTER) else answer
+        if not answer.refused:
+            self.done.append(command)
+        return answer
 
     def _conclude(self) -> None:
+        if self.here.none and not self.record.unfinished:
+            if self._is_empty():
+                self.world.happened["a maintenance begins"] += 1
+                self.judge.maintained(self.node, self.first, self.invocation)
+            return
         waiting = any(isinstance(entry, Migrating) and entry.refusal for entry in self.record.unfinished)
         new = draining.unplanned(self.plan, self.record, self.here)
         stalled = self.stalled > _PATIENCE and bool(self.record.unfinished)
         if new or waiting or stalled or any(entry.passing for entry in self.plan.blocked):
             self.replan(alone=stalled)
+
+    def _is_empty(self) -> bool:
+        """By a look of its own, as watches may lag behind."""
+        self.watches = Watches()
+        self.here = draining.remaining(self.node, self._look(0)[0], self.first)
+        return self.here.none
 
     def _look(self, lagging: int) -> tuple[Observation, bool]:
         """What it sees, and whether all of that is as of now."""

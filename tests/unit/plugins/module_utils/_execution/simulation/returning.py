@@ -6,9 +6,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 from hypothesis import strategies as st
-from hypothesis.stateful import initialize, precondition, rule
+from hypothesis.stateful import initialize, precondition
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.commands import (
     Answer,
@@ -34,25 +35,25 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import
 )
 
 from unit.plugins.module_utils._execution.simulation import controllers, requests
-from unit.plugins.module_utils._execution.simulation.driven import Driven
-from unit.plugins.module_utils._execution.simulation.process import (
-    DIES,
-    DIES_AFTER,
-    FATES,
-    FORBIDDEN,
-    LOST,
-    NEVER_SENT,
-    THROTTLED,
-)
+from unit.plugins.module_utils._execution.simulation.driven import Driven, happens
+from unit.plugins.module_utils._execution.simulation.fates import DRAWN, FATES, FORBIDDEN, Fate, answer_of
 from unit.plugins.module_utils._execution.simulation.scene import build
 from unit.plugins.module_utils._execution.simulation.sight import see_replica_sets, see_vmi, see_vms
-from unit.plugins.module_utils._execution.simulation.world import NAMESPACE, REPLICA_SET, THEIRS, VM, Owner, Vmi, World
+from unit.plugins.module_utils._execution.simulation.world import (
+    NAMESPACE,
+    REPLICA_SET,
+    ROOM,
+    THEIRS,
+    VM,
+    Owner,
+    Vmi,
+    World,
+)
 
 _NODES = ("n1", "n2")
 _STARTS = Execution(node="", run="", kinds=frozenset({ActionKind.START}))
 _BYTES = st.binary(min_size=8, max_size=8)
 _SMALL = st.integers(0, 15)
-_FORBIDDEN = "a webhook forbids it"
 _UNSEEN = "it ended before it was seen running"
 
 
@@ -90,7 +91,7 @@ class Return:
             entry = next((entry for entry in self.record.entries.values() if entry.uid == owner.uid), None)
             assert entry is not None, f"{owner} is forgotten"
             if entry.has_failed:
-                assert _FORBIDDEN in entry.status() or _UNSEEN in entry.status(), f"{entry} and {owner}"
+                assert FORBIDDEN in entry.status() or _UNSEEN in entry.status(), f"{entry} and {owner}"
             else:
                 assert not self._has_failed(owner), f"{entry} leaves {owner} off"
                 assert "," in entry.status(), f"{entry} waits without a reason"
@@ -140,27 +141,22 @@ class Return:
         answers = []
         for command in commands:
             fate, fates = FATES[fates & 15], fates >> 4
-            if fate == DIES:
+            self.world.happened[fate.told] += 1
+            if fate is Fate.DIES:
                 return False
-            answer = self._answer(command, fate)
+            answer = answer_of(command, fate, partial(self._carry_out, fate=fate))
             if answer is not None:
                 answers.append(answer)
-            if fate == DIES_AFTER:
+            if fate is Fate.DIES_AFTER:
                 return False
         self.record = answered(self.record, answers, self.world.now)
         return True
 
-    def _answer(self, command: Command, fate: int) -> Answer | None:
-        if fate == NEVER_SENT:
-            return None
-        if fate == THROTTLED:
-            return Answer(command, "the server has too much to do", passing=True)
-        if fate == FORBIDDEN:
-            return Answer(command, _FORBIDDEN)
-        if fate == DIES_AFTER and isinstance(command, Start):
+    def _carry_out(self, command: Command, fate: Fate) -> Answer:
+        """Who dies, or hears that the server fails, may have got only half of what a start takes."""
+        if fate in (Fate.FAILED, Fate.DIES_AFTER) and isinstance(command, Start):
             return requests.start(self.world, command, half=True)
-        answer = requests.carry_out(self.world, command)
-        return None if fate == LOST else answer
+        return requests.carry_out(self.world, command)
 
     def _marks_of_others(self) -> list[tuple[str, str]]:
         return [
@@ -194,7 +190,7 @@ class Returns(Driven):
         world.frail = True
         self.tasks = [Return(world, node) for node in _NODES]
 
-    @rule(choices=_BYTES, fates=st.integers(0, 2**32 - 1))
+    @happens(choices=_BYTES, fates=DRAWN)
     def time_goes_by(self, choices: bytes, fates: int = 0) -> None:
         for choice in choices:
             self.world.now += (choice >> 6) * 0.7
@@ -205,13 +201,13 @@ class Returns(Driven):
                 fates >>= 4
         self._count(len(choices))
 
-    @rule(then=_BYTES, which=_SMALL)
+    @happens(then=_BYTES, which=_SMALL)
     def dies(self, then: bytes, which: int) -> None:
         self._task(which).begin()
         self.time_goes_by(choices=then)
 
     @precondition(lambda self: self._vms())
-    @rule(then=_BYTES, which=_SMALL)
+    @happens(then=_BYTES, which=_SMALL)
     def somebody_stops_a_vm(self, then: bytes, which: int) -> None:
         """One that has yet to get back what it ran with is off already, for all that anybody can see.
 
@@ -227,7 +223,7 @@ class Returns(Driven):
         self.time_goes_by(choices=then)
 
     @precondition(lambda self: self._vms())
-    @rule(then=_BYTES, which=_SMALL)
+    @happens(then=_BYTES, which=_SMALL)
     def somebody_starts_a_vm(self, then: bytes, which: int) -> None:
         owner = self._pick(self._vms(), which)
         if owner.strategy == "Halted":
@@ -237,7 +233,15 @@ class Returns(Driven):
         self.time_goes_by(choices=then)
 
     @precondition(lambda self: self._vms())
-    @rule(then=_BYTES, which=_SMALL, anew=st.booleans())
+    @happens(then=_BYTES, which=_SMALL)
+    def a_vm_grows(self, then: bytes, which: int) -> None:
+        """When it starts again it is larger, and may find no node."""
+        owner = self._pick(self._vms(), which)
+        owner.size = min(owner.size + 1, ROOM)
+        self.time_goes_by(choices=then)
+
+    @precondition(lambda self: self._vms())
+    @happens(then=_BYTES, which=_SMALL, anew=st.booleans())
     def somebody_deletes_a_vm(self, then: bytes, which: int, anew: bool) -> None:
         """Or makes another one of its name in its place."""
         owner = self._pick(self._vms(), which)
@@ -250,7 +254,7 @@ class Returns(Driven):
         self.time_goes_by(choices=then)
 
     @precondition(lambda self: self.world.vmis)
-    @rule(then=_BYTES, which=_SMALL, phase=st.sampled_from(["", "Failed", "Succeeded"]))
+    @happens(then=_BYTES, which=_SMALL, phase=st.sampled_from(["", "Failed", "Succeeded"]))
     def a_vmi_ends(self, then: bytes, which: int, phase: str) -> None:
         """By itself; or by its deletion, if there is no phase."""
         vmi = self._pick(list(self.world.vmis.values()), which)
@@ -261,12 +265,12 @@ class Returns(Driven):
         self.time_goes_by(choices=then)
 
     @precondition(lambda self: self._new())
-    @rule(then=_BYTES, which=_SMALL)
+    @happens(then=_BYTES, which=_SMALL)
     def a_vmi_is_deleted_before_it_runs(self, then: bytes, which: int) -> None:
         self._pick(self._new(), which).ending = True
         self.time_goes_by(choices=then)
 
-    @rule(then=_BYTES, which=_SMALL, replicas=st.integers(0, 2))
+    @happens(then=_BYTES, which=_SMALL, replicas=st.integers(0, 2))
     def somebody_scales_a_replica_set(self, then: bytes, which: int, replicas: int) -> None:
         sets = [owner for owner in self.world.owners.values() if owner.kind == REPLICA_SET]
         if sets:
@@ -277,13 +281,14 @@ class Returns(Driven):
                 vmi.ending = True
         self.time_goes_by(choices=then)
 
-    @rule(then=_BYTES, node=st.sampled_from(["n1", "n2", "n3", "n4", "n5", "n6"]))
+    @happens(then=_BYTES, node=st.sampled_from(["n1", "n2", "n3", "n4", "n5", "n6"]))
     def somebody_cordons_or_uncordons(self, then: bytes, node: str) -> None:
         if self.world.cordons.pop(node, "") != THEIRS:
             self.world.cordons[node] = THEIRS
         self.time_goes_by(choices=then)
 
     def teardown(self) -> None:
+        super().teardown()
         self.world.frail = False
         for _round in range(30):
             for _step in range(40):

@@ -3,13 +3,14 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A small model of a cluster: what is in it, and the rule by which pods find nodes.
 
-It knows what the reducer can tell apart, and no more: a node has room for so many pods of VMs, and a group of VMs keeps
-to one VM a zone, whose own pods do not stand in its way.
+It knows what the reducer can tell apart, and no more: a node has room for pods of VMs up to some size, and a group of
+VMs keeps to one VM a zone, whose own pods do not stand in its way.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 
 NAMESPACE = "shop"
@@ -20,6 +21,8 @@ CAP_CLUSTER, CAP_OUTBOUND = 3, 2
 ROOM = 4
 ZONES = {"n1": "a", "n2": "b", "n3": "c", "n4": "a", "n5": "b", "n6": "c"}
 OURS, THEIRS = "us", "somebody"
+# Seconds for which an invocation holds the run that does not renew its Lease, and for which it need not look at that.
+LEASE, FRESH = 30.0, 5.0
 
 
 @dataclass
@@ -51,6 +54,7 @@ class Owner:
     asked: bool = False
     group: str = ""
     migratable: bool = True
+    size: int = 1
     stops: set[str] = field(default_factory=set)
     stopped_for: dict[str, Mark] = field(default_factory=dict)
     ran: set[str] = field(default_factory=set)
@@ -59,7 +63,7 @@ class Owner:
 
 @dataclass
 class Vmi:
-    """phase: Pending, Scheduled, Running, Succeeded or Failed. node: empty until its pod has one."""
+    """phase: Pending, Scheduled, Running, Succeeded or Failed. node: empty until its pod has one. size: of its next."""
 
     uid: str
     name: str
@@ -70,6 +74,7 @@ class Vmi:
     phase: str = "Pending"
     ending: bool = False
     by_itself: bool = False
+    size: int = 1
 
     @property
     def title(self) -> str:
@@ -93,6 +98,7 @@ class Pod:
     tolerates: bool = False
     ending: bool = False
     over: bool = False
+    size: int = 1
 
 
 @dataclass
@@ -122,7 +128,8 @@ class World:
 
     calm: nothing fails any more that need not fail. frail: launchers may die before their VMs run. gone: uids of what
     is no more. places: by uid of a VMI, all nodes it has run on. left: uid and node of what has once left a node
-    altogether. number: of objects so far.
+    altogether. holder: which invocation holds the run. lost_at: by invocation, when it lost the run. number: of objects
+    so far. happened: how often something has, in words.
     """
 
     now: float = 1_000_000.0
@@ -138,7 +145,15 @@ class World:
     gone: set[str] = field(default_factory=set)
     places: dict[str, list[str]] = field(default_factory=dict)
     left: set[tuple[str, str]] = field(default_factory=set)
+    holder: int = 0
+    lost_at: dict[int, float] = field(default_factory=dict)
     number: int = 0
+    happened: Counter[str] = field(default_factory=Counter)
+
+    def take_over(self) -> None:
+        """Another invocation holds the run from now on."""
+        self.lost_at[self.holder] = self.now
+        self.holder += 1
 
     def uid(self, kind: str) -> str:
         self.number += 1
@@ -173,13 +188,18 @@ class World:
     def had_left(self, uid: str, node: str) -> bool:
         return (uid, node) in self.left or self.has_left(uid, node)
 
-    def fits(self, vmi: Vmi, node: str, *, without: frozenset[str] = frozenset()) -> bool:
-        """Whether the scheduler may put a pod of a VMI on a node. without: uids of VMIs that are thought away."""
+    def fits(
+        self, vmi: Vmi, node: str, *, without: Collection[tuple[str, str]] = (), coming: Collection[str] = ()
+    ) -> bool:
+        """Whether the scheduler may put a pod of a VMI on a node.
+
+        without: uids of VMIs and the nodes where they are thought away. coming: uids of those on their way to it.
+        """
         if node in self.cordons:
             return False
-        room = 0
+        here, room = {vmi.uid}, vmi.size
         for pod in self.pods.values():
-            if not pod.machine or not pod.node or pod.owner_uid in without:
+            if not pod.machine or not pod.node or (pod.owner_uid, pod.node) in without:
                 continue
             if pod.owner_uid == vmi.uid:
                 if pod.node == node:
@@ -187,8 +207,10 @@ class World:
                 continue
             if vmi.group and pod.group == vmi.group and ZONES[pod.node] == ZONES[node]:
                 return False
-            room += pod.node == node
-        return room < ROOM
+            if pod.node == node:
+                here.add(pod.owner_uid)
+                room += pod.size
+        return room + sum(self.vmis[uid].size for uid in {*coming} - here) <= ROOM
 
     def is_empty(self, node: str, first: frozenset[str] | None) -> bool:
         """first: uids of ordinary pods that were there at first; others that tolerate a cordon do not count."""
@@ -210,9 +232,11 @@ class World:
             vmi.phase = "Running"
         return vmi
 
-    def add_pod(self, owner: str, node: str, *, machine: bool, group: str = "", tolerates: bool = False) -> Pod:
+    def add_pod(
+        self, owner: str, node: str, *, machine: bool, group: str = "", tolerates: bool = False, size: int = 1
+    ) -> Pod:
         uid = self.uid("pod")
-        pod = self.pods[uid] = Pod(uid, uid, node, owner, machine, group, tolerates)
+        pod = self.pods[uid] = Pod(uid, uid, node, owner, machine, group, tolerates, size=size)
         return pod
 
     def settle(self, vmi: Vmi, node: str) -> None:

@@ -1,0 +1,50 @@
+# Copyright: Contributors to the virtops.kubevirt project
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Drives one run that another invocation goes on with, while the one that had it stands still, or does not know yet."""
+
+from __future__ import annotations
+
+from hypothesis import strategies as st
+from hypothesis.stateful import precondition
+
+from unit.plugins.module_utils._execution.simulation.driven import happens
+from unit.plugins.module_utils._execution.simulation.fates import DRAWN
+from unit.plugins.module_utils._execution.simulation.machine import BYTES, SMALL, Simulation
+from unit.plugins.module_utils._execution.simulation.world import LEASE
+
+# Invocations, more of which make nothing else happen.
+_MOST = 3
+
+
+class TwoInvocations(Simulation):
+    """The last one holds the run. What one was let through to do before it stood still, nothing keeps it from."""
+
+    batch = ("n1",)
+
+    @happens(which=SMALL, lagging=st.integers(0, 7), fates=DRAWN, at=st.integers(0, 3))
+    def stands_still(self, which: int, lagging: int, fates: int, at: int) -> None:
+        self._process(which).tick(lagging, fates, pausing=at)
+        self._count()
+
+    @happens(then=BYTES, which=SMALL, fates=DRAWN)
+    def wakes(self, then: bytes, which: int, fates: int) -> None:
+        self._process(which).wake(fates)
+        self._disturbed(then)
+
+    @precondition(lambda self: len(self.processes) < _MOST)
+    @happens(then=BYTES, forced=st.booleans(), remembering=st.booleans())
+    def another_one_takes_over(self, then: bytes, forced: bool, remembering: bool) -> None:
+        """By force, or as the Lease has not been renewed for as long as it lasts."""
+        before = self.processes[-1]
+        if not forced:
+            before.is_paused = True
+            self.world.now += LEASE
+        self.world.take_over()
+        self.processes.append(before.successor(self.world.holder, remembering=remembering))
+        self._disturbed(then)
+
+    def teardown(self) -> None:
+        for process in self.processes:
+            process.wake()
+        super().teardown()
