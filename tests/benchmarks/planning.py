@@ -4,7 +4,7 @@
 """Plan drains and whole runs over clusters that are more or less full, and print what that takes and what comes out.
 
     python -m benchmarks.planning [--nodes 16] [--vms 120] [--fill 0.7 0.85] [--batch 1 3] [--order given free]
-                                  [--pools 1] [--seeds 3] [--room 0] [--json FILE]
+                                  [--pools 1] [--seeds 3] [--room 0] [--check] [--json FILE]
 
 A line for each cluster, size of batches and order, with the seconds of the processor; first one node alone is drained,
 from lists to plan. Run it with `tests/` and the collection's tree on PYTHONPATH.
@@ -24,7 +24,9 @@ from pathlib import Path
 
 from benchmarks.filled import Full, Lists, Wanted, filled_cluster
 
+from ansible_collections.virtops.kubevirt.plugins.module_utils._checker.check import violations
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot import from_plain
+from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import Plan
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.batch_rules import BatchRules
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.plan_options import PlanOptions
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.run_plan import plan_run
@@ -35,7 +37,8 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.whole_ru
 class Figures:
     """Of one plan. `order`: empty for a drain of one node. `stuck`: what cannot leave. `bound`: of migrations.
 
-    making_room: how many of the migrations are for the sake of others.
+    making_room: how many of the migrations are for the sake of others. checking: the seconds to carry the plan out
+    twice, None if that was not asked for.
     """
 
     fill: float
@@ -51,19 +54,28 @@ class Figures:
     batches: int
     hours: float | None
     seconds: float
+    checking: float | None = None
 
     def __str__(self) -> str:
         what = f"batches of {self.batch}, order {self.order}" if self.order else "one node"
+        checked = "" if self.checking is None else f", checked in {self.checking:.2f} s"
         span = "" if self.hours is None else f"{self.hours:7.1f} h by the caps,"
         return (
             f"fill {self.fill}, seed {self.seed:2}, {self.vms} VMs, {what:27} {self.verdict:10} {self.stuck:3} stuck,"
             f" {self.migrations:5} moves (at least {self.bound}, {self.making_room} to make room),"
-            f" {self.batches:4} batches,{span} {self.seconds:7.2f} s"
+            f" {self.batches:4} batches,{span} {self.seconds:7.2f} s{checked}"
         )
 
 
 def planned(
-    lists: Lists, nodes: Sequence[str], fill: float, seed: int, order: str, batch: int, room: int = 0
+    lists: Lists,
+    nodes: Sequence[str],
+    fill: float,
+    seed: int,
+    order: str,
+    batch: int,
+    room: int = 0,
+    check: bool = False,
 ) -> Figures:
     begun = time.process_time()
     snapshot = from_plain(lists)
@@ -73,6 +85,7 @@ def planned(
     else:
         plan = plan_run(snapshot, "benchmark", [nodes[:1]], PlanOptions())
     spent = time.process_time() - begun
+    checking = _checked(lists, plan) if check else None
     span, totals = plan.totals.seconds, plan.totals
     return Figures(
         fill=fill,
@@ -88,7 +101,17 @@ def planned(
         batches=len(plan.batches),
         hours=None if span is None else round(span / 3600, 2),
         seconds=round(spent, 2),
+        checking=checking,
     )
+
+
+def _checked(lists: Lists, plan: Plan) -> float:
+    """The seconds of the processor. A plan that is wrong is none to measure."""
+    begun = time.process_time()
+    found = violations(lists, plan)
+    if found:
+        raise SystemExit(f"the plan is wrong: {found[0].sentence}")
+    return round(time.process_time() - begun, 2)
 
 
 def all_planned(given: argparse.Namespace) -> Iterator[Figures]:
@@ -101,7 +124,7 @@ def all_planned(given: argparse.Namespace) -> Iterator[Figures]:
         nodes = [str(node["metadata"]["name"]) for node in lists["nodes"]]
         yield planned(lists, nodes, fill, seed, "", 1)
         for batch, order in product(given.batch, given.order):
-            yield planned(lists, nodes, fill, seed, order, batch, given.room)
+            yield planned(lists, nodes, fill, seed, order, batch, given.room, given.check)
 
 
 def main() -> None:
@@ -114,6 +137,7 @@ def main() -> None:
     parser.add_argument("--order", choices=("given", "free"), nargs="+", default=["given", "free"])
     parser.add_argument("--room", type=int, default=0, help="how many VMs may make room for others")
     parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--check", action="store_true", help="also measure the check of each plan")
     parser.add_argument("--json", type=Path, help="also write the figures here")
     given = parser.parse_args()
     found = []

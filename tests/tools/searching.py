@@ -28,9 +28,14 @@ def searches(workspace: Workspace, seed: int) -> Iterator[Command]:
         PYTHONPATH=tree,
         VIRTOPS_HYPOTHESIS="search",
     )
+    mutants = ("tests/unit/plugins/module_utils/_execution/test_simulation.py", "-k", "noticed", "-n", "auto")
+    yield workspace.command(
+        *("python", "-m", "pytest", *mutants, "-p", "no:cacheprovider"), PYTHONPATH=tree, VIRTOPS_MUTANTS="1"
+    )
     for words in (
         ("differential", "--cases", "1000", "--seed", number, "--scores"),
-        ("unit.plugins.module_utils._execution.simulation.campaign", "--steps", "200000"),
+        ("unit.plugins.module_utils._execution.simulation.campaign", "--histories", "5000"),
+        ("unit.plugins.module_utils._checker.clusters", "--clusters", "600", "--seed", number),
         ("fuzz", "--mutations", "2000", "--seed", number),
         ("integration.migration", "--verdicts", "150", "--seed", number),
         ("faults", "--runs", "2", "--seed", number),

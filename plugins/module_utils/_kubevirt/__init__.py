@@ -26,6 +26,7 @@ migration_course.py  how long its migration takes, and what happens when that is
 queue.py             which migrations wait for which, and how long they take under the caps
 eviction.py          what a drain is to do with it, and what becomes of an eviction of its pod
 revival.py           who starts it again when it has ended
+successors.py        the pods that come in the place of others
 fate.py              all that together: what a drain, an eviction or a lost node does to a VM
 """
 

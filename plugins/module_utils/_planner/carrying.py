@@ -11,10 +11,10 @@ from __future__ import annotations
 from typing import Any
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.launcher.vmi import uid_of_successor
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.successors import next_launcher
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.workloads import VMI, title
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Object
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.pod import Pod
-from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.departures import next_launcher
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.drain import Solution
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.ground import Ground
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.residents import Machine
@@ -41,12 +41,18 @@ def carry(ground: Ground, solution: Solution, profile: Profile) -> dict[str, str
         ground.take_off(step.mover.source, {step.mover.id, *map(title, gone)})
         if step.node is not None and step.mover.raw is not None:
             _settle(ground, step, machine, step.mover.raw, step.node)
-    started = {}
-    for step in steps:
-        if step.node is None and (landed := _land(solution, step, machines.get(step.mover.id), profile)):
+    started: dict[str, str] = {}
+    late = [step for step in steps if step.node is None]
+    off, pods = ([step for step in late if (step.mover.id in machines) is is_vm] for is_vm in (True, False))
+    # Who starts when its node is back starts there if it can, as others of its batch may not be back by then. Pods come
+    # last: where they come is not told, and has to follow from what is.
+    for step, home in (*((step, True) for step in off), *((step, False) for step in (*off, *pods))):
+        machine = machines.get(step.mover.id)
+        if machine is not None and machine.key in started:
+            continue
+        if landed := _land(solution, step, machine, profile, machine.node if machine is not None and home else ""):
             newcomer, raw, node = landed
             ground.state.add(newcomer.occupant, node)
-            machine = machines.get(step.mover.id)
             _settle(ground, step, machine, raw, node)
             if machine is not None:
                 started[machine.key] = node
@@ -54,15 +60,20 @@ def carry(ground: Ground, solution: Solution, profile: Profile) -> dict[str, str
     return started
 
 
-def _land(solution: Solution, step: Step, machine: Machine | None, profile: Profile) -> tuple[Pod, Object, str] | None:
-    """The newcomer of somebody who had no node, or was stopped, and its node now; None if it still has none."""
+def _land(
+    solution: Solution, step: Step, machine: Machine | None, profile: Profile, home: str
+) -> tuple[Pod, Object, str] | None:
+    """The newcomer of somebody who had no node, or was stopped, and its node now; None if it still has none.
+
+    home: the only node that it may come to, empty for any.
+    """
     newcomer, raw, scene = step.mover.newcomer, step.mover.raw, solution.scene
     if machine is not None and newcomer is None and not step.mover.chosen:
-        newcomer, raw, _refusals = next_launcher(machine, scene.cluster)
+        newcomer, raw, _refusals = next_launcher(machine.vmi, machine.source_pod, scene.cluster)
     if newcomer is None or raw is None:
         return None
-    options = scene.board.ranked(newcomer, profile)
-    return (newcomer, raw, options[0].node) if options else None
+    nodes = [option.node for option in scene.board.ranked(newcomer, profile) if home in ("", option.node)]
+    return (newcomer, raw, nodes[0]) if nodes else None
 
 
 def _settle(ground: Ground, step: Step, machine: Machine | None, raw: Object, node: str) -> None:

@@ -7,12 +7,11 @@ from __future__ import annotations
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blockers.find import Surroundings
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.launcher.pod import LauncherError
-from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.next_pod import pod_of_successor
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.revival import revival
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.successors import next_launcher
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.workloads import VM, VMI_REPLICA_SET, Workloads
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Object
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.owners import controller
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.pod import Pod, pod
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.run_strategy import HALTED, run_strategy
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.drain_plan import Policy
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.machines import leaving
@@ -35,7 +34,7 @@ def departure(
     if owner is None or owner["kind"] not in (VM, VMI_REPLICA_SET):
         return again.reason
     try:
-        newcomer, raw, refusals = next_launcher(machine, cluster)
+        newcomer, raw, refusals = next_launcher(machine.vmi, machine.source_pod, cluster)
     except LauncherError as error:
         return str(error).rstrip(".")
     # Who is not let in once he is out is not to be sent out, not even for a while.
@@ -52,29 +51,9 @@ def departure(
     )
 
 
-def next_launcher(machine: Machine, cluster: Surroundings) -> tuple[Pod, Object, tuple[str, ...]]:
-    """The launcher pod of the next start of a VM that something owns, and why the API server refuses it.
-
-    Raises LauncherError, WorkloadError, `QuantityError`, `SelectorError`.
-    """
-    found = pod_of_successor(machine.vmi, _maker(machine, cluster.workloads), cluster)
-    # A name that no pod can have, so that it is not another's by accident.
-    name = f"{machine.source_pod['metadata']['name']}/restart"
-    raw = {**found.pod, "metadata": {**found.pod["metadata"], "name": name}}
-    return pod(raw), raw, found.refusals
-
-
 def _restarts_when_asked(machine: Machine, owner: Object | None, workloads: Workloads) -> bool:
     """A drain does not only end a VM, it asks for the restart, which every run strategy but `Halted` allows."""
     if owner is None or owner["kind"] != VM:
         return False
     vm = workloads.vm(f"{machine.vmi['metadata'].get('namespace') or 'default'}/{owner['name']}")
     return vm is not None and not vm["metadata"].get("deletionTimestamp") and run_strategy(vm) != HALTED
-
-
-def _maker(machine: Machine, workloads: Workloads) -> Object:
-    """What makes the next VMI; where that is not known, a VMI like this one."""
-    owner, metadata = controller(machine.vmi) or {}, machine.vmi["metadata"]
-    name = f"{metadata.get('namespace') or 'default'}/{owner['name']}"
-    maker = {VM: workloads.vm, VMI_REPLICA_SET: workloads.replica_set}.get(owner["kind"], lambda _name: None)(name)
-    return maker or {**machine.vmi, "status": {}}

@@ -13,6 +13,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blocker
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blockers.find import Surroundings
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.fate import Event, fate
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.queue import queue
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.successors import is_leaving
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.workloads import title
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.disruption_budget import Budgets, EvictionRefusal
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.invalid_request import InvalidRequest
@@ -28,7 +29,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.drain_pl
     PodOutcome,
     Policy,
 )
-from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.evictions import eviction, is_leaving
+from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.evictions import eviction
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.ground import Ground
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.machines import migration, passes
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.mover import Mover

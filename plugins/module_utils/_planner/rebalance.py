@@ -16,6 +16,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blockers.find import Surroundings, surroundings
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.successors import is_leaving
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.workloads import VMI, Workloads, title
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.disruption_budget import Budgets
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.drained_pod import needs
@@ -32,7 +33,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.actions import reference_of
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.board import Board
-from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.evictions import eviction, is_leaving
+from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.evictions import eviction
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.improvement import Change, Improvement
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.machines import migration
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.mover import Mover, pin

@@ -4,6 +4,7 @@
 """Which package may import which: knowledge flows upwards only.
 
 _scheduler, _kubevirt, _plan <- _planner <- _explain, _lint
+_scheduler, _kubevirt, _plan <- _checker         (another way to the planner's answers, which shares nothing with it)
 _model <- _scheduler, _kubevirt, _plan; _plan <- _execution, _report     (what is planned, carried out and told)
 _model <- _nodes                                (what is written on nodes)
 _model <- _rights                               (what has to be allowed, and why)
@@ -32,6 +33,7 @@ MODULE_UTILS: dict[str, frozenset[str]] = {
     "_rights": frozenset({"_model"}),
     "_plan": frozenset({"_model"}),
     "_planner": ENGINE | {"_plan"},
+    "_checker": ENGINE | {"_plan"},
     "_explain": ENGINE | {"_plan", "_planner"},
     "_lint": ENGINE | {"_planner"},
     "_execution": frozenset({"_model", "_plan"}),

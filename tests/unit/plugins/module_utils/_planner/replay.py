@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.configuration import configuration
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.migration_target import target_pod
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.namespaces import Namespaces
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.successors import replacement
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.drain_plan import (
     DrainPlan,
     Outcome,
@@ -19,7 +20,6 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.drain_pl
     PodFate,
     StuckMachine,
 )
-from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.evictions import replacement
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.verdict import verdict
 
 from unit.plugins.module_utils._planner.scene import Json, Lists

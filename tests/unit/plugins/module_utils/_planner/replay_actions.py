@@ -14,10 +14,10 @@ import random
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.configuration import configuration
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.migration_target import target_pod
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.namespaces import Namespaces
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.successors import replacement
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.migration import RUN_LABEL
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import Action, ActionKind, Plan
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.remainder import ready
-from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.evictions import replacement
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.verdict import verdict
 
 from unit.plugins.module_utils._planner.scene import Json, Lists

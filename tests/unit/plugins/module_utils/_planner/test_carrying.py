@@ -114,6 +114,13 @@ def test_who_was_stopped_runs_on_its_node_again_and_is_another_one() -> None:
     assert kinds == [(1, "stop", None), (1, "start", "a")]
 
 
+def test_who_was_stopped_starts_on_its_own_node_although_an_emptier_one_of_its_batch_may_be_back() -> None:
+    scene = Scene(node("a", role="x"), node("b", role="x", memory="32Gi"), node("c"))
+    scene.vm("vm-1", "a", rules={"nodeSelector": {"role": "x"}})
+    plan = planned(scene.lists, ["a", "b"], policies=[{"policy": "stop"}])
+    assert [action.target for action in plan.actions if action.kind is ActionKind.START] == ["a"]
+
+
 def test_a_pod_that_was_replaced_leaves_again_under_a_name_that_no_pod_has() -> None:
     scene = Scene(node("a"), node("b"))
     scene.pod("web-1", "a")

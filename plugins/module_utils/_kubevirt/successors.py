@@ -1,0 +1,62 @@
+# Copyright: Contributors to the virtops.kubevirt project
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The pods that controllers make in the place of those that are evicted, or of VMs that are shut down."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blockers.find import Surroundings
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.next_pod import pod_of_successor
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.workloads import VM, VMI_REPLICA_SET, Workloads
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Object
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.owners import controller
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.pod import Pod, pod
+
+# Their pods keep their names, so the new one comes only when the old one is gone.
+_SAME_NAME = "StatefulSet"
+# The API server gives them to a pod together with its node.
+_LABELS_OF_ITS_NODE = frozenset({"topology.kubernetes.io/zone", "topology.kubernetes.io/region"})
+
+
+def is_leaving(pod: Object) -> bool:
+    """Whether it is being deleted already."""
+    return pod["metadata"].get("deletionTimestamp") is not None
+
+
+def replacement(pod: Object) -> dict[str, Any] | None:
+    """The v1.Pod that its controller makes in its place, without a node and with nothing yet bound to it.
+
+    None: nothing makes one. What admission added to the old pod, it adds to the new one.
+    """
+    owner = controller(pod)
+    if owner is None or is_leaving(pod):
+        return None
+    metadata = pod["metadata"]
+    # A name that no pod can have, so that it is not another's by accident.
+    name = metadata["name"] if owner.get("kind") == _SAME_NAME else f"{metadata['name']}/replacement"
+    labels = {key: value for key, value in (metadata.get("labels") or {}).items() if key not in _LABELS_OF_ITS_NODE}
+    fresh = {key: value for key, value in metadata.items() if key != "uid"}
+    spec = {key: value for key, value in pod["spec"].items() if key != "nodeName"}
+    return {"metadata": {**fresh, "name": name, "labels": labels}, "spec": spec}
+
+
+def next_launcher(vmi: Object, source_pod: Object, around: Surroundings) -> tuple[Pod, Object, tuple[str, ...]]:
+    """The launcher pod of the next start of a VM that something owns, and why the API server refuses it.
+
+    source_pod: in which it runs now, or did. Raises LauncherError, WorkloadError, `QuantityError`, `SelectorError`.
+    """
+    found = pod_of_successor(vmi, _maker(vmi, around.workloads), around)
+    # A name that no pod can have, so that it is not another's by accident.
+    name = f"{source_pod['metadata']['name']}/restart"
+    raw = {**found.pod, "metadata": {**found.pod["metadata"], "name": name}}
+    return pod(raw), raw, found.refusals
+
+
+def _maker(vmi: Object, workloads: Workloads) -> Object:
+    """What makes the next VMI; where that is not known, a VMI like this one."""
+    owner, metadata = controller(vmi) or {}, vmi["metadata"]
+    name = f"{metadata.get('namespace') or 'default'}/{owner['name']}"
+    maker = {VM: workloads.vm, VMI_REPLICA_SET: workloads.replica_set}.get(owner["kind"], lambda _name: None)(name)
+    return maker or {**vmi, "status": {}}

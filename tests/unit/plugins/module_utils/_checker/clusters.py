@@ -1,0 +1,78 @@
+# Copyright: Contributors to the virtops.kubevirt project
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Check plans of small clusters that are nearly full: a fixed number in the tests, by this command as many as wanted.
+
+    python -m unit.plugins.module_utils._checker.clusters --seed 7 --clusters 2000
+
+Run it with `tests/` and the collection's tree on PYTHONPATH.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from ansible_collections.virtops.kubevirt.plugins.module_utils._checker.check import violations
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot import from_plain
+from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import ActionKind, Plan
+from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.plan_options import PlanOptions
+from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.run_plan import plan_run
+
+from unit.plugins.module_utils._planner.scene import Lists
+from unit.plugins.module_utils._planner.tight import tight_cluster
+
+# Nodes, VMs and other pods of a cluster, and the batches that it is maintained in.
+SHAPES: Sequence[tuple[tuple[int, int, int], Sequence[Sequence[str]]]] = (
+    ((6, 16, 8), [["n0", "n1", "n2"]]),
+    ((4, 7, 3), [["n0", "n1"], ["n2", "n3"]]),
+    ((5, 10, 2), [["n0"], ["n1", "n2"], ["n3"], ["n4"]]),
+    ((4, 8, 4), [["n0"], ["n1"]]),
+)
+POLICIES: Sequence[Sequence[Mapping[str, Any]]] = (
+    (),
+    ({"policy": "restart"},),
+    ({"selector": {"app": "g0"}, "policy": "restart"}, {"selector": {"app": "g1"}, "policy": "stop"}),
+    ({"policy": "stop"},),
+)
+LOTS = 2
+
+
+def planned(seed: int) -> tuple[Lists, Plan]:
+    (nodes, machines, pods), batches = SHAPES[seed % 4]
+    lists = tight_cluster(seed, nodes=nodes, machines=machines, pods=pods)
+    options = PlanOptions(policies=POLICIES[seed // 4 % 4], room=4 * (seed // 16 % 2))
+    return lists, plan_run(from_plain(lists), "patch", batches, options)
+
+
+def faults(seeds: Iterable[int], *, starts: bool = True) -> Iterator[str]:
+    """What is wrong with the plans of these clusters, each a line. starts: also of those by which VMs start again."""
+    for seed in seeds:
+        lists, plan = planned(seed)
+        if not starts and any(action.kind is ActionKind.START for action in plan.actions):
+            continue
+        lots = [random.Random(lot).randrange for lot in range(LOTS)]
+        for found in violations(lists, plan, lots):
+            yield f"cluster {seed}, {found.fault.value}: {found.sentence}"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seed", type=int, default=0, help="of the first cluster")
+    parser.add_argument("--clusters", type=int, default=2000)
+    parser.add_argument(
+        "--starts", action="store_true", help="also plans by which VMs start again, which nothing in them waits for"
+    )
+    given = parser.parse_args()
+    found = False
+    for line in faults(range(given.seed, given.seed + given.clusters), starts=given.starts):
+        found = True
+        print(line, flush=True)
+    return int(found)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,61 @@
+# Copyright: Contributors to the virtops.kubevirt project
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Plans of generated clusters can be carried out, in whatever order their actions begin and end."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from ansible_collections.virtops.kubevirt.plugins.module_utils._checker.cluster import CarriedCluster
+from ansible_collections.virtops.kubevirt.plugins.module_utils._checker.order import ByLot
+from ansible_collections.virtops.kubevirt.plugins.module_utils._checker.replay import Replay
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.pod import Pod
+from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.build import cluster_state
+from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.verdict import explain
+
+from unit.plugins.module_utils._checker.clusters import faults, planned
+
+# Their plans count on when and where a VM starts again, which nothing waits for.
+STARTS = {73, 284, 285, 413, 445, 926, 974, 1501, 1613, 1722}
+SEEDS = [seed for seed in range(2010) if seed not in STARTS]
+CHUNK = 100
+
+
+@pytest.mark.parametrize("first", [0, 12])
+def test_plans_of_a_few_clusters(first: int) -> None:
+    assert list(faults(SEEDS[first : first + 12])) == []
+
+
+# In these VMs that were stopped come back where others of their batch leave no other node.
+@pytest.mark.parametrize("seed", [72, 204])
+def test_who_starts_when_its_node_is_back_finds_it_free(seed: int) -> None:
+    assert list(faults([seed])) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("first", range(0, len(SEEDS), CHUNK))
+def test_plans_of_many_clusters(first: int) -> None:
+    assert list(faults(SEEDS[first : first + CHUNK])) == []
+
+
+@pytest.mark.parametrize("seed", [1, 2, 9, 28])
+def test_the_cluster_meanwhile_is_what_its_lists_say(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What changed step by step answers as if it were built anew at each moment."""
+    moments = 0
+    answer = CarriedCluster.fits
+
+    def fits(cluster: CarriedCluster, pod: Pod) -> tuple[str, ...]:
+        nonlocal moments
+        moments += 1
+        found = answer(cluster, pod)
+        assert sorted(found) == sorted(explain(pod, cluster_state(cluster.lists()))["fit"])
+        return found
+
+    monkeypatch.setattr(CarriedCluster, "fits", fits)
+    replay = Replay(*planned(seed), ByLot(random.Random(seed).randrange))
+    replay.run()
+    assert replay.violations == []
+    assert moments > 5
