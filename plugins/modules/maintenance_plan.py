@@ -74,43 +74,16 @@ options:
       - Needed unless O(plan) is given. With O(plan) and O(resume) it is needed as well, for what may be left of the
         plan, and has to be another file.
     type: path
-  compare:
-    description: An earlier plan to compare the new one with. By default it is the one that O(path) holds.
-    type: path
-  plan:
-    description:
-      - The file of a plan that was made before. Nothing is planned and nothing is written then; everything that a plan
-        is asked for, such as O(policies), is as the file has it.
-      - It has to be for O(run), and for the cluster of O(snapshot).
-    type: path
-  sha256:
-    description: The digest that O(plan) has to have, as RV(sha256) tells it of a plan that was made.
-    type: str
-  resume:
-    description:
-      - Whether O(run) goes on by the plan that the cluster keeps of it, if it has taken a node already.
-      - That plan is mended by O(snapshot), with the least change, as M(virtops.kubevirt.node_drain) mends it batch
-        after batch. If it is for other nodes, batches or options, or cannot be carried out any more while a new one
-        can, a new one is made. RV(lines) say so.
-      - With O(plan), it goes on by what has become of that very plan. A plan that was approved is mended by nobody but
-        M(virtops.kubevirt.node_drain).
+  document:
+    description: Whether the whole plan is returned, too, as RV(document). That of a large cluster has many megabytes.
     type: bool
     default: false
-  invocation:
-    description:
-      - The start of O(run) that goes by the plan, RV(virtops.kubevirt.maintenance_run#module:invocation_id), which has
-        to hold the run. With it the cluster keeps the plan for O(resume), except in check mode.
-      - M(virtops.kubevirt.node_drain) keeps there what it changes of the plan. The plan goes when the run is released
-        or aborted, see M(virtops.kubevirt.maintenance_run).
-    type: str
-  lease_namespace:
-    description: Namespace of the run's Lease, and of what the cluster keeps of the run.
-    type: str
-    default: medik8s-leases
 extends_documentation_fragment:
   - kubernetes.core.k8s_auth_options
+  - virtops.kubevirt._approved_plan
   - virtops.kubevirt._batches
   - virtops.kubevirt._connection
+  - virtops.kubevirt._kept_plan
   - virtops.kubevirt._policies
   - virtops.kubevirt._profile
   - virtops.kubevirt._attributes
@@ -211,11 +184,16 @@ text_path:
   sample: /var/lib/awx/plans/kernel-6.12.txt
 sha256:
   description:
-    - Digest of what the plan says. Layout and the order of keys in the file do not count.
+    - Digest of what the plan says, which its file has as C(sha256). Layout and the order of keys do not count.
     - With RV(plan_path) it names the plan to whoever carries it out.
   returned: success
   type: str
   sample: 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08
+message:
+  description: Whether the plan can be carried out as things are, and what to do if not, a sentence.
+  returned: success
+  type: str
+  sample: "Run kernel-6.12 can be carried out: 4 nodes in 2 batches."
 verdict:
   description:
     - With V(feasible) nothing stands against the plan, or only what goes away by itself. With V(partial) some of its
@@ -229,6 +207,12 @@ batches:
   type: list
   elements: list
   sample: [[worker-1, worker-2], [worker-3, worker-4]]
+possible:
+  description: Names of those of RV(batches) that nothing keeps from being emptied, but for what passes by itself.
+  returned: success
+  type: list
+  elements: str
+  sample: [worker-1, worker-2, worker-3, worker-4]
 done:
   description: Names of nodes that the task names and the run is done with already.
   returned: success
@@ -331,6 +315,10 @@ differences:
   type: list
   elements: str
   sample: ["VM shop/web-1 goes to worker-3; it was: goes to worker-2"]
+document:
+  description: The whole plan, as the file has it, by C(docs/schemas/maintenance-plan.json) of the collection.
+  returned: with O(document)
+  type: dict
 options:
   description: What the plan was asked for, so that whoever carries it out allows as much.
   returned: success

@@ -47,9 +47,10 @@ options:
       - The plan that is carried out, by the path of its file or as what M(virtops.kubevirt.maintenance_plan) returned.
         Of a plan of many nodes, what leaves O(name) is done, in the order of the plan. What it waits for on other nodes
         of the batch is done by their own tasks.
+      - A file that group or others may read or write is refused.
       - What is left of the plan is held against a fresh look at the whole cluster before anything is done.
       - Without it a plan is made for this node alone, by O(targets), O(policies), O(delete_emptydir_data) and O(force).
-        A plan brings its own.
+        A plan brings its own, and these are refused beside it.
     type: raw
   drift:
     description:

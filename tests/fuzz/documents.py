@@ -63,6 +63,7 @@ def _ask_plan(dice: random.Random, given: Any, folder: Path) -> Any:
     """As one that is compared with, as one that was approved, and as one that stands where a new one goes."""
     path, snapshot = folder / "approved.json", folder / "snapshot.json"
     path.write_bytes(encoded(given))
+    path.chmod(0o600)
     snapshot.write_bytes(_content())
     use = dice.choice(("read", "compare", "plan", "path"))
     if use == "read":
@@ -73,8 +74,14 @@ def _ask_plan(dice: random.Random, given: Any, folder: Path) -> Any:
     return plan_task.make_or_take(planning(str(snapshot), folder, nodes=["kni-worker"], **changes))
 
 
+def _document() -> dict[str, Any]:
+    """In the version without a digest, which would refuse each change before anything else is asked."""
+    written = {name: value for name, value in to_json(_plan()).items() if name != "sha256"}
+    return {**written, "schema": "virtops.kubevirt/maintenance-plan/1"}
+
+
 def _in_force() -> Any:
-    return json.loads(PlanInForce.new(_plan()).encoded())
+    return {**json.loads(PlanInForce.new(_plan()).encoded()), "plan": _document()}
 
 
 def _ask_in_force(dice: random.Random, given: Any, folder: Path) -> Any:
@@ -115,7 +122,7 @@ def _plan() -> Plan:
 
 DOORS: dict[str, Door] = {
     "header of a snapshot": (_header, _ask_snapshot),
-    "plan": (lambda: to_json(_plan()), _ask_plan),
+    "plan": (_document, _ask_plan),
     "plan in force": (_in_force, _ask_in_force),
     "what a drain remembers": (_remembered, _ask_remembered),
 }

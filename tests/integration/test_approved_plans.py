@@ -134,11 +134,23 @@ def test_another_plan_than_the_approved_one_is_refused(testbed: RunningTestbed, 
     plan = tmp_path / "approved.json"
     assert play(testbed, tmp_path, plan_maintenance_path=str(plan), **ASKED).returncode == 0
     document = json.loads(plan.read_text())
+    edited = tmp_path / "edited.json"
+    edited.write_text(plan.read_text().replace('"to": "', '"to": "another-', 1))
+    edited.chmod(0o600)
+    # In the version without a digest, as one that somebody else's release has made.
+    del document["sha256"]
+    document["schema"] = "virtops.kubevirt/maintenance-plan/1"
     document["cluster"]["uid"] = "another"
     foreign = tmp_path / "foreign.json"
     foreign.write_text(json.dumps(document))
+    foreign.chmod(0o600)
+    public = tmp_path / "public.json"
+    public.write_bytes(plan.read_bytes())
+    public.chmod(0o644)
     refusals: list[tuple[dict[str, Any], str]] = [
         ({"plan_maintenance_file": str(foreign)}, "it is for the cluster another, and this is"),
+        ({"plan_maintenance_file": str(edited)}, "The plan was edited since it was made: its digest would be"),
+        ({"plan_maintenance_file": str(public)}, "its mode is 0644, so that others may read or change it"),
         ({"plan_maintenance_file": str(plan), "plan_maintenance_sha256": "0" * 64}, "is not the one that was meant"),
         ({"plan_maintenance_file": str(plan), "plan_maintenance_run": "other"}, "it is for run 'approved'"),
         (

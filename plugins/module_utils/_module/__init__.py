@@ -18,6 +18,8 @@ drain_results.py          what node_drain returns
 start_task.py             start what was stopped for a node, when that is back
 eviction_task.py          what pod_eviction takes and gives back
 plan_task.py              what maintenance_plan takes and gives back
+plan_request.py           what maintenance_plan is to plan, by its options
+plan_approval.py          a plan that was approved before, and whether it is one for this run and cluster
 plan_keeping.py           the plan in force of a run, kept in the cluster
 maintenance_task.py       what node_maintenance takes and gives back
 run_task.py               what maintenance_run takes, does and gives back

@@ -92,15 +92,22 @@ def _problems(params: Mapping[str, Any]) -> Iterator[str]:
     yield from guard.problems(params)
     if not params["owner"].strip():
         yield "owner is empty"
-    for entry in params["targets"] or ():
-        wrong = name_problems(entry, "namespace", "name", "target_node")
-        yield from (f"the target of {_title(entry)}: {problem}" for problem in wrong)
+    if params["plan"]:
+        given = (name for name in ("targets", "policies", "delete_emptydir_data", "force") if params[name])
+        yield from (f"{name} is given with plan, which has its own; leave it out, or plan with it" for name in given)
     for name in ("wait_timeout", "unschedulable_timeout", "lease_duration"):
         if params[name] < 1:
             yield f"{name} is {params[name]}; give a second at least"
     for name in ("retries", "max_failed_vms", "terminate_grace_period"):
         if params[name] is not None and params[name] < 0:
             yield f"{name} is {params[name]}; give 0 at least"
+    yield from _problems_of_targets(params)
+
+
+def _problems_of_targets(params: Mapping[str, Any]) -> Iterator[str]:
+    for entry in params["targets"] or ():
+        wrong = name_problems(entry, "namespace", "name", "target_node")
+        yield from (f"the target of {_title(entry)}: {problem}" for problem in wrong)
     titles = [_title(entry) for entry in params["targets"] or ()]
     for title in sorted({title for title in titles if titles.count(title) > 1}):
         yield f"{title} is named more than once in targets; name it once"

@@ -5,9 +5,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -17,30 +16,28 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transpor
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.cordon import MAINTAINED
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.invalid_request import InvalidRequest
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot import Snapshot
-from ansible_collections.virtops.kubevirt.plugins.module_utils._module import arguments, plan_keeping
+from ansible_collections.virtops.kubevirt.plugins.module_utils._module import (
+    arguments,
+    plan_approval,
+    plan_keeping,
+    plan_request,
+)
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module.connection import connect
-from ansible_collections.virtops.kubevirt.plugins.module_utils._module.limits import require_positive, size_of_batch
+from ansible_collections.virtops.kubevirt.plugins.module_utils._module.limits import require_positive
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module.run import Module, explained
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.difference import differences
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.document import sha256, to_json
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import Blocked, Plan, Verdict
-from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.batch_rules import BatchRules
-from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.in_force import (
-    PlanInForce,
-    PlanRequest,
-)
-from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.plan_options import NEEDS, PlanOptions
+from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.in_force import PlanInForce
+from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.plan_options import NEEDS
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.policies import Rule, idle
+from ansible_collections.virtops.kubevirt.plugins.module_utils._report.judgement import judgement, possible
 from ansible_collections.virtops.kubevirt.plugins.module_utils._report.obstacles import kept, obstacle_text
 from ansible_collections.virtops.kubevirt.plugins.module_utils._report.overview import told
 from ansible_collections.virtops.kubevirt.plugins.module_utils._report.plan_text import blocked_text, plan_text
 
 _PAGE_SIZE = 500
-_ATTEMPT = "plan the maintenance"
 _MOST_BLOCKED = 100
-# Looking for a name that is meant costs time in proportion to all there are.
-_MOST_GUESSES = 10
-_ANEW = "Make a plan anew and have it approved."
 
 
 def spec() -> dict[str, Any]:
@@ -82,6 +79,7 @@ def spec() -> dict[str, Any]:
             "default": "LowNodeUtilization",
         },
         "option_prefix": {"type": "str", "default": ""},
+        "document": {"type": "bool", "default": False},
         "path": {"type": "path"},
         "compare": {"type": "path"},
         "plan": {"type": "path"},
@@ -114,10 +112,10 @@ def _make(module: Module) -> dict[str, Any]:
     earlier = plan_file.load_plan(Path(params["compare"])) if params["compare"] else there
     snapshot = _read_cluster(module)
     done = nodes_done(snapshot, params["run"])
-    request = _request(params, snapshot, done)
+    request = plan_request.wanted(params, snapshot, done)
     _warn_of_idle_rules(module, request.options.rules, snapshot)
     kept, notes = _in_force(module)
-    with explained(_ATTEMPT):
+    with explained(plan_request.ATTEMPT):
         chosen = plan_keeping.choose(
             kept,
             request,
@@ -132,7 +130,7 @@ def _make(module: Module) -> dict[str, Any]:
         in_force = in_force if chosen.resumed else PlanInForce.new(plan)
     changed = _write(module, path, plan, there)
     _keep(module, in_force)
-    done = done.intersection(_named(params))
+    done = done.intersection(plan_request.named_nodes(params))
     text = plan_file.text_beside(path)
     result = _result(params, path, text, plan, done, [*notes, *chosen.lines])
     if module._diff:
@@ -146,11 +144,15 @@ def _take(module: Module) -> dict[str, Any]:
     """Check a plan that was made before, and tell it; or what drains have left of it, if the run goes on by that."""
     source = Path(module.params["plan"])
     snapshot = _read_cluster(module)
-    approved = _approved_plan(module.params, snapshot)
+    approved = plan_approval.approved_plan(module.params, snapshot)
     everybody = frozenset(name for nodes in approved.batches for name in nodes)
-    done = everybody & nodes_done(snapshot, approved.run)
+    maintained = nodes_done(snapshot, approved.run)
+    plan_approval.require_agreement(module.params, approved, maintained)
+    done = everybody & maintained
     kept, notes = _in_force(module)
     chosen = plan_keeping.choose_approved(kept, approved, snapshot, done)
+    if not chosen.resumed:
+        plan_approval.require_places(source, approved, snapshot, done)
     path, plan, changed = source, chosen.in_force.plan, False
     text = plan_file.find_text(path, plan)
     if plan != approved:
@@ -209,14 +211,17 @@ def _result(
     prefix, beside = params["option_prefix"], str(text.absolute()) if text else ""
     # Nobody is sent to a file that was not written.
     there = beside if plan_file.find_text(path, plan) else ""
+    document = to_json(plan)
     return {
         "plan_path": str(path.absolute()),
         "text_path": beside,
-        "sha256": sha256(plan),
+        "sha256": document["sha256"],
+        "message": judgement(plan, done),
         "verdict": _verdict_of_rest(plan, done).value,
         "batches": [nodes for nodes in left if nodes],
+        "possible": possible(plan, done),
         "done": sorted(done),
-        "totals": to_json(plan)["totals"],
+        "totals": document["totals"],
         "obstacles": [
             {"message": obstacle_text(group, plan, prefix), "passing": group.passing, "count": len(group.blocked)}
             for group in kept(plan, done)
@@ -224,6 +229,7 @@ def _result(
         "blocked": [_blocked(entry) for entry in blocked[:_MOST_BLOCKED]],
         "lines": [*notes, *told(plan, done, prefix=prefix, text=there)],
         "options": {"policies": plan.options.get("policies", []), **{need: need in allowed for need in NEEDS}},
+        **({"document": document} if params["document"] else {}),
     }
 
 
@@ -263,31 +269,6 @@ def nodes_done(snapshot: Snapshot, run: str) -> frozenset[str]:
     return frozenset(node["name"] for node in nodes if run and (node.get("labels") or {}).get(MAINTAINED) == run)
 
 
-def _request(params: Mapping[str, Any], snapshot: Snapshot, done: Collection[str]) -> PlanRequest:
-    """For all nodes but those that are done. Raises InvalidRequest."""
-    given = params["batches"] if params["batches"] is not None else [[name] for name in params["nodes"]]
-    problems = list(_problems(params, given, snapshot))
-    if problems:
-        raise InvalidRequest(_ATTEMPT, problems, "Correct the names, or take a new snapshot.")
-    left = [[name for name in batch if name not in done] for batch in given]
-    with explained(_ATTEMPT):
-        options = _options(params)
-    uid = snapshot.header.cluster.uid if snapshot.header else ""
-    return PlanRequest([batch for batch in left if batch], options, uid)
-
-
-def _approved_plan(params: Mapping[str, Any], snapshot: Snapshot) -> Plan:
-    """The plan of a file, if it is for this run and cluster. Raises InvalidRequest, PlanError, Failure."""
-    path = Path(params["plan"])
-    plan = plan_file.load_plan(path)
-    if params["sha256"]:
-        plan_file.require_same(path, plan, params["sha256"])
-    problems = list(_mismatches(plan, params["run"], snapshot))
-    if problems:
-        raise InvalidRequest(f"carry out the plan {path}", problems, _ANEW)
-    return plan
-
-
 def _same_meaning(plan: Plan, other: Plan) -> bool:
     """Whether two plans say the same, whichever snapshots they were made from."""
     return sha256(replace(plan, snapshot=other.snapshot)) == sha256(other)
@@ -297,76 +278,3 @@ def _verdict_of_rest(plan: Plan, done: Collection[str]) -> Verdict:
     """The plan's verdict; what stood against nodes that are done does not count any more."""
     lasting = any(not entry.passing for entry in plan.blocked if entry.node not in done)
     return plan.verdict if lasting else Verdict.FEASIBLE
-
-
-def _named(params: Mapping[str, Any]) -> list[str]:
-    """The nodes of the task."""
-    return params["nodes"] or [name for batch in params["batches"] or () for name in batch]
-
-
-def _options(params: Mapping[str, Any]) -> PlanOptions:
-    """Raises InvalidRequest."""
-    policies = [{key: value for key, value in rule.items() if value is not None} for rule in params["policies"]]
-    allowed = [need for need in NEEDS if params[need]]
-    named = {name: params[name] for name in ("avoid", "targets", "profile", "room")}
-    batching = _batching(params).to_json() if params["batches"] is None else None
-    return PlanOptions.of({**named, "policies": policies, "allowed": allowed, "batching": batching})
-
-
-def _batching(params: Mapping[str, Any]) -> BatchRules:
-    """Raises InvalidRequest."""
-    wanted = params["batch_constraints"] or {}
-    return BatchRules(
-        size=size_of_batch(params["batch"], len(params["nodes"])),
-        free=params["order"] == "free",
-        apart=tuple(wanted.get("apart") or ()),
-        together=wanted.get("together") or "",
-        first=tuple(wanted.get("first") or ()),
-        last=tuple(wanted.get("last") or ()),
-    )
-
-
-def _problems(params: Mapping[str, Any], batches: Sequence[Sequence[Any]], snapshot: Snapshot) -> Iterator[str]:
-    """All that is wrong with the names in the task, in its order."""
-    nodes = {node["metadata"]["name"] for node in snapshot.lists["nodes"]}
-    vmis = {
-        f"{vmi['metadata'].get('namespace') or 'default'}/{vmi['metadata']['name']}" for vmi in snapshot.lists["vmis"]
-    }
-    seen: set[str] = set()
-    unknown: dict[tuple[str, str], None] = {}
-    for number, batch in enumerate(batches, start=1):
-        if not batch:
-            yield f"batch {number} names no node"
-        for name in batch:
-            if not isinstance(name, str):
-                yield f"batch {number} has {name!r}, which is no name"
-            elif name in seen:
-                yield f"node {name} is named twice"
-            else:
-                seen.add(name)
-                if name not in nodes:
-                    unknown["node", name] = None
-    targets = {str(vmi): str(node) for vmi, node in params["targets"].items()}
-    wanted = params["batch_constraints"] or {}
-    for name in (*params["avoid"], *targets.values(), *wanted.get("first", ()), *wanted.get("last", ())):
-        if name not in nodes:
-            unknown["node", name] = None
-    unknown |= dict.fromkeys(("VirtualMachineInstance", name) for name in targets if name not in vmis)
-    known = {"node": nodes, "VirtualMachineInstance": vmis}
-    for index, (kind, name) in enumerate(unknown):
-        near = get_close_matches(name, sorted(known[kind]), n=1) if index < _MOST_GUESSES else []
-        yield f"there is no {kind} {name}" + (f" (do you mean {near[0]}?)" if near else "")
-
-
-def _mismatches(plan: Plan, run: str, snapshot: Snapshot) -> Iterator[str]:
-    if plan.run != run:
-        yield f"it is for run {plan.run!r}, and this is run {run!r}"
-    uid = snapshot.header.cluster.uid if snapshot.header else ""
-    if not plan.cluster.uid:
-        yield "it does not say for which cluster it is"
-    elif plan.cluster.uid != uid:
-        yield f"it is for the cluster {plan.cluster.uid}, and this is {uid or 'an unknown one'}"
-    else:
-        nodes = {node["metadata"]["name"] for node in snapshot.lists["nodes"]}
-        gone = [name for batch in plan.batches for name in batch if name not in nodes]
-        yield from (f"node {name} is no longer there" for name in gone)

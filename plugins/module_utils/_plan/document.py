@@ -3,14 +3,15 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A plan as a JSON document; docs/schemas/maintenance-plan.json is its schema.
 
-The hash is taken of the document's meaning, not of its bytes: layout and the order of keys do not count.
+The hash is taken of the document's meaning, not of its bytes: layout, the order of keys and the version of the schema
+do not count. The document has it itself, so that nobody edits a plan unnoticed.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict
 from typing import Any, TypeVar
 
@@ -29,8 +30,10 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import
     Verdict,
 )
 
-# Raised whenever the meaning of a field changes, or one is dropped; a reader takes no other version.
-SCHEMA = "virtops.kubevirt/maintenance-plan/1"
+# Raised whenever the meaning of a field changes, or one is dropped or has to be there.
+SCHEMA = "virtops.kubevirt/maintenance-plan/2"
+# The same without `sha256`. What hashes are taken of says so, whichever version it is read from: approvals name them.
+_WITHOUT_DIGEST = "virtops.kubevirt/maintenance-plan/1"
 
 _Value = TypeVar("_Value")
 
@@ -41,8 +44,28 @@ class PlanError(ExpectedError, ValueError):
 
 def to_json(plan: Plan) -> JsonObject:
     """Plain data, in the order in which people read it."""
+    content = _content(plan)
+    return {"schema": SCHEMA, "sha256": _digest(content), **content}
+
+
+def encode(plan: Plan) -> bytes:
+    """The content of a plan's file."""
+    return (json.dumps(to_json(plan), indent=1, ensure_ascii=False) + "\n").encode()
+
+
+def sha256(plan: Plan) -> str:
+    return _digest(_content(plan))
+
+
+def _digest(content: Mapping[str, Any]) -> str:
+    """Of `_content`."""
+    said = {"schema": _WITHOUT_DIGEST, **content}
+    return hashlib.sha256(json.dumps(said, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+
+
+def _content(plan: Plan) -> JsonObject:
+    """What a document says."""
     return {
-        "schema": SCHEMA,
         "run": plan.run,
         "cluster": asdict(plan.cluster),
         "snapshot": asdict(plan.snapshot),
@@ -53,15 +76,6 @@ def to_json(plan: Plan) -> JsonObject:
         "blocked": [_blocked_to_json(blocked) for blocked in plan.blocked],
         "totals": {**asdict(plan.totals), "batch_seconds": list(plan.totals.batch_seconds)},
     }
-
-
-def encode(plan: Plan) -> bytes:
-    """The content of a plan's file."""
-    return (json.dumps(to_json(plan), indent=1, ensure_ascii=False) + "\n").encode()
-
-
-def sha256(plan: Plan) -> str:
-    return hashlib.sha256(json.dumps(to_json(plan), sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
 
 def decode(content: bytes) -> Plan:
@@ -80,16 +94,22 @@ def from_json(given: object) -> Plan:
     version = given.get("schema") if isinstance(given, Mapping) else None
     if not isinstance(given, Mapping) or version is None:
         raise PlanError("This is no plan, as it has no `schema`. Give the file that maintenance_plan wrote.")
-    if version != SCHEMA:
+    if version not in (SCHEMA, _WITHOUT_DIGEST):
         raise PlanError(
-            f"The plan has schema {version!r}, but this release reads {SCHEMA!r} only. Make the plan again with the "
-            "release in use."
+            f"The plan has schema {version!r}, but this release reads {SCHEMA!r} and {_WITHOUT_DIGEST!r} only. Make "
+            "the plan again with the release in use."
         )
     try:
         found = _plan(given)
+        digest = _text(given["sha256"]) if version == SCHEMA else None
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise PlanError(f"The plan is damaged ({error!r}). Make it again.") from error
     _check(found)
+    if digest is not None and digest != sha256(found):
+        raise PlanError(
+            f"The plan was edited since it was made: its digest would be {sha256(found)} by what it says, and it has "
+            f"{digest}. Make it again, with options for what it is to be."
+        )
     return found
 
 
@@ -116,6 +136,8 @@ def _check(plan: Plan) -> None:
         if len(known) < len(ids)
         else []
     )
+    problems += _doubled(plan.batches)
+    members = [frozenset(nodes) for nodes in plan.batches]
     earlier: set[str] = set()
     for action in plan.actions:
         problems += [
@@ -125,9 +147,22 @@ def _check(plan: Plan) -> None:
         ]
         if not 1 <= action.batch <= len(plan.batches):
             problems.append(f"{action.id} is of batch {action.batch}, of {len(plan.batches)}")
+        elif action.node not in members[action.batch - 1]:
+            problems.append(f"{action.id} is for node {action.node}, which is not in batch {action.batch}")
         earlier.add(action.id)
     if problems:
         raise PlanError(f"The plan contradicts itself: {'; '.join(problems[:3])}. Make it again.")
+
+
+def _doubled(batches: Iterable[Iterable[str]]) -> Iterator[str]:
+    """Each node is out of service once."""
+    first: dict[str, int] = {}
+    for number, nodes in enumerate(batches, start=1):
+        for name in nodes:
+            if name in first:
+                again = "twice" if first[name] == number else f"and in batch {number}"
+                yield f"node {name} stands in batch {first[name]} {again}"
+            first.setdefault(name, number)
 
 
 def _action_to_json(action: Action) -> JsonObject:
@@ -136,7 +171,7 @@ def _action_to_json(action: Action) -> JsonObject:
         "kind": action.kind.value,
         "batch": action.batch,
         "node": action.node,
-        "object": asdict(action.object),
+        "object": _reference_to_json(action.object),
         "from": action.source,
         "to": action.target,
         "selector": dict(action.selector),
@@ -149,11 +184,21 @@ def _action_to_json(action: Action) -> JsonObject:
 
 def _blocked_to_json(blocked: Blocked) -> JsonObject:
     return {
-        "object": asdict(blocked.object),
+        "object": _reference_to_json(blocked.object),
         "node": blocked.node,
         "reasons": list(blocked.reasons),
         "passing": blocked.passing,
         "obstacle": {**asdict(blocked.obstacle), "cleared_by": list(blocked.obstacle.cleared_by)},
+    }
+
+
+def _reference_to_json(reference: ObjectReference) -> JsonObject:
+    """As `asdict` has it, which takes long for the many of a large plan."""
+    return {
+        "kind": reference.kind,
+        "namespace": reference.namespace,
+        "name": reference.name,
+        "uid": reference.uid,
     }
 
 

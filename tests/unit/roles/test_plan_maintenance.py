@@ -27,6 +27,8 @@ INVENTORY: dict[str, Any] = {
         }
     }
 }
+# That one node of it is drained, and another one given back.
+LOST = {"drain_node": "n5", "uncordon_node": "n6"}
 
 
 def checked(folder: Path, **variables: Any) -> tuple[dict[str, str], str]:
@@ -78,6 +80,11 @@ def test_with_a_plan_all_hosts_that_have_a_name_are_known(tmp_path: Path) -> Non
     assert names == {"new": "n0", "web-1": "web-1.example.org", "web-2": "n2"}
 
 
+def test_a_plan_tells_who_comes_first(tmp_path: Path) -> None:
+    said = {"plan_maintenance_file": "plan.json", "plan_maintenance_batch_constraints": {"first": ["n3"]}}
+    assert checked(tmp_path, **said)[1] == ""
+
+
 def test_names_may_be_said_twice_if_they_agree(tmp_path: Path) -> None:
     said = {"plan_maintenance_nodes": ["web-2"], "plan_maintenance_node_names": {"web-2": "n2", "web-1": "unasked"}}
     assert checked(tmp_path, **said)[0] == {"web-2": "n2"}
@@ -100,6 +107,17 @@ def test_names_may_be_said_twice_if_they_agree(tmp_path: Path) -> None:
 )
 def test_what_cannot_be_meant_is_refused(tmp_path: Path, given: dict[str, Any], words: str) -> None:
     assert words in checked(tmp_path, **given)[1]
+
+
+@pytest.mark.parametrize("given", [{"nodes": ["web-2", "lost"]}, {"file": "plan.json"}])
+def test_a_host_that_would_not_be_given_back_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given: dict[str, Any]
+) -> None:
+    monkeypatch.setitem(
+        INVENTORY, "others", {"hosts": {"lost": LOST, "kept": {"drain_node": "n7", "uncordon_node": "n7"}}}
+    )
+    _names, error = checked(tmp_path, **{f"plan_maintenance_{name}": value for name, value in given.items()})
+    assert "uncordon_node is not the node that is drained of lost: leave it out" in error
 
 
 def role_variables(**given: Any) -> dict[str, Any]:
@@ -126,6 +144,38 @@ def test_a_plan_of_nodes_becomes_batches_of_hosts(tmp_path: Path) -> None:
     assert (batches, done) == ([["web-1", "n2"], ["n3"]], "web-4")
     assert changes == [], "outside check mode nobody asks"
     assert path == own == "/tmp/shot-plan.json"
+
+
+@pytest.mark.campaign
+@pytest.mark.parametrize(
+    ("nodes", "words"),
+    [
+        ([], "None of its nodes can be emptied."),
+        (
+            ["n1", "n3"],
+            "Only these can be emptied: web-1, n3. Leave the others out, or clear what stands against them.",
+        ),
+        (
+            [f"w{number}" for number in range(23)],
+            f"Only these can be emptied: {', '.join(f'w{number}' for number in range(20))} and 3 more. "
+            "Leave the others out, or clear what stands against them.",
+        ),
+    ],
+)
+def test_what_can_be_done_is_said_in_the_words_of_the_inventory(tmp_path: Path, nodes: list[str], words: str) -> None:
+    made = {"batches": [[*nodes, "n2"]], "done": [], "possible": nodes}
+    variables = role_variables(_plan_maintenance_made=made, _plan_maintenance_names={"web-1": "n1"})
+    assert evaluate(["_plan_maintenance_possible"], variables, tmp_path) == [words]
+
+
+def test_hosts_that_come_first_and_last_are_nodes_to_a_plan(tmp_path: Path) -> None:
+    """With a plan that was approved a host may have no other name."""
+    variables = role_variables(
+        _plan_maintenance_names={"web-1": "n1"},
+        batch_constraints={"first": ["web-1"], "last": ["n3"], "apart": ["zone"]},
+    )
+    (found,) = evaluate(["_plan_maintenance_constraints"], variables, tmp_path)
+    assert found == {"first": ["n1"], "last": ["n3"], "apart": ["zone"]}
 
 
 def test_only_what_lasts_stands_against_a_plan(tmp_path: Path) -> None:

@@ -28,16 +28,16 @@ _DIGEST, _LONGEST = "The plan with the digest ", 200
 def load_plan(source: object) -> Plan:
     """The plan of a path, or of a handle as maintenance_plan returns it. Raises PlanError, Failure.
 
-    The file of a handle must still hold the plan that it held then.
+    The file of a handle must still hold the plan that it held then, and any file must be for its owner alone.
     """
     if isinstance(source, (str, os.PathLike)):
-        return _read(Path(source))
+        return _read(Path(source), private=True)
     path = source.get("plan_path") if isinstance(source, Mapping) else None
     if not isinstance(source, Mapping) or not isinstance(path, (str, os.PathLike)):
         raise PlanError(
             f"A plan is expected, got {source!r:.60}. Give the path of its file, or what maintenance_plan returned."
         )
-    plan = _read(Path(path))
+    plan = _read(Path(path), private=True)
     wanted = source.get("sha256")
     if wanted:
         require_same(path, plan, str(wanted))
@@ -55,9 +55,9 @@ def require_same(path: str | os.PathLike[str], plan: Plan, wanted: str) -> None:
 
 
 def find_plan(path: Path) -> Plan | None:
-    """The plan at a path; None if there is no file, or one that is no plan."""
+    """The plan at a path, which is to be replaced; None if there is no file, or one that is no plan."""
     try:
-        return _read(path)
+        return _read(path, private=False)
     except (Failure, PlanError):
         return None
 
@@ -109,8 +109,8 @@ def _first_line(path: Path) -> str:
         return ""
 
 
-def _read(path: Path) -> Plan:
-    content = private_file.read(path, _WHAT, "maintenance_plan")
+def _read(path: Path, *, private: bool) -> Plan:
+    content = private_file.read(path, _WHAT, "maintenance_plan", private=private)
     try:
         return decode(content)
     except PlanError as error:

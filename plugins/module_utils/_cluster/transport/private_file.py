@@ -19,6 +19,8 @@ from pathlib import Path
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.failure import Failure
 
 MODE = 0o600
+# Reading and writing, by group and others.
+_OTHERS = 0o066
 # The user whose links everybody trusts.
 _SYSTEM = 0
 
@@ -61,14 +63,16 @@ def check_writable(path: Path, what: str) -> None:
         raise _failure(path, what, PermissionError(errno.EACCES, os.strerror(errno.EACCES)))
 
 
-def read(path: Path, what: str, writer: str) -> bytes:
-    """Raises Failure. writer: the module that writes such files."""
+def read(path: Path, what: str, writer: str, *, private: bool = False) -> bytes:
+    """Raises Failure. writer: the module that writes such files. private: whether nobody else may read or change it."""
     try:
         file = path.expanduser()
         if file.exists() and not file.is_file() and not file.is_dir():
             # To read from a pipe or device may never end.
             raise OSError(errno.EINVAL, "it is no regular file")
-        return file.read_bytes()
+        with file.open("rb") as stream:
+            mode = stat.S_IMODE(os.fstat(stream.fileno()).st_mode)
+            content = stream.read()
     except OSError as error:
         raise Failure(
             f"read {what}",
@@ -77,6 +81,14 @@ def read(path: Path, what: str, writer: str) -> bytes:
             f"Check the path, and that {writer} has written it on this machine, outside check mode.",
             reason=errno.errorcode.get(error.errno or 0, ""),
         ) from error
+    if private and mode & _OTHERS:
+        raise Failure(
+            f"read {what}",
+            str(path),
+            f"its mode is {mode:04o}, so that others may read or change it",
+            f"Run `chmod 600 {path}` once it is what you expect, as after a checkout or download.",
+        )
+    return content
 
 
 def write(path: Path, chunks: Iterable[bytes], what: str) -> int:

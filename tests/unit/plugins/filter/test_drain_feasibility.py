@@ -41,13 +41,13 @@ def test_batches_have_a_plan_each_of_one_look_at_the_file(tmp_path: Path, monkey
     path = tmp_path / "cluster.json"
     path.write_text(json.dumps(lists()))
     reads: list[Path] = []
-    read_bytes = Path.read_bytes
+    open_file = Path.open
 
-    def counted(file: Path) -> bytes:
+    def counted(file: Path, *how: Any) -> Any:
         reads.append(file)
-        return read_bytes(file)
+        return open_file(file, *how)
 
-    monkeypatch.setattr(Path, "read_bytes", counted)
+    monkeypatch.setattr(Path, "open", counted)
     batches = [["a"], ("b", "c")]
     assert plan(str(path), batches) == [plan(lists(), batch) for batch in batches]
     assert reads == [path]

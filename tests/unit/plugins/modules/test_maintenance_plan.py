@@ -1,7 +1,7 @@
 # Copyright: Contributors to the virtops.kubevirt project
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A plan is made once, written privately, told and compared, and later taken from its file if it is the one meant."""
+"""A plan is made once, written privately, told and compared."""
 
 from __future__ import annotations
 
@@ -54,6 +54,11 @@ class Files:
         return {"snapshot": str(self.snapshot), "path": str(self.plan)}
 
 
+def taken(make: Any, files: Files, **changes: Any) -> Any:
+    """The plan, as one that was approved."""
+    return make(**{"snapshot": str(files.snapshot), "run": "patch", "plan": str(files.plan), **changes})
+
+
 @pytest.fixture
 def make(run_module: ModuleRunner) -> Any:
     return partial(run_module, main)
@@ -91,7 +96,9 @@ def test_a_plan_is_written_and_told(make: Any, files: Files) -> None:
     assert (move["object"]["name"], move["to"]) == ("web", "n3")
 
 
-@pytest.mark.parametrize(("batch", "sizes"), [("25%", [1, 1, 1]), ("67%", [2, 1]), (" 200%", [3]), ("2", [2, 1])])
+@pytest.mark.parametrize(
+    ("batch", "sizes"), [("25%", [1, 1, 1]), ("67%", [2, 1]), (" 100%", [3]), ("3", [3]), ("2", [2, 1])]
+)
 def test_a_batch_may_be_a_share(make: Any, files: Files, batch: str, sizes: list[int]) -> None:
     result = make(**files.given, run="patch", nodes=["n1", "n2", "n3"], batch=batch)
     assert [len(nodes) for nodes in result["batches"]] == sizes
@@ -106,6 +113,17 @@ def test_the_order_is_chosen_as_it_is_wanted(make: Any, files: Files) -> None:
     assert make(**given, batch=2, batch_constraints={"apart": ["kubernetes.io/arch"]})["totals"]["migrations"] == 1
     refused = make(**given, batch_constraints={"last": ["n9"]})
     assert "there is no node n9" in refused["msg"]
+
+
+def test_a_batch_is_never_larger_than_the_run(make: Any, files: Files, scene: Scene) -> None:
+    """Of which a node that is done is still a part, whether it is named or not."""
+    given = {**files.given, "run": "patch", "nodes": ["n2", "n3"], "batch": 3}
+    assert make(**given)["error"]["problems"] == ["batch is 3, but the run has 2 nodes"]
+    assert not files.plan.exists()
+    scene.lists["nodes"][0]["metadata"]["labels"][LABEL] = "patch"
+    files.see(scene)
+    assert make(**given)["batches"] == [["n2", "n3"]]
+    assert make(**{**given, "nodes": ["n1", "n2", "n3"]})["batches"] == [["n2", "n3"]]
 
 
 def test_texts_are_understood_and_refused_all_at_once(make: Any, files: Files) -> None:
@@ -213,6 +231,8 @@ def test_all_that_is_wrong_with_the_names_is_said_at_once(make: Any, files: File
     [
         ({"batch": 0}, "batch is 0"),
         ({"batch": "0%"}, "batch is 0%"),
+        ({"batch": "101%"}, "batch is 101%, but a run has no more than all of its nodes. Give a number of nodes"),
+        ({"batch": "2"}, "batch is 2, but the run has 1 node. Give a number of nodes"),
         ({"batch": "a few"}, "Give a number of nodes such as 2, a share of them such as 25%, or auto."),
         ({"policies": [{"policy": "stop", "selector": {"app": 5}}]}, "policies[0] has as selector no labels"),
         ({"policies": [{"policy": "stop", "expression": "a ||"}]}, "policies[0] has the malformed expression"),
@@ -245,77 +265,3 @@ def test_libraries_that_are_missing(make: Any, files: Files, monkeypatch: pytest
     told = make(**files.given, nodes=["n1"])
     assert f"(numpy) on {platform.node()}'s Python {sys.executable}" in told["msg"]
     assert not files.plan.exists()
-
-
-@pytest.fixture
-def noon(make: Any, files: Files) -> dict[str, Any]:
-    """A plan that is approved."""
-    made: dict[str, Any] = make(
-        **files.given, run="patch", nodes=["n1", "n2"], policies=[{"policy": "stop"}], force=True
-    )
-    return made
-
-
-def taken(make: Any, files: Files, **changes: Any) -> Any:
-    return make(**{"snapshot": str(files.snapshot), "run": "patch", "plan": str(files.plan), **changes})
-
-
-@pytest.mark.parametrize("check", [False, True])
-def test_an_approved_plan_is_taken_as_it_is(
-    make: Any, files: Files, scene: Scene, noon: dict[str, Any], check: bool
-) -> None:
-    content = files.plan.read_bytes()
-    scene.vm("late", "n1")
-    result = taken(make, files.see(scene, EVENING), sha256=noon["sha256"], check=check)
-    same = ("plan_path", "sha256", "lines", "batches", "verdict", "totals", "options")
-    assert {name: result[name] for name in same} == {name: noon[name] for name in same}
-    assert (result["changed"], result["options"]) == (
-        False,
-        {"policies": [{"policy": "stop"}], "force": True, "delete_emptydir_data": False},
-    )
-    assert files.plan.read_bytes() == content
-
-
-def test_of_an_approved_plan_what_is_done_is_left_out(
-    make: Any, files: Files, scene: Scene, noon: dict[str, Any]
-) -> None:
-    scene.lists["nodes"][0]["metadata"]["labels"][LABEL] = "patch"
-    result = taken(make, files.see(scene, EVENING))
-    assert (result["batches"], result["done"], result["sha256"]) == ([["n2"]], ["n1"], noon["sha256"])
-    assert result["lines"][:3] == ["Run patch: 1 of 2 nodes to maintain, 1 at a time.", "Done already: n1", "2. n2"]
-
-
-def test_what_stood_against_nodes_that_are_done_counts_no_more(make: Any, files: Files, scene: Scene) -> None:
-    scene.vm("fixed", "n1", status=FIXED)
-    assert make(**files.see(scene).given, run="patch", nodes=["n1", "n2"])["verdict"] == "partial"
-    scene.lists["nodes"][0]["metadata"]["labels"][LABEL] = "patch"
-    result = taken(make, files.see(scene, EVENING))
-    assert (result["verdict"], result["blocked"]) == ("feasible", [])
-
-
-@pytest.mark.parametrize(
-    ("changes", "words"),
-    [
-        ({"run": "other"}, "it is for run 'patch', and this is run 'other'. Make a plan anew"),
-        ({"sha256": "0" * 64}, "the plan is not the one that was meant"),
-        ({"plan": "/none/plan.json"}, "Cannot read the plan (/none/plan.json): No such file"),
-        ({"path": "/tmp/a"}, "path is given with plan, but without resume nothing is written"),
-    ],
-)
-def test_another_plan_is_refused(
-    make: Any, files: Files, noon: dict[str, Any], changes: dict[str, Any], words: str
-) -> None:
-    assert words in taken(make, files, **changes)["msg"]
-
-
-def test_another_cluster_is_refused(make: Any, files: Files, scene: Scene, noon: dict[str, Any]) -> None:
-    result = taken(make, files.see(scene, EVENING, uid="uid-of-another"))
-    assert "it is for the cluster uid-of-cluster, and this is uid-of-another" in result["msg"]
-    del scene.lists["nodes"][1]
-    assert "node n2 is no longer there" in taken(make, files.see(scene, EVENING))["msg"]
-
-
-def test_a_plan_from_plain_lists_is_for_no_cluster(make: Any, files: Files, scene: Scene) -> None:
-    files.snapshot.write_text(json.dumps(scene.lists))
-    make(**files.given, run="patch", nodes=["n1"])
-    assert "it does not say for which cluster it is" in taken(make, files)["msg"]

@@ -314,6 +314,17 @@ def test_of_an_approved_plan_it_goes_on_by_what_is_left(
     assert approval.path.read_bytes() == approval.content
 
 
+def test_an_approved_plan_that_is_gone_on_by_may_name_a_node_that_has_gone_since(
+    approval: Approval, files: Files, scene: Scene, store: RunStore
+) -> None:
+    """Drains have mended it, or will."""
+    approval.start()
+    target = targets(decode(approval.content))["web"]
+    cordoned(scene, "n1")
+    scene.lists["nodes"] = [item for item in scene.lists["nodes"] if item["metadata"]["name"] != target]
+    assert approval.start(snapshot=str(files.see(scene, EVENING).snapshot))["resumed"]
+
+
 def _mend(store: RunStore, name: str, target: str) -> None:
     """As a drain does."""
     kept = store.get("plan")

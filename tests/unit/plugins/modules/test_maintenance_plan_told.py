@@ -17,7 +17,7 @@ import yaml
 from ansible_collections.virtops.kubevirt.plugins.modules.maintenance_plan import main
 
 from unit.plugins.module_utils._planner.scene import Scene, node
-from unit.plugins.modules.test_maintenance_plan import BUSY, EVENING, FIXED, Files, taken
+from unit.plugins.modules.test_maintenance_plan import BUSY, EVENING, FIXED, LABEL, Files, taken
 from unit.plugins.support.modules import ModuleRunner
 
 RUN: dict[str, Any] = {"run": "patch", "nodes": ["n1", "n2"]}
@@ -61,6 +61,41 @@ def test_the_whole_plan_stands_beside_it(make: Any, files: Files, scene: Scene) 
     assert text.stat().st_mtime_ns == before
     text.unlink()
     assert (make(**files.given, **RUN)["changed"], text.read_text()) == (False, content)
+
+
+def test_a_sentence_says_what_the_verdict_is_and_what_to_do(make: Any, files: Files) -> None:
+    result = make(**files.given, run="patch", nodes=["n3", "n1", "n2"])
+    assert (result["verdict"], result["possible"]) == ("partial", ["n3"])
+    assert result["message"] == (
+        "Run patch cannot be carried out as things are, as n1, n2 cannot be emptied: clear what stands against it, or "
+        "leave them out and maintain n3."
+    )
+    assert make(**files.given, **RUN)["message"] == (
+        "Run patch cannot be carried out as things are, as n1, n2 cannot be emptied: clear what stands against it."
+    )
+    assert (
+        make(**files.given, run="patch", nodes=["n3"])["message"] == "Run patch can be carried out: 1 node in 1 batch."
+    )
+    assert make(**files.given, nodes=["n3"])["message"] == "The plan can be carried out: 1 node in 1 batch."
+
+
+def test_what_passes_by_itself_is_in_the_sentence(make: Any, files: Files, scene: Scene) -> None:
+    only = Scene(*scene.lists["nodes"])
+    only.vm("busy", "n2", status=BUSY)
+    result = make(**files.see(only).given, **RUN, batch=2)
+    assert (result["verdict"], result["possible"]) == ("feasible", ["n1", "n2"])
+    assert result["message"] == "Run patch can be carried out: 2 nodes in 1 batch; 1 VM has to be waited for."
+    for item in only.lists["nodes"]:
+        item["metadata"]["labels"][LABEL] = "patch"
+    assert make(**files.see(only).given, **RUN)["message"] == "Run patch is done with all of its nodes."
+
+
+def test_the_document_is_returned_if_it_is_wanted(make: Any, files: Files) -> None:
+    made = make(**files.given, **RUN, document=True)
+    assert made["document"] == json.loads(files.plan.read_text())
+    assert make(**files.given, **RUN, document=True, check=True)["document"] == made["document"]
+    assert taken(make, files, document=True)["document"] == made["document"]
+    assert "document" not in taken(make, files)
 
 
 def test_check_mode_writes_no_text(make: Any, files: Files) -> None:

@@ -90,6 +90,64 @@ def test_what_a_failure_changes_is_kept(drain: Any, api: RunApi, store: RunStore
     assert drain()["moves"][0]["target_node"] == other(planned) == target(store)
 
 
+def drifted(result: dict[str, Any], planned: str | None) -> bool:
+    """Whether a drain was refused because `db` would go elsewhere than planned."""
+    change = f"VM shop/db goes to {other(planned)}; it was: goes to {planned}"
+    assert result["error"]["problems"] == [change]
+    assert f"the cluster has changed since it was made: {change}. Plan and approve anew, or set drift" in result["msg"]
+    return bool(result["error"]["reason"] == "PlanDrifted")
+
+
+def test_a_plan_that_may_not_drift_is_refused_before_anything_is_written(
+    drain: Any, api: RunApi, store: RunStore
+) -> None:
+    planned = target(store)
+    close(api, planned or "")
+    before, writes = store.get("plan"), len(api.writes())
+    assert drifted(drain(drift="fail"), planned)
+    assert (store.get("plan"), len(api.writes())) == (before, writes)
+    assert not api.node("n1")["spec"].get("unschedulable")
+
+
+def test_a_plan_that_may_not_drift_is_carried_out_if_it_is_right(drain: Any, api: RunApi, store: RunStore) -> None:
+    planned = target(store)
+    assert drain(drift="fail")["moves"][0]["target_node"] == planned
+
+
+def test_a_plan_that_may_not_drift_ends_with_the_migration_that_fails(drain: Any, api: RunApi, store: RunStore) -> None:
+    """What has begun is told, and what is kept of the plan stays as it was approved."""
+    planned, before = target(store), store.get("plan")
+    api.courses = [FAILURE, SUCCESS]
+    result = drain(drift="fail")
+    assert drifted(result, planned)
+    assert [(move["target_node"], move["attempts"]) for move in result["moves"]] == [(planned, 1)]
+    assert [entry["name"] for entry in result["left"] if entry["kind"] == "vm"] == ["db"]
+    assert (len(api.migrations()), store.get("plan")) == (1, before)
+
+
+@pytest.mark.parametrize(
+    ("changes", "problem"),
+    [
+        ({"targets": [{"namespace": "shop", "name": "db", "target_node": "n3"}]}, "targets is given with plan"),
+        ({"policies": [{"policy": "stop"}]}, "policies is given with plan"),
+        ({"delete_emptydir_data": True}, "delete_emptydir_data is given with plan"),
+        ({"force": True}, "force is given with plan"),
+    ],
+)
+def test_a_plan_brings_what_it_was_asked_for(drain: Any, api: RunApi, changes: dict[str, Any], problem: str) -> None:
+    writes = len(api.writes())
+    assert drain(**changes)["error"]["problems"] == [f"{problem}, which has its own; leave it out, or plan with it"]
+    assert len(api.writes()) == writes
+
+
+def test_a_plan_of_other_nodes_is_refused(drain: Any, api: RunApi) -> None:
+    writes = len(api.writes())
+    refused = drain(name="n2")
+    assert refused["error"]["problems"] == ["the plan does not maintain it, but n1"]
+    assert "nothing was changed" in refused["msg"]
+    assert len(api.writes()) == writes
+
+
 def test_check_mode_keeps_nothing(drain: Any, api: RunApi, store: RunStore) -> None:
     before = target(store)
     close(api, before or "")

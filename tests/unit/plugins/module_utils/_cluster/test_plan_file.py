@@ -55,9 +55,19 @@ def test_a_path_that_does_not_exist(tmp_path: Path) -> None:
 def test_a_file_that_is_no_plan_is_named(tmp_path: Path) -> None:
     path = tmp_path / "plan.json"
     path.write_text("text")
+    path.chmod(0o600)
     with pytest.raises(PlanError, match=r"plan.json: This is no plan"):
         load_plan(path)
     assert find_plan(path) is None
+
+
+def test_a_file_that_others_may_change_is_only_looked_at_before_it_is_replaced(tmp_path: Path) -> None:
+    path = tmp_path / "plan.json"
+    write(path, FIRST)
+    path.chmod(0o664)
+    with pytest.raises(Failure, match=r"Cannot read the plan \(.*plan.json\): its mode is 0664, .*`chmod 600 "):
+        load_plan(path)
+    assert find_plan(path) == FIRST
 
 
 @pytest.mark.parametrize("source", [None, 5, ["a"], {}, {"plan_path": 5}])

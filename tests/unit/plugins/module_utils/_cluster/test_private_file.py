@@ -125,3 +125,20 @@ def test_what_never_ends_is_not_read(path: str, tmp_path: Path) -> None:
 def test_a_folder_is_not_read(tmp_path: Path) -> None:
     with pytest.raises(Failure, match="Is a directory"):
         private_file.read(tmp_path, WHAT, "maintenance_plan")
+
+
+@pytest.mark.parametrize("others", [0o640, 0o604, 0o620, 0o602, 0o644])
+def test_what_others_may_read_or_change_is_not_taken_for_private(tmp_path: Path, others: int) -> None:
+    """As after a checkout, or a download."""
+    path = tmp_path / "plan.json"
+    path.write_bytes(b"content")
+    path.chmod(others)
+    with pytest.raises(Failure) as refused:
+        private_file.read(path, WHAT, "maintenance_plan", private=True)
+    assert str(refused.value) == (
+        f"Cannot read the plan ({path}): its mode is 0{others:o}, so that others may read or change it. "
+        f"Run `chmod 600 {path}` once it is what you expect, as after a checkout or download."
+    )
+    assert private_file.read(path, WHAT, "maintenance_plan") == b"content"
+    path.chmod(0o400)
+    assert private_file.read(path, WHAT, "maintenance_plan", private=True) == b"content"

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import reduce
 from operator import getitem
 from pathlib import Path
@@ -56,8 +57,31 @@ def test_the_hash_is_of_the_meaning() -> None:
     document = to_json(plan(FIRST, SECOND))
     mixed = json.loads(json.dumps(document, sort_keys=True, indent=8))
     assert sha256(from_json(mixed)) == sha256(plan(FIRST, SECOND))
-    mixed["actions"][0]["to"] = "n9"
-    assert sha256(from_json(mixed)) != sha256(plan(FIRST, SECOND))
+    assert mixed["sha256"] == sha256(plan(FIRST, SECOND))
+    assert sha256(plan(replace(FIRST, target="n9"), SECOND)) != sha256(plan(FIRST, SECOND))
+
+
+def test_a_plan_that_was_edited_by_hand_says_so_itself() -> None:
+    document = to_json(plan(FIRST, SECOND))
+    document["actions"][0]["to"] = "n9"
+    with pytest.raises(PlanError) as refused:
+        from_json(document)
+    edited = sha256(plan(replace(FIRST, target="n9"), SECOND))
+    assert str(refused.value) == (
+        f"The plan was edited since it was made: its digest would be {edited} by what it says, and it has "
+        f"{document['sha256']}. Make it again, with options for what it is to be."
+    )
+    del document["sha256"]
+    with pytest.raises(PlanError, match=r"The plan is damaged .*sha256"):
+        from_json(document)
+
+
+def test_a_plan_of_the_version_without_digests_is_read_and_keeps_the_one_that_was_approved() -> None:
+    document = to_json(plan(FIRST, SECOND))
+    del document["sha256"]
+    read = from_json({**document, "schema": "virtops.kubevirt/maintenance-plan/1"})
+    assert read == plan(FIRST, SECOND)
+    assert sha256(read) == "87825f7c6550ce05934f7f4888f5ae2f718273c759fa42fe258456f7d173a997", "as it was then"
 
 
 @pytest.mark.parametrize(
@@ -65,7 +89,7 @@ def test_the_hash_is_of_the_meaning() -> None:
     [
         (
             {"schema": "virtops.kubevirt/maintenance-plan/0"},
-            "this release reads 'virtops.kubevirt/maintenance-plan/1' only",
+            "this release reads 'virtops.kubevirt/maintenance-plan/2' and '.*/1' only",
         ),
         ({"schema": None}, "it has no `schema`"),
         ({"verdict": "maybe"}, "The plan is damaged"),
@@ -73,6 +97,9 @@ def test_the_hash_is_of_the_meaning() -> None:
         ({"batches": []}, "is of batch 1, of 0"),
         ({"actions": [to_json(plan(FIRST, SECOND))["actions"][1]]}, "waits for 1.migrate.shop/a"),
         ({"actions": to_json(plan(FIRST))["actions"] * 2}, "1.migrate.shop/a stands in it twice"),
+        ({"batches": [["n1"], ["n3", "n1"]]}, "node n1 stands in batch 1 and in batch 2"),
+        ({"batches": [["n1", "n1"]]}, "node n1 stands in batch 1 twice"),
+        ({"batches": [["n2"], ["n1"]]}, "1.migrate.shop/a is for node n1, which is not in batch 1"),
     ],
 )
 def test_what_is_no_plan_is_refused(change: dict[str, Any], words: str) -> None:
@@ -102,8 +129,9 @@ def test_a_value_of_another_type_is_refused(way: list[Any]) -> None:
     for value in others:
         holder[last] = value
         if type(value) is not type(was) and not VALIDATOR.is_valid(document):
-            with pytest.raises(PlanError):
+            with pytest.raises(PlanError) as refused:
                 from_json(document)
+            assert "edited" not in str(refused.value), "the type itself is to be refused"
 
 
 @pytest.mark.parametrize("content", [b"", b"[", b"[]", b"{}", b"\xff", b"[" * 100_000])

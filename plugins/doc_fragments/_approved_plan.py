@@ -1,0 +1,35 @@
+# Copyright: Contributors to the virtops.kubevirt project
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Note that this document fragment is **PRIVATE** to the collection. It can have breaking changes at any time.
+
+from __future__ import annotations
+
+
+class ModuleDocFragment:
+    """Plans that were made before; see module_utils/_module/plan_approval.py."""
+
+    DOCUMENTATION = r"""
+options:
+  compare:
+    description:
+      - An earlier plan to compare the new one with, in a file for its owner alone as with O(plan). By default it is the
+        one that O(path) holds.
+    type: path
+  plan:
+    description:
+      - The file of a plan that was made before. Nothing is planned and nothing is written then; everything that a plan
+        is asked for, such as O(policies), is as the file has it. Such an option that is given all the same, and not as
+        by default, has to be as in the file.
+      - It has to be for O(run), and for the cluster of O(snapshot), which has to have each node that the plan names. A
+        node that goes when O(run) has begun by the plan, see O(resume), is for M(virtops.kubevirt.node_drain) to mend.
+      - A file that group or others may read or write is refused, as it tells of a whole cluster and of what is done to
+        it. Files that come from a repository or a download, or as an artifact of a job, need a C(chmod 600).
+    type: path
+  sha256:
+    description:
+      - The digest that O(plan) has to have, as RV(sha256) tells it of a plan that was made.
+      - Without it, too, a file that was edited by hand is refused, as it has its own digest in it. That tells no plan
+        that was approved from another one.
+    type: str
+"""

@@ -1,0 +1,35 @@
+# Copyright: Contributors to the virtops.kubevirt project
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Note that this document fragment is **PRIVATE** to the collection. It can have breaking changes at any time.
+
+from __future__ import annotations
+
+
+class ModuleDocFragment:
+    """How a run goes on by its plan; see module_utils/_module/plan_keeping.py."""
+
+    DOCUMENTATION = r"""
+options:
+  resume:
+    description:
+      - Whether O(run) goes on by the plan that the cluster keeps of it, if it has taken a node already.
+      - That plan is mended by O(snapshot), with the least change, as M(virtops.kubevirt.node_drain) mends it batch
+        after batch. If it is for other nodes, batches or options, or cannot be carried out any more while a new one
+        can, a new one is made. RV(lines) say so.
+      - With O(plan), it goes on by what has become of that very plan. A plan that was approved is mended by nobody but
+        M(virtops.kubevirt.node_drain).
+    type: bool
+    default: false
+  invocation:
+    description:
+      - The start of O(run) that goes by the plan, RV(virtops.kubevirt.maintenance_run#module:invocation_id), which has
+        to hold the run. With it the cluster keeps the plan for O(resume), except in check mode.
+      - M(virtops.kubevirt.node_drain) keeps there what it changes of the plan. The plan goes when the run is released
+        or aborted, see M(virtops.kubevirt.maintenance_run).
+    type: str
+  lease_namespace:
+    description: Namespace of the run's Lease, and of what the cluster keeps of the run.
+    type: str
+    default: medik8s-leases
+"""

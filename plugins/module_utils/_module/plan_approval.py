@@ -1,0 +1,100 @@
+# Copyright: Contributors to the virtops.kubevirt project
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A plan that was made and approved before, and whether it is one for this run and cluster."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterator, Mapping
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.looks import plan_file
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.invalid_request import InvalidRequest
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.printable import brief
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot import Snapshot
+from ansible_collections.virtops.kubevirt.plugins.module_utils._module.plan_request import ATTEMPT, options_of
+from ansible_collections.virtops.kubevirt.plugins.module_utils._module.run import explained
+from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import Plan
+from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.batch_rules import BatchRules
+from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.plan_options import NEEDS, PlanOptions
+
+_ANEW = "Make a plan anew and have it approved."
+
+
+def approved_plan(params: Mapping[str, Any], snapshot: Snapshot) -> Plan:
+    """The plan of a file, if it is for this run and cluster. Raises InvalidRequest, PlanError, Failure."""
+    path = Path(params["plan"])
+    plan = plan_file.load_plan(path)
+    if params["sha256"]:
+        plan_file.require_same(path, plan, params["sha256"])
+    problems = list(_mismatches(plan, params["run"], snapshot))
+    if problems:
+        raise InvalidRequest(f"carry out the plan {path}", problems, _ANEW)
+    return plan
+
+
+def require_agreement(params: Mapping[str, Any], plan: Plan, done: Collection[str]) -> None:
+    """See that options that say what a plan is asked for say what this one has. Raises InvalidRequest.
+
+    What is as by default cannot be told from what is not given. done: nodes of the run that are maintained, of which
+    the plan may have been made without some.
+    """
+    with explained(ATTEMPT):
+        nodes = len({*done, *chain.from_iterable(plan.batches)})
+        asked, has = _named(options_of(params, nodes, nodes)), _named(PlanOptions.of(plan.options))
+    default = _named(PlanOptions(batching=BatchRules(free=False)))
+    problems = [
+        f"{params['option_prefix']}{name} is {_brief(value)}, and the plan has {_brief(has[name])}"
+        for name, value in asked.items()
+        if value not in (default[name], has[name])
+    ]
+    if problems:
+        remedy = "Leave them out, as the plan has its own, or make a plan anew and have it approved."
+        raise InvalidRequest(f"carry out the plan {params['plan']}", problems, remedy)
+
+
+def _named(options: PlanOptions) -> dict[str, Any]:
+    """By the names that the options of a task have; None for those of batches if these are given themselves."""
+    found = options.to_json()
+    allowed, batching = found.pop("allowed"), found.pop("batching") or {}
+    found |= {need: need in allowed for need in NEEDS}
+    found |= {"batch": batching.get("size"), "order": batching.get("order")}
+    constraints = ("apart", "together", "first", "last")
+    return found | {f"batch_constraints.{name}": batching.get(name) for name in constraints}
+
+
+def _brief(value: object) -> str:
+    return "batches that were given" if value is None else brief(json.dumps(value))
+
+
+def require_places(path: Path, plan: Plan, snapshot: Snapshot, done: Collection[str]) -> None:
+    """See that the cluster has the nodes that the plan names for what is to be done. Raises InvalidRequest.
+
+    Of a plan that the run goes on by that is drift, which drains mend or refuse. done: nodes that are maintained.
+    """
+    nodes = {node["metadata"]["name"] for node in snapshot.lists["nodes"]}
+    unknown: dict[str, str] = {}
+    for action in plan.actions:
+        for name in (action.source, action.target):
+            if name and name not in nodes and action.node not in done:
+                unknown.setdefault(name, action.id)
+    if unknown:
+        problems = [f"there is no node {name} any more, which {action} names" for name, action in unknown.items()]
+        raise InvalidRequest(f"carry out the plan {path}", problems, _ANEW)
+
+
+def _mismatches(plan: Plan, run: str, snapshot: Snapshot) -> Iterator[str]:
+    if plan.run != run:
+        yield f"it is for run {plan.run!r}, and this is run {run!r}"
+    uid = snapshot.header.cluster.uid if snapshot.header else ""
+    if not plan.cluster.uid:
+        yield "it does not say for which cluster it is"
+    elif plan.cluster.uid != uid:
+        yield f"it is for the cluster {plan.cluster.uid}, and this is {uid or 'an unknown one'}"
+    else:
+        nodes = {node["metadata"]["name"] for node in snapshot.lists["nodes"]}
+        gone = [name for batch in plan.batches for name in batch if name not in nodes]
+        yield from (f"node {name} is no longer there" for name in gone)

@@ -1,0 +1,94 @@
+# Copyright: Contributors to the virtops.kubevirt project
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What maintenance_plan is to plan, by its options."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from difflib import get_close_matches
+from typing import Any
+
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.invalid_request import InvalidRequest
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot import Snapshot
+from ansible_collections.virtops.kubevirt.plugins.module_utils._module.limits import size_of_batch
+from ansible_collections.virtops.kubevirt.plugins.module_utils._module.run import explained
+from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.batch_rules import BatchRules
+from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.in_force import PlanRequest
+from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.plan_options import NEEDS, PlanOptions
+
+ATTEMPT = "plan the maintenance"
+# Looking for a name that is meant costs time in proportion to all there are.
+_MOST_GUESSES = 10
+
+
+def wanted(params: Mapping[str, Any], snapshot: Snapshot, done: frozenset[str]) -> PlanRequest:
+    """For all nodes but those that are done. Raises InvalidRequest."""
+    given = params["batches"] if params["batches"] is not None else [[name] for name in params["nodes"]]
+    problems = list(_problems(params, given, snapshot))
+    if problems:
+        raise InvalidRequest(ATTEMPT, problems, "Correct the names, or take a new snapshot.")
+    left = [[name for name in batch if name not in done] for batch in given]
+    with explained(ATTEMPT):
+        options = options_of(params, len(params["nodes"] or ()), len(done.union(named_nodes(params))))
+    uid = snapshot.header.cluster.uid if snapshot.header else ""
+    return PlanRequest([batch for batch in left if batch], options, uid)
+
+
+def named_nodes(params: Mapping[str, Any]) -> list[str]:
+    """The nodes of the task."""
+    return params["nodes"] or [name for batch in params["batches"] or () for name in batch]
+
+
+def options_of(params: Mapping[str, Any], nodes: int, run: int) -> PlanOptions:
+    """nodes: how many a share is of. run: how many that has, with those that are done. Raises InvalidRequest."""
+    policies = [{key: value for key, value in rule.items() if value is not None} for rule in params["policies"]]
+    allowed = [need for need in NEEDS if params[need]]
+    named = {name: params[name] for name in ("avoid", "targets", "profile", "room")}
+    batching = _batching(params, nodes, run).to_json() if params["batches"] is None else None
+    return PlanOptions.of({**named, "policies": policies, "allowed": allowed, "batching": batching})
+
+
+def _batching(params: Mapping[str, Any], nodes: int, run: int) -> BatchRules:
+    """Raises InvalidRequest."""
+    wanted = params["batch_constraints"] or {}
+    return BatchRules(
+        size=size_of_batch(params["batch"], nodes, run),
+        free=params["order"] == "free",
+        apart=tuple(wanted.get("apart") or ()),
+        together=wanted.get("together") or "",
+        first=tuple(wanted.get("first") or ()),
+        last=tuple(wanted.get("last") or ()),
+    )
+
+
+def _problems(params: Mapping[str, Any], batches: Sequence[Sequence[Any]], snapshot: Snapshot) -> Iterator[str]:
+    """All that is wrong with the names in the task, in its order."""
+    nodes = {node["metadata"]["name"] for node in snapshot.lists["nodes"]}
+    vmis = {
+        f"{vmi['metadata'].get('namespace') or 'default'}/{vmi['metadata']['name']}" for vmi in snapshot.lists["vmis"]
+    }
+    seen: set[str] = set()
+    unknown: dict[tuple[str, str], None] = {}
+    for number, batch in enumerate(batches, start=1):
+        if not batch:
+            yield f"batch {number} names no node"
+        for name in batch:
+            if not isinstance(name, str):
+                yield f"batch {number} has {name!r}, which is no name"
+            elif name in seen:
+                yield f"node {name} is named twice"
+            else:
+                seen.add(name)
+                if name not in nodes:
+                    unknown["node", name] = None
+    targets = {str(vmi): str(node) for vmi, node in params["targets"].items()}
+    wanted = params["batch_constraints"] or {}
+    for name in (*params["avoid"], *targets.values(), *wanted.get("first", ()), *wanted.get("last", ())):
+        if name not in nodes:
+            unknown["node", name] = None
+    unknown |= dict.fromkeys(("VirtualMachineInstance", name) for name in targets if name not in vmis)
+    known = {"node": nodes, "VirtualMachineInstance": vmis}
+    for index, (kind, name) in enumerate(unknown):
+        near = get_close_matches(name, sorted(known[kind]), n=1) if index < _MOST_GUESSES else []
+        yield f"there is no {kind} {name}" + (f" (do you mean {near[0]}?)" if near else "")

@@ -1,0 +1,185 @@
+# Copyright: Contributors to the virtops.kubevirt project
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A plan that was approved is taken from its file as it is, if it is the one meant and can be one for this run."""
+
+from __future__ import annotations
+
+import json
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ansible_collections.virtops.kubevirt.plugins.modules.maintenance_plan import main
+
+from unit.plugins.module_utils._planner.scene import Scene, node
+from unit.plugins.modules.test_maintenance_plan import EVENING, FIXED, LABEL, Files, taken
+from unit.plugins.support.modules import ModuleRunner
+
+
+@pytest.fixture
+def make(run_module: ModuleRunner) -> Any:
+    return partial(run_module, main)
+
+
+@pytest.fixture
+def scene() -> Scene:
+    """Three nodes, with a VM on the first."""
+    scene = Scene(*map(node, ("n1", "n2", "n3")))
+    scene.vm("web", "n1")
+    return scene
+
+
+@pytest.fixture
+def files(scene: Scene, tmp_path: Path) -> Files:
+    return Files(tmp_path).see(scene)
+
+
+@pytest.fixture
+def noon(make: Any, files: Files) -> dict[str, Any]:
+    """A plan that is approved."""
+    made: dict[str, Any] = make(
+        **files.given, run="patch", nodes=["n1", "n2"], policies=[{"policy": "stop"}], force=True
+    )
+    return made
+
+
+@pytest.mark.parametrize("check", [False, True])
+def test_an_approved_plan_is_taken_as_it_is(
+    make: Any, files: Files, scene: Scene, noon: dict[str, Any], check: bool
+) -> None:
+    content = files.plan.read_bytes()
+    scene.vm("late", "n1")
+    result = taken(make, files.see(scene, EVENING), sha256=noon["sha256"], check=check)
+    same = ("plan_path", "sha256", "lines", "batches", "verdict", "totals", "options")
+    assert {name: result[name] for name in same} == {name: noon[name] for name in same}
+    assert (result["changed"], result["options"]) == (
+        False,
+        {"policies": [{"policy": "stop"}], "force": True, "delete_emptydir_data": False},
+    )
+    assert files.plan.read_bytes() == content
+
+
+def test_of_an_approved_plan_what_is_done_is_left_out(
+    make: Any, files: Files, scene: Scene, noon: dict[str, Any]
+) -> None:
+    scene.lists["nodes"][0]["metadata"]["labels"][LABEL] = "patch"
+    result = taken(make, files.see(scene, EVENING))
+    assert (result["batches"], result["done"], result["sha256"]) == ([["n2"]], ["n1"], noon["sha256"])
+    assert result["lines"][:3] == ["Run patch: 1 of 2 nodes to maintain, 1 at a time.", "Done already: n1", "2. n2"]
+
+
+def test_what_stood_against_nodes_that_are_done_counts_no_more(make: Any, files: Files, scene: Scene) -> None:
+    scene.vm("fixed", "n1", status=FIXED)
+    assert make(**files.see(scene).given, run="patch", nodes=["n1", "n2"])["verdict"] == "partial"
+    scene.lists["nodes"][0]["metadata"]["labels"][LABEL] = "patch"
+    result = taken(make, files.see(scene, EVENING))
+    assert (result["verdict"], result["blocked"]) == ("feasible", [])
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"run": "other"}, "it is for run 'patch', and this is run 'other'. Make a plan anew"),
+        ({"sha256": "0" * 64}, "the plan is not the one that was meant"),
+        ({"plan": "/none/plan.json"}, "Cannot read the plan (/none/plan.json): No such file"),
+        ({"path": "/tmp/a"}, "path is given with plan, but without resume nothing is written"),
+    ],
+)
+def test_another_plan_is_refused(
+    make: Any, files: Files, noon: dict[str, Any], changes: dict[str, Any], words: str
+) -> None:
+    assert words in taken(make, files, **changes)["msg"]
+
+
+def test_another_cluster_is_refused(make: Any, files: Files, scene: Scene, noon: dict[str, Any]) -> None:
+    result = taken(make, files.see(scene, EVENING, uid="uid-of-another"))
+    assert "it is for the cluster uid-of-cluster, and this is uid-of-another" in result["msg"]
+    del scene.lists["nodes"][1]
+    assert "node n2 is no longer there" in taken(make, files.see(scene, EVENING))["msg"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "problem"),
+    [
+        ({"batch": 2}, "batch is 2, and the plan has 1"),
+        ({"batch": "auto"}, 'batch is "auto", and the plan has 1'),
+        ({"order": "free"}, 'order is "free", and the plan has "given"'),
+        ({"batch_constraints": {"first": ["n2"]}}, 'batch_constraints.first is ["n2"], and the plan has []'),
+        (
+            {"policies": [{"policy": "restart"}]},
+            'policies is [{"policy": "restart"}], and the plan has [{"policy": "stop"}]',
+        ),
+        ({"avoid": ["n2"]}, 'avoid is ["n2"], and the plan has []'),
+        ({"delete_emptydir_data": True}, "delete_emptydir_data is true, and the plan has false"),
+        ({"room": 3}, "room is 3, and the plan has 0"),
+        ({"profile": "NoScoring"}, 'profile is "NoScoring", and the plan has "LowNodeUtilization"'),
+        ({"room": 3, "option_prefix": "plan_maintenance_"}, "plan_maintenance_room is 3, and the plan has 0"),
+    ],
+)
+def test_options_that_contradict_an_approved_plan_are_refused(
+    make: Any, files: Files, noon: dict[str, Any], changes: dict[str, Any], problem: str
+) -> None:
+    refused = taken(make, files, **changes)
+    assert refused["error"]["problems"] == [problem]
+    assert refused["error"]["remedy"] == (
+        "Leave them out, as the plan has its own, or make a plan anew and have it approved."
+    )
+
+
+def test_options_that_an_approved_plan_was_made_with_may_be_given_again(make: Any, files: Files, scene: Scene) -> None:
+    """Also when a part of its nodes is done, of which a share is one as well."""
+    asked: dict[str, Any] = {"run": "patch", "batch": "67%", "order": "free", "policies": [{"policy": "stop"}]}
+    make(**files.given, **asked, nodes=["n1", "n2", "n3"], room=1, avoid=["n2"], force=True)
+    scene.lists["nodes"][0]["metadata"]["labels"][LABEL] = "patch"
+    files.see(scene, EVENING)
+    assert taken(make, files, **asked, room=1, avoid=["n2"], force=True)["done"] == ["n1"]
+    make(**files.given, **asked, nodes=["n1", "n2", "n3"])
+    assert len(taken(make, files, **asked)["batches"][0]) == 2
+
+
+def test_a_plan_of_given_batches_contradicts_wishes_for_them(make: Any, files: Files) -> None:
+    make(**files.given, run="patch", batches=[["n1"], ["n2"]])
+    refused = taken(make, files, batch=2)
+    assert refused["error"]["problems"] == ["batch is 2, and the plan has batches that were given"]
+    assert taken(make, files)["batches"] == [["n1"], ["n2"]]
+
+
+def test_a_plan_that_was_edited_is_refused_without_the_digest_that_was_approved(
+    make: Any, files: Files, noon: dict[str, Any]
+) -> None:
+    assert json.loads(files.plan.read_text())["sha256"] == noon["sha256"]
+    files.plan.write_text(files.plan.read_text().replace('"to": "n3"', '"to": "n2"'))
+    assert f"{files.plan}: The plan was edited since it was made: its digest would be " in taken(make, files)["msg"]
+
+
+def test_a_plan_that_others_may_read_or_change_is_refused(make: Any, files: Files, noon: dict[str, Any]) -> None:
+    files.plan.chmod(0o644)
+    for result in (
+        taken(make, files),
+        make(**{**files.given, "path": f"{files.plan}.new"}, run="patch", nodes=["n1"], compare=str(files.plan)),
+    ):
+        assert "its mode is 0644, so that others may read or change it. Run `chmod 600 " in result["msg"]
+    files.plan.chmod(0o600)
+    assert taken(make, files)["verdict"] == "feasible"
+
+
+def test_a_plan_that_sends_something_to_a_node_that_is_not_there_is_refused(
+    make: Any, files: Files, scene: Scene
+) -> None:
+    make(**files.given, run="patch", nodes=["n1", "n2"], avoid=["n2"])
+    del scene.lists["nodes"][2]
+    refused = taken(make, files.see(scene, EVENING))
+    assert refused["error"]["problems"] == ["there is no node n3 any more, which 1.migrate.shop/web names"]
+    assert refused["error"]["remedy"] == "Make a plan anew and have it approved."
+    scene.lists["nodes"][0]["metadata"]["labels"][LABEL] = "patch"
+    done = taken(make, files.see(scene, EVENING))
+    assert done["batches"] == [["n2"]], "what is done needs no node any more"
+
+
+def test_a_plan_from_plain_lists_is_for_no_cluster(make: Any, files: Files, scene: Scene) -> None:
+    files.snapshot.write_text(json.dumps(scene.lists))
+    make(**files.given, run="patch", nodes=["n1"])
+    assert "it does not say for which cluster it is" in taken(make, files)["msg"]
