@@ -120,6 +120,7 @@ def _given_back(
     number: int, solution: Solution, name: str, leaving: Collection[Action], cordons: Sequence[str]
 ) -> Iterator[Action]:
     own = [action for action in leaving if action.node == name]
+    others = [action.id for action in leaving if action.node != name]
     cordon = _node(number, solution, name, ActionKind.CORDON, ()).id
     maintain = _node(number, solution, name, ActionKind.MAINTAIN, (cordon, *(action.id for action in own)))
     uncordon = _node(number, solution, name, ActionKind.UNCORDON, (maintain.id,))
@@ -133,7 +134,7 @@ def _given_back(
                 node=name,
                 object=action.object,
                 target=name,
-                after=(action.id, uncordon.id),
+                after=(action.id, uncordon.id, *others),
                 why="It was stopped until its node is back.",
             )
 

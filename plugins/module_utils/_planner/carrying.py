@@ -8,27 +8,38 @@ What the plan brings about gets names and uids that no object can have, made of 
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.launcher.vmi import uid_of_successor
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.successors import next_launcher
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.workloads import VMI, title
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Object
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.occupant import Occupant
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.pod import Pod
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.drain import Solution
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.ground import Ground
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.residents import Machine
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.search import Step
+from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.waits import needs
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.scores.registry import Profile
 
 _READY = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
 
 
-def carry(ground: Ground, solution: Solution, profile: Profile) -> dict[str, str]:
+@dataclass(frozen=True, slots=True)
+class Comeback:
+    """Where a VM starts that was stopped, and which others of its batch it needs to have started, by namespace/name."""
+
+    node: str
+    after: tuple[str, ...]
+
+
+def carry(ground: Ground, solution: Solution, profile: Profile) -> dict[str, Comeback]:
     """Leave the ground as the solution does once its nodes are back. The board of its scene is used up.
 
-    Returns where those start that were stopped, by namespace/name. It costs in proportion to what moves. Raises
-    LauncherError, WorkloadError, `QuantityError`, `SelectorError`.
+    Returns how those start that were stopped, by namespace/name, each after all whom it needs. It costs in proportion
+    to what moves. Raises LauncherError, WorkloadError, `QuantityError`, `SelectorError`.
     """
     board = solution.scene.board
     board.keep()
@@ -41,7 +52,8 @@ def carry(ground: Ground, solution: Solution, profile: Profile) -> dict[str, str
         ground.take_off(step.mover.source, {step.mover.id, *map(title, gone)})
         if step.node is not None and step.mover.raw is not None:
             _settle(ground, step, machine, step.mover.raw, step.node)
-    started: dict[str, str] = {}
+    started: dict[str, Comeback] = {}
+    occupants: dict[str, Occupant] = {}
     late = [step for step in steps if step.node is None]
     off, pods = ([step for step in late if (step.mover.id in machines) is is_vm] for is_vm in (True, False))
     # Who starts when its node is back starts there if it can, as others of its batch may not be back by then. Pods come
@@ -55,7 +67,11 @@ def carry(ground: Ground, solution: Solution, profile: Profile) -> dict[str, str
             ground.state.add(newcomer.occupant, node)
             _settle(ground, step, machine, raw, node)
             if machine is not None:
-                started[machine.key] = node
+                needed = (
+                    name for name, other in occupants.items() if needs(newcomer, [other], ground.state.namespaces)
+                )
+                started[machine.key] = Comeback(node, tuple(needed))
+                occupants[machine.key] = newcomer.occupant
     ground.end_migrations(machine.key for machine in machines.values() if machine.id in {s.mover.id for s in steps})
     return started
 

@@ -23,7 +23,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.actions import batch_actions
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.bound import have_to_move
-from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.carrying import carry
+from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.carrying import Comeback, carry
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.drain import (
     Scene,
     Solution,
@@ -36,6 +36,9 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.ground i
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.making_room import solved
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.plan_options import PlanOptions
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.waits import find_waits
+
+# What the next batch waits for: its hosts' turn comes when those of the batch before are done.
+_LAST = (ActionKind.UNCORDON, ActionKind.START)
 
 
 def plan_run(snapshot: Snapshot, run: str, batches: Sequence[Sequence[str]], options: PlanOptions) -> Plan:
@@ -112,15 +115,18 @@ class GrowingPlan:
         waits = find_waits(scene.board, solution.steps, last=solution.last, begun=begun)
         found = batch_actions(number, solution, drain, waits, before=self._before, allowed=self._options.allowed)
         started = carry(self._ground, solution, self._options.profile)
-        actions = [_started(action, started) for action in found.actions]
         self._batches.append(scene.nodes)
-        self._actions += actions
+        self._actions += _with_starts(found.actions, started)
         self._moved |= {action.object.title for action in found.leaving.values()}
         self._room -= sum(action.makes_room for action in found.leaving.values())
         self._blocked += found.blocked
         self._spans.append(drain.seconds)
-        self._before = tuple(action.id for action in found.actions if action.kind is ActionKind.UNCORDON)
-        return {*scene.nodes, *(step.node for step in solution.steps if step.node), *started.values()}
+        self._before = tuple(action.id for action in found.actions if action.kind in _LAST)
+        return {
+            *scene.nodes,
+            *(step.node for step in solution.steps if step.node),
+            *(back.node for back in started.values()),
+        }
 
     def plan(self, snapshot: Snapshot, run: str) -> Plan:
         return Plan(
@@ -163,11 +169,20 @@ def check_batches(ground: Ground, batches: Sequence[Sequence[str]], options: Pla
         )
 
 
-def _started(action: Action, started: Mapping[str, str]) -> Action:
-    """What was stopped starts where the scheduler puts it, which need not be its node."""
-    if action.kind is not ActionKind.START:
-        return action
-    return replace(action, target=started.get(action.object.title))
+def _with_starts(actions: Iterable[Action], started: Mapping[str, Comeback]) -> list[Action]:
+    """Of a batch. What was stopped starts where the scheduler puts it, which need not be its node."""
+    found, starts = [], {}
+    for action in actions:
+        if action.kind is ActionKind.START:
+            starts[action.object.title] = action
+        else:
+            found.append(action)
+    names = [name for name in started if name in starts]
+    for name in (*names, *(name for name in starts if name not in started)):
+        start, back = starts[name], started.get(name)
+        after = tuple(starts[other].id for other in back.after if other in starts) if back else ()
+        found.append(replace(start, target=back.node if back else None, after=(*start.after, *after)))
+    return found
 
 
 def cluster_of(snapshot: Snapshot) -> PlannedCluster:

@@ -20,6 +20,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from itertools import product
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.occupant import Occupant
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.pod import Pod
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.selectors import Labels
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.board import Board, Stage
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.search import Step
@@ -162,14 +163,19 @@ class _Waits:
 
 
 def sees(step: Step, other: Step, namespaces: Mapping[str, Labels]) -> bool:
-    """Whether a newcomer is better off for some pods of another mover, being spread with them or near to them.
-
-    namespaces: their labels.
-    """
+    """Whether who takes a step is better off for some pods of another mover. namespaces: their labels."""
     newcomer = step.mover.newcomer
     if newcomer is None:
         return False
     pods = (*other.mover.leaving, *([other.mover.newcomer.occupant] if other.mover.newcomer else []))
+    return needs(newcomer, pods, namespaces)
+
+
+def needs(newcomer: Pod, pods: Collection[Occupant], namespaces: Mapping[str, Labels]) -> bool:
+    """Whether a newcomer is better off for some of the pods, being spread with them or near to them.
+
+    namespaces: their labels.
+    """
     spread = any(
         constraint.hard and pod.namespace == newcomer.occupant.namespace and constraint.selector.matches(pod.labels)
         for constraint in newcomer.spread
