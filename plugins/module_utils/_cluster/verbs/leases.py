@@ -10,6 +10,7 @@ from http import HTTPStatus
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.looks.objects import find
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.client import Client
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.conflicts import retry_on_newest
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.failure import Failure
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.paths import (
     collection_path,
@@ -20,8 +21,6 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._model.node_lease
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import JsonObject
 
 _API_VERSION = "coordination.k8s.io/v1"
-# Who renews a Lease writes it every few seconds at most; to lose that often in a row is no coincidence any more.
-_ATTEMPTS = 5
 
 
 class Leases:
@@ -62,27 +61,23 @@ class Leases:
         The holder may renew it at the same time from elsewhere, so a version that was outrun is read again.
         """
         name, holder = lease["metadata"]["name"], parse_lease(lease).holder
-        found: JsonObject | None = lease
-        for attempt in range(1, _ATTEMPTS + 1):
-            if found is None or parse_lease(found).holder != holder:
-                return
-            try:
+
+        def delete(found: JsonObject) -> None:
+            if found and parse_lease(found).holder == holder:
                 self._delete(found)
-            except Failure as error:
-                if error.status == HTTPStatus.NOT_FOUND:
-                    return
-                if error.status != HTTPStatus.CONFLICT or attempt == _ATTEMPTS:
-                    raise
-                found = self.find(name)
-            else:
-                return
+
+        retry_on_newest(lease, delete, lambda _conflict: self.find(name) or {})
 
     def _delete(self, lease: JsonObject) -> None:
-        """As it was read; fails with status 409 if somebody wrote it since."""
+        """As it was read; fails with status 409 if somebody wrote it since. One that is gone is no error."""
         metadata = lease["metadata"]
         written = {"resourceVersion": metadata["resourceVersion"]}
         attempted = f"release lease {self.namespace}/{metadata['name']}"
-        self._client.delete_only(self._path(metadata["name"]), attempted, written, dry_run=self._dry_run)
+        try:
+            self._client.delete_only(self._path(metadata["name"]), attempted, written, dry_run=self._dry_run)
+        except Failure as error:
+            if error.status != HTTPStatus.NOT_FOUND:
+                raise
 
     def _path(self, name: str) -> str:
         return object_path(_API_VERSION, self.namespace, "leases", name)

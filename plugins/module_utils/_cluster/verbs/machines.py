@@ -22,6 +22,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.looks.ob
     owner_path,
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.client import Client
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.conflicts import retry_on_newest
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.failure import Failure
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.paths import (
     object_path,
@@ -51,8 +52,6 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._model.stopped_ma
 )
 
 _SUBRESOURCES = "subresources.kubevirt.io/v1"
-# Controllers write these objects as well; to lose that often in a row is no coincidence any more.
-_ATTEMPTS = 5
 
 
 def delete_vmi(client: Client, namespace: str, name: str, uid: str, *, dry_run: bool = False) -> None:
@@ -185,20 +184,15 @@ def _as_before(vm: JsonObject, strategy: str) -> JsonObject:
 def _write(
     client: Client, item: JsonObject, kind: str, change: Callable[[JsonObject], JsonObject], *, dry_run: bool
 ) -> None:
-    """Patch what was read, if there is a change, and read again if somebody else was quicker."""
+    """Patch what was read, if there is a change."""
     namespace, name = item["metadata"]["namespace"], item["metadata"]["name"]
     path, attempted = owner_path(kind, namespace, name), f"mark {kind} {namespace}/{name}"
     query = {"dryRun": "All"} if dry_run else {}
-    for attempt in range(1, _ATTEMPTS + 1):
-        body = change(item)
-        if not body:
-            return
-        body["metadata"]["resourceVersion"] = item["metadata"]["resourceVersion"]
-        try:
+
+    def write(found: JsonObject) -> None:
+        body = change(found)
+        if body:
+            body["metadata"]["resourceVersion"] = found["metadata"]["resourceVersion"]
             client.patch(path, attempted, body, **query)
-        except Failure as error:
-            if error.status != HTTPStatus.CONFLICT or attempt == _ATTEMPTS:
-                raise
-            item = client.get(path, attempted)
-        else:
-            return
+
+    retry_on_newest(item, write, lambda _conflict: client.get(path, attempted))

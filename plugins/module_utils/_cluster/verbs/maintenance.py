@@ -16,6 +16,7 @@ from datetime import datetime, timezone
 from typing import Any
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.client import Client
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.conflicts import retry_on_conflict
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.failure import Failure
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.paths import object_path
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.persistence import May, always
@@ -33,8 +34,6 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._model.node_lease
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import JsonObject
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.printable import brief
 
-# Nodes are written by their kubelets every few seconds; to lose that often in a row is no coincidence any more.
-ATTEMPTS = 5
 LEASE_HELD, CORDONED_BY_OTHER, NOT_CORDONED = "LeaseHeld", "CordonedByOther", "NotCordoned"
 _OTHERS = frozenset({LEASE_HELD, CORDONED_BY_OTHER})
 
@@ -136,13 +135,7 @@ def _until_written(attempt: Callable[[list[State]], Transition]) -> Transition:
     As when the answer to a write was lost, and the server has added to what was written.
     """
     seen: list[State] = []
-    for _number in range(ATTEMPTS - 1):
-        try:
-            return attempt(seen)
-        except Failure as error:
-            if error.status != 409:
-                raise
-    return attempt(seen)
+    return retry_on_conflict(lambda: attempt(seen))
 
 
 def _begin(client: Client, request: Request, may: May, seen: list[State]) -> Transition:

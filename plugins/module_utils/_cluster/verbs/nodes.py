@@ -9,10 +9,10 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from dataclasses import replace
-from http import HTTPStatus
 from typing import TypeAlias
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.client import Client
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.conflicts import retry_on_newest
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.failure import Failure
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.listing import read_list
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.paths import object_path
@@ -27,8 +27,6 @@ FIELD_MANAGER = "virtops.kubevirt"
 # A whole Node with its images takes some 15 kB.
 _PAGE_SIZE = 250
 _THREADS = 4
-# Nodes are written by their kubelets every few seconds; to lose that often in a row is no coincidence any more.
-_ATTEMPTS = 5
 
 
 def read_nodes(client: Client, labels: str = "", fields: str = "") -> list[JsonObject]:
@@ -59,17 +57,13 @@ def label_nodes(client: Client, nodes: Iterable[JsonObject], labels: Mapping[str
 def _label(client: Client, node: JsonObject, labels: Labels, dry_run: bool) -> None:
     """On the version that was looked at, so that a second time, after a lost answer, undoes nobody else's write."""
     query = {"fieldManager": FIELD_MANAGER, **({"dryRun": "All"} if dry_run else {})}
-    name, found = node["metadata"]["name"], node
-    for attempt in range(1, _ATTEMPTS + 1):
+    name = node["metadata"]["name"]
+
+    def write(found: JsonObject) -> None:
         body = {"metadata": {"labels": dict(labels), "resourceVersion": found["metadata"]["resourceVersion"]}}
-        try:
-            client.patch(object_path("v1", None, "nodes", name), f"label node {name}", body, **query)
-        except Failure as error:
-            if error.status != HTTPStatus.CONFLICT or attempt == _ATTEMPTS:
-                raise
-            found = _again(client, node, labels, error)
-        else:
-            return
+        client.patch(object_path("v1", None, "nodes", name), f"label node {name}", body, **query)
+
+    retry_on_newest(node, write, lambda conflict: _again(client, node, labels, conflict))
 
 
 def _again(client: Client, node: JsonObject, labels: Labels, conflict: Failure) -> JsonObject:

@@ -11,6 +11,7 @@ from typing import Any
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.looks.objects import API_VERSION, VMIS, find
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.client import Client
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.conflicts import retry_on_newest
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.failure import Failure
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.paths import (
     collection_path,
@@ -25,7 +26,6 @@ Change = Callable[[Mapping[str, Any]], JsonObject]
 
 KIND = "VirtualMachineInstanceReplicaSet"
 _REPLICA_SETS = "virtualmachineinstancereplicasets"
-_ATTEMPTS = 5
 _CORRECT = "Correct the task; nothing was written."
 # What helps when the server refuses to write; it read and understood the task.
 _REMEDIES: Mapping[int | None, str] = {
@@ -48,26 +48,21 @@ class ReplicaSet:
         self._all = collection_path(API_VERSION, namespace, _REPLICA_SETS)
         self._path = object_path(API_VERSION, namespace, _REPLICA_SETS, name)
 
-    def read(self) -> None:
-        """Raises Failure."""
+    def read(self) -> JsonObject | None:
+        """What is stored now. Raises Failure."""
         self.stored = find(self._client, self._path, f"read replica set {self.title}")
+        return self.stored
 
     def write(self, change: Change, *, dry_run: bool) -> JsonObject:
         """The object as the API server stores it, or in a dry run would. Raises Failure, and what `change` raises.
 
         virt-controller writes the object too; a change that it has outrun is made again on what is there then.
         """
-        for attempt in range(1, _ATTEMPTS + 1):
-            try:
-                written = self._write(change, dry_run=dry_run)
-            except Failure as error:
-                if error.status != HTTPStatus.CONFLICT or attempt == _ATTEMPTS:
-                    raise
-                self.read()
-            else:
-                self.stored = self.stored if dry_run else written
-                return written
-        raise AssertionError("the last attempt returns or raises")
+        written = retry_on_newest(
+            self.stored, lambda stored: self._write(stored, change, dry_run=dry_run), lambda _conflict: self.read()
+        )
+        self.stored = self.stored if dry_run else written
+        return written
 
     def delete(self, *, dry_run: bool) -> None:
         """Its VMIs are deleted after it by the cluster's garbage collector. One that is gone is no error.
@@ -99,16 +94,16 @@ class ReplicaSet:
         tried: JsonObject = self._client.post(path, attempted, vmi, done=repeatable, **_query(True))
         return tried
 
-    def _write(self, change: Change, *, dry_run: bool) -> JsonObject:
+    def _write(self, stored: JsonObject | None, change: Change, *, dry_run: bool) -> JsonObject:
         attempted = f"write replica set {self.title}"
         # An unknown field is a misspelt one: without this the server would drop it in silence.
         query = {"fieldManager": FIELD_MANAGER, "fieldValidation": "Strict", **_query(dry_run)}
         try:
             written: JsonObject
-            if self.stored is None:
+            if stored is None:
                 written = self._client.create(self._all, attempted, self._new(change({})), **query)
             else:
-                changed = {**self.stored, "spec": change(self.stored["spec"])}
+                changed = {**stored, "spec": change(stored["spec"])}
                 written = self._client.replace(self._path, attempted, changed, **query)
         except Failure as error:
             remedy = _REMEDIES.get(error.status, error.remedy)

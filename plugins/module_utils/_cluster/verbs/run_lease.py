@@ -18,6 +18,10 @@ from http import HTTPStatus
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport import clock
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.client import Client
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.conflicts import (
+    ATTEMPTS,
+    retry_on_conflict,
+)
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.failure import Failure
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.leases import Leases
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.nodes import FIELD_MANAGER
@@ -36,8 +40,6 @@ RUN_HELD, RUN_LOST = "RunHeld", "RunLost"
 # Seconds for which a look at the Lease may stand for another one.
 FRESH = 5.0
 _PAUSE = 1.0
-# Two that take or renew at once; to lose that often in a row is no coincidence any more.
-_ATTEMPTS = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,18 +98,7 @@ class RunHold:
 
     def renew(self, renewer: str | None = None) -> RunLease:
         """`renewer`: who does so from now on. Fails with reason RunLost if another invocation, or nobody, holds it."""
-        for attempt in range(1, _ATTEMPTS + 1):
-            lease, holder = self._look()
-            if lease is None or holder is None or not self.owns(holder):
-                raise self._lost(holder)
-            if renewer:
-                lease["metadata"]["annotations"][RENEWER] = renewer
-            try:
-                return self._put(lease)
-            except Failure as error:
-                if error.status != HTTPStatus.CONFLICT or attempt == _ATTEMPTS:
-                    raise
-        raise AssertionError("the loop ends by itself")
+        return retry_on_conflict(lambda: self._renew(renewer))
 
     def require(self, *, anew: bool = False) -> None:
         """See that this invocation holds the run, before something that cannot be taken back. Reason RunLost if not.
@@ -140,13 +131,21 @@ class RunHold:
         lease = self._leases.find(run_lease_name(self.run))
         return lease, parse_run_lease(lease) if lease else None
 
+    def _renew(self, renewer: str | None) -> RunLease:
+        lease, holder = self._look()
+        if lease is None or holder is None or not self.owns(holder):
+            raise self._lost(holder)
+        if renewer:
+            lease["metadata"]["annotations"][RENEWER] = renewer
+        return self._put(lease)
+
     def _try(self, lease: JsonObject | None, failures: list[Failure]) -> RunLease | None:
         """None if somebody was quicker: the next look tells who holds it."""
         try:
             return self._put(lease)
         except Failure as error:
             failures.append(error)
-            if len(failures) == _ATTEMPTS or error.status != HTTPStatus.CONFLICT:
+            if len(failures) == ATTEMPTS or error.status != HTTPStatus.CONFLICT:
                 raise
             return None
 

@@ -11,9 +11,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from http import HTTPStatus
+from functools import partial
 from typing import TypeAlias
 
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.conflicts import retry_on_conflict
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.failure import Failure
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.run_lease import (
     RUN_LOST,
@@ -26,8 +27,6 @@ Make: TypeAlias = "Callable[[bytes | None], bytes | None]"
 
 # Seconds from one write to the next, unless it cannot wait.
 _PAUSE = 5.0
-# Others that write the same document at the same time; to lose that often in a row is no coincidence any more.
-_ATTEMPTS = 5
 
 
 class RunMemory:
@@ -67,7 +66,7 @@ class RunMemory:
             try:
                 # A task that ends may have been slow to hear of it.
                 self._hold.require(anew=last)
-                _put(store, name, make)
+                retry_on_conflict(partial(_put, store, name, make))
             except Failure as error:
                 if error.reason == RUN_LOST:
                     self._waiting.clear()
@@ -84,15 +83,7 @@ class RunMemory:
 
 
 def _put(store: RunStore, name: str, make: Make) -> None:
-    for attempt in range(1, _ATTEMPTS + 1):
-        found = store.get(name)
-        content = make(found.content if found else None)
-        if content is None:
-            return
-        try:
-            store.put(name, content, after=found.generation if found else 0)
-        except Failure as error:
-            if error.status != HTTPStatus.CONFLICT or attempt == _ATTEMPTS:
-                raise
-        else:
-            return
+    found = store.get(name)
+    content = make(found.content if found else None)
+    if content is not None:
+        store.put(name, content, after=found.generation if found else 0)
