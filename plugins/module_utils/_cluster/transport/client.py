@@ -111,6 +111,17 @@ class Client:
         done = repeatable if dry_run else self._seen_to_end(path, attempted, preconditions.get("uid"))
         return self._request("delete", path, attempted, done, {}, body=options)
 
+    def delete(self, path: str, attempted: str, uid: str | None, *, dry_run: bool, **more: str) -> None:
+        """Just this object; one that is gone is no error, nor is another one that has its name by now.
+
+        uid: None if its name says it all. more: of the DeleteOptions.
+        """
+        try:
+            self.delete_only(path, attempted, {"uid": uid} if uid else {}, dry_run=dry_run, **more)
+        except Failure as error:
+            if error.status not in (HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT):
+                raise
+
     def post(self, path: str, attempted: str, body: dict[str, Any], *, done: Done | None, **query: str | int) -> Any:
         """What creates nothing that has a name. done: None if only who asks can see that it was done."""
         return self._request("post", path, attempted, done, query, body=body)

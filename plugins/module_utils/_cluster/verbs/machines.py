@@ -57,11 +57,7 @@ _SUBRESOURCES = "subresources.kubevirt.io/v1"
 def delete_vmi(client: Client, namespace: str, name: str, uid: str, *, dry_run: bool = False) -> None:
     """End this very VMI; one that is gone is no error. Raises Failure."""
     path = object_path(API_VERSION, namespace, VMIS, name)
-    try:
-        client.delete_only(path, f"delete VMI {namespace}/{name}", {"uid": uid}, dry_run=dry_run)
-    except Failure as error:
-        if error.status not in (HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT):
-            raise
+    client.delete(path, f"delete VMI {namespace}/{name}", uid, dry_run=dry_run)
 
 
 def request(client: Client, verb: str, namespace: str, name: str, *, dry_run: bool = False) -> None:

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from http import HTTPStatus
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.looks.objects import (
     API_VERSION,
@@ -96,9 +95,4 @@ def _purpose(migration: JsonObject) -> tuple[object, ...]:
 def cancel(client: Client, migration: Migration, *, dry_run: bool = False) -> None:
     """Ask KubeVirt to cancel it, which takes a moment. One that is gone is no error. Raises Failure."""
     path = migration_path(migration.namespace, migration.name)
-    attempted = f"cancel migration {migration.namespace}/{migration.name}"
-    try:
-        client.delete_only(path, attempted, {"uid": migration.uid}, dry_run=dry_run)
-    except Failure as error:
-        if error.status not in (HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT):
-            raise
+    client.delete(path, f"cancel migration {migration.namespace}/{migration.name}", migration.uid, dry_run=dry_run)

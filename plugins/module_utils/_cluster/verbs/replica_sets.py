@@ -71,12 +71,8 @@ class ReplicaSet:
         """
         if self.stored is None:
             return
-        this, attempted = {"uid": self.stored["metadata"]["uid"]}, f"delete replica set {self.title}"
-        try:
-            self._client.delete_only(self._path, attempted, this, dry_run=dry_run, propagationPolicy="Background")
-        except Failure as error:
-            if error.status not in (HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT):
-                raise
+        uid, attempted = self.stored["metadata"]["uid"], f"delete replica set {self.title}"
+        self._client.delete(self._path, attempted, uid, dry_run=dry_run, propagationPolicy="Background")
 
     def try_vmi(self, template: Mapping[str, Any]) -> JsonObject:
         """The VMI that the API server would admit of a template today; none is created. Raises Failure."""

@@ -100,14 +100,14 @@ class RunStore:
         document = StoredDocument(name, content, generation + 1, digest)
         self._write(document, head)
         for chunk in _chunks(head) if head else ():
-            self._remove(chunk, {})  # its name tells its content
+            self._remove(chunk, None)  # its name tells its content
         return document
 
     def delete_all(self) -> int:
         """Remove everything of the run, heads first; how many objects there were."""
         items = sorted(self._list(self._label), key=lambda item: item["metadata"]["labels"].get(PART_LABEL) != HEAD)
         for item in items:
-            self._remove(item["metadata"]["name"], {"uid": item["metadata"]["uid"]})
+            self._remove(item["metadata"]["name"], item["metadata"]["uid"])
         return len(items)
 
     def _write(self, document: StoredDocument, before: JsonObject | None) -> None:
@@ -210,14 +210,10 @@ class RunStore:
         path = object_path("v1", self.namespace, "configmaps", name)
         return find(self._client, path, f"read {self.namespace}/{name}, a document of run {self.run}")
 
-    def _remove(self, name: str, preconditions: dict[str, str]) -> None:
+    def _remove(self, name: str, uid: str | None) -> None:
         path = object_path("v1", self.namespace, "configmaps", name)
         attempted = f"remove {self.namespace}/{name}, a document of run {self.run}"
-        try:
-            self._client.delete_only(path, attempted, preconditions, dry_run=False)
-        except Failure as error:
-            if error.status not in (HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT):
-                raise
+        self._client.delete(path, attempted, uid, dry_run=False)
 
     def _name(self, document: str) -> str:
         """Hashed, as nodes may have long names, and one run be called as another with a document's name."""

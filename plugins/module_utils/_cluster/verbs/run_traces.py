@@ -26,6 +26,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transpor
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.failure import Failure
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs import maintenance
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.leases import Leases
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.migrations import cancel
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.nodes import (
     FIELD_MANAGER,
     read_nodes,
@@ -176,7 +177,7 @@ class Undoing:
     def _cancel(self, migrations: tuple[Migration, ...]) -> None:
         for migration in migrations:
             self._require()
-            self._delete(migration)
+            cancel(self._client, migration)
         waiting = list(migrations)
         while waiting and self._deadline.left:
             waiting = [migration for migration in waiting if self._is_under_way(migration)]
@@ -188,15 +189,6 @@ class Undoing:
                 self.undone.problems.append(f"migration {title} is cancelled, but KubeVirt has not undone it yet")
             else:
                 self.undone.cancelled.append(title)
-
-    def _delete(self, migration: Migration) -> None:
-        path = migration_path(migration.namespace, migration.name)
-        attempted = f"cancel migration {migration.namespace}/{migration.name}"
-        try:
-            self._client.delete_only(path, attempted, {"uid": migration.uid}, dry_run=False)
-        except Failure as error:
-            if error.status not in (HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT):
-                raise
 
     def _is_under_way(self, migration: Migration) -> bool:
         path = migration_path(migration.namespace, migration.name)

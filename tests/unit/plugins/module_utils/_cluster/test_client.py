@@ -167,6 +167,13 @@ def test_who_may_not_look_deletes_again(client: Client, api: ObjectApi) -> None:
     assert [write.body["preconditions"] for write in writes] == [{"uid": "uid-n1"}] * 2
 
 
+@pytest.mark.parametrize(("uid", "left"), [("uid-n1", False), ("uid-another", True), (None, False)])
+def test_what_is_gone_or_another_one_is_deleted(client: Client, api: ObjectApi, uid: str | None, left: bool) -> None:
+    for _twice in range(2):
+        client.delete(NODE, "delete", uid, dry_run=False)
+    assert (NODE in api.objects) is left
+
+
 def test_what_somebody_has_written_meanwhile_is_a_conflict(client: Client, api: ObjectApi) -> None:
     body = {"metadata": {"name": "n1", "resourceVersion": "1", "labels": {"new": "1"}}}
 
