@@ -162,8 +162,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.next_po
     pod_of_migration,
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model import pod as model
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.expected import ExpectedError
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.missing_library import MissingLibrary
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.expected import ExpectedError, MissingLibrary
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Object
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot import require_shape
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot_kinds import BY_KIND

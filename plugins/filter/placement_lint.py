@@ -174,8 +174,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.looks.sn
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.failure import Failure
 from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.lint import lint
 from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.problem import Severity
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.expected import ExpectedError
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.missing_library import MissingLibrary
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.expected import ExpectedError, MissingLibrary
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module.libraries import how_to_install
 
 # Of seconds.

@@ -3,11 +3,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Nodes as hosts of an inventory: which, under which names, in which groups, and what is told of them.
 
-hosts.py      the hosts of nodes: their names, and their variables
+hosts.py      the hosts of nodes: which are meant, their names, and their variables
 addresses.py  names and addresses under which nodes say that they are reached, and which of them are to be believed
 groups.py     the groups in which a node is by what it is, without being asked for more
 fitness.py    whether a node is fit for virtual machines, as role uncordon judges it
-selection.py  which nodes are meant, and whether the labels that are asked for exist
 """
 
 from __future__ import annotations

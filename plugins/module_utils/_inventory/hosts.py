@@ -1,14 +1,15 @@
 # Copyright: Contributors to the virtops.kubevirt project
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The hosts of nodes: each node is one host, under one name that no other has."""
+"""The hosts of nodes: each node that is meant is one host, under one name that no other has."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
+from difflib import get_close_matches
 from typing import Any
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._inventory.addresses import (
@@ -27,8 +28,10 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects im
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.printable import brief
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.selectors import Labels, is_qualified_name
 from ansible_collections.virtops.kubevirt.plugins.module_utils._nodes.keys import REGION, ZONE, is_labellers
+from ansible_collections.virtops.kubevirt.plugins.module_utils._nodes.rules import RuleError, compile_rule
 
 _ATTEMPT = "make a host of each node"
+_SELECT, _GROUP = "select nodes", "group nodes by their labels"
 _REMEDY = "Give other hostnames, or leave the nodes out by label_selectors or expression."
 _ROLE, _OLD_ROLE = "node-role.kubernetes.io/", "kubernetes.io/role"  # as kubectl reads them
 _NAME, _LABEL = "name", "label:"
@@ -87,6 +90,37 @@ def remarks(nodes: Sequence[Object], rules: HostRules) -> Iterator[str]:
     for address, names in claims.items():
         if len(names) > 1:
             yield f"Nodes {', '.join(names)} have the same address {address}: what is done to one is done to the other."
+
+
+def selected(nodes: Sequence[Object], expression: str | None) -> list[Object]:
+    """Those of which a JMESPath expression is true. Raises InvalidRequest, MissingLibrary."""
+    if expression is None:
+        return list(nodes)
+    try:
+        rule = compile_rule("the option expression", expression, {})
+        return [node for node in nodes if rule.applies(node)]
+    except RuleError as error:
+        remedy = "Give a JMESPath expression over a Node object, such as metadata.labels.rack == '7'."
+        raise InvalidRequest(_SELECT, [str(error)], remedy) from error
+
+
+def require_labels(nodes: Sequence[Object], keys: Iterable[str]) -> None:
+    """See that some node has each label, as a misspelt one would just make no group. Raises InvalidRequest."""
+    there = sorted({key for node in nodes for key in node["metadata"].get("labels") or {}})
+    problems = [problem for key in keys if (problem := _problem(key, there, some=bool(nodes)))]
+    if problems:
+        remedy = "Correct group_by_labels; for a label that may be missing on all nodes use keyed_groups."
+        raise InvalidRequest(_GROUP, problems, remedy)
+
+
+def _problem(key: str, there: Sequence[str], *, some: bool) -> str | None:
+    """`some`: whether there are nodes at all; without any nothing is known of their labels."""
+    if key in there:
+        return None
+    if not is_qualified_name(key):
+        return f"{key!r} cannot be the key of a label"
+    near = get_close_matches(key, there, n=1)
+    return f"no node has the label {key}" + (f" (do you mean {near[0]}?)" if near else "") if some else None
 
 
 def _names(nodes: Sequence[Object], sources: Sequence[str]) -> dict[str, str]:

@@ -4,9 +4,8 @@
 """Values of the API: what a cluster holds, parsed once, and the snapshot that holds all of it.
 
 objects.py              the shapes in which objects travel, and words that many of them share
-invalid_request.py              the exception of what is asked for and cannot be meant so
-expected.py             what all errors have in common about what was given
-missing_library.py      the exception of a Python library that is missing
+invalid_request.py      the exception of what is asked for and cannot be meant so
+expected.py             what all errors have in common about what was given; a Python library that is missing
 printable.py            text that anybody may have written, for a terminal
 object_name.py          what no object can be named
 quantity.py             amounts such as 250m and 1.5Gi as exact integers

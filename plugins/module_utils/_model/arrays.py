@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeAlias
 
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.missing_library import MissingLibrary
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.expected import MissingLibrary
 
 if TYPE_CHECKING:
     import numpy as np

@@ -8,7 +8,7 @@ from __future__ import annotations
 from importlib.util import find_spec
 
 from ansible.module_utils.basic import missing_required_lib
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.missing_library import MissingLibrary
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.expected import MissingLibrary
 
 
 def require(library: str, reason: str) -> None:

@@ -9,8 +9,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.looks.migration_looks import MigrationLooks
-from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.looks.prospects import read_prospects
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.looks.migration_looks import (
+    MigrationLooks,
+    read_prospects,
+)
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.plan_run import (
     Deadline,
     Means,

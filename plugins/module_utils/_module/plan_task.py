@@ -31,9 +31,8 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.in_force import PlanInForce
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.plan_options import NEEDS
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.policies import Rule, idle
-from ansible_collections.virtops.kubevirt.plugins.module_utils._report.judgement import judgement, possible
 from ansible_collections.virtops.kubevirt.plugins.module_utils._report.obstacles import kept, obstacle_text
-from ansible_collections.virtops.kubevirt.plugins.module_utils._report.overview import told
+from ansible_collections.virtops.kubevirt.plugins.module_utils._report.overview import judgement, possible, told
 from ansible_collections.virtops.kubevirt.plugins.module_utils._report.plan_text import blocked_text, plan_text
 
 _PAGE_SIZE = 500

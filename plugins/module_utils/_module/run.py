@@ -12,9 +12,8 @@ from typing import Any, TypeAlias
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.kubernetes.core.plugins.module_utils.k8s.core import AnsibleK8SModule
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.failure import Failure
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.expected import ExpectedError
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.expected import ExpectedError, MissingLibrary
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.invalid_request import InvalidRequest
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.missing_library import MissingLibrary
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module.libraries import how_to_install
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module.texts import understood
 

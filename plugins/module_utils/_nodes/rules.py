@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.missing_library import MissingLibrary
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.expected import MissingLibrary
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Object
 
 try:

@@ -19,8 +19,8 @@ else:
     HAS_JMESPATH = True
     _ERRORS = (JMESPathError,)
 
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.expected import MissingLibrary
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.invalid_request import InvalidRequest
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.missing_library import MissingLibrary
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Object
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.drain_plan import Policy
 

@@ -5,6 +5,5 @@
 
 plan_text.py   a plan as lines of text, action by action
 obstacles.py   what stands against a plan, each cause once, and what would clear it
-overview.py    a plan on one screen
-judgement.py   a plan in one sentence, and which of its nodes can be maintained
+overview.py    a plan on one screen and in one sentence, and which of its nodes can be maintained
 """

@@ -8,10 +8,9 @@ snapshot.py           reads the cluster into a document
 snapshot_file.py      snapshot files
 plan_file.py          plan files
 placement_lists.py    what the scheduler would look at to place a pod now
-prospects.py          what there is for each VMI that is wanted elsewhere
 inquiries.py          answers to the reducer's questions that watches do not give
 observer.py           looks at what is on nodes and at a run's migrations, by watches
-migration_looks.py    looks at some VMIs on their way, with as few permissions as that takes
+migration_looks.py    looks at VMIs that are wanted elsewhere, with as few permissions as that takes
 migration_reasons.py  why a migration gets no node, or has failed
 replicas.py           the VMIs of a replica set, watched
 """

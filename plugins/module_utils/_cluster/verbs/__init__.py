@@ -12,8 +12,7 @@ replica_sets.py  find, test, write and delete replica sets
 nodes.py         read and write whole Node objects
 namespaces.py    create an object in a namespace that may be missing
 tokens.py        make tokens of service accounts, and tell what one is for
-leases.py        read, write and delete Leases
-node_leases.py   read, take and renew the Leases of nodes
+leases.py        read, write and delete Leases, and take and renew those of nodes
 maintenance.py   cordon a node with an owner, and undo just that
 run_lease.py     hold a run for one invocation of it, and see that it is still held
 renewer.py       renews the Leases of a run as long as its ansible-playbook lives

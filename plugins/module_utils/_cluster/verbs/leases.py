@@ -1,11 +1,12 @@
 # Copyright: Contributors to the virtops.kubevirt project
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Read, write and delete the Leases in one namespace, each write on the version that was looked at."""
+"""Read, write and delete the Leases in one namespace, those of nodes too, each on the version that was looked at."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import datetime
 from http import HTTPStatus
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.looks.objects import find
@@ -17,7 +18,11 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transpor
     object_path,
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.namespaces import create_in
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.node_lease import parse_lease
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.node_lease import (
+    held_lease,
+    lease_name,
+    parse_lease,
+)
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import JsonObject
 
 _API_VERSION = "coordination.k8s.io/v1"
@@ -81,3 +86,18 @@ class Leases:
 
     def _path(self, name: str) -> str:
         return object_path(_API_VERSION, self.namespace, "leases", name)
+
+
+class NodeLeases(Leases):
+    """All methods raise Failure."""
+
+    def read(self, node: str) -> JsonObject | None:
+        return self.find(lease_name(node))
+
+    def hold(
+        self, before: JsonObject | None, node: JsonObject, holder: str, seconds: int, now: datetime, run: str = ""
+    ) -> JsonObject:
+        """Take or renew; fails with status 409 if somebody else wrote the Lease since `before` was read."""
+        lease = held_lease(before, node, self.namespace, holder, seconds, now, run)
+        self.write(lease, there=before is not None)
+        return lease

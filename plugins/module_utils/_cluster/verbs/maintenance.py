@@ -20,7 +20,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transpor
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.failure import Failure
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.paths import object_path
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.persistence import May, always
-from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.node_leases import NodeLeases
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.leases import NodeLeases
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.nodes import FIELD_MANAGER
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.cordon import (
     ANNOTATION,

@@ -31,7 +31,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transpor
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.failure import Failure
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.persistence import Persistence
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.processes import Process
-from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.node_leases import NodeLeases
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.leases import NodeLeases
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.nodes import FIELD_MANAGER
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.run_lease import (
     RUN_LOST,

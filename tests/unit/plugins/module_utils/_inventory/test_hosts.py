@@ -20,8 +20,9 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._inventory.hosts 
     NodeHost,
     hosts,
     remarks,
+    require_labels,
+    selected,
 )
-from ansible_collections.virtops.kubevirt.plugins.module_utils._inventory.selection import require_labels, selected
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.cordon import ANNOTATION, MAINTAINED, Mark
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.invalid_request import InvalidRequest
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.expected import MissingLibrary
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.invalid_request import InvalidRequest
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.missing_library import MissingLibrary
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner import policies
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.policies import compile_rules, idle, policy_for
 
