@@ -10,6 +10,7 @@ plan_run.py      carry a plan out: look, let the reducer say what follows, do it
 drain.py         empty a node by a plan, and plan anew what does not come about
 eviction_run.py  evict pods, and wait for those that come instead
 starts.py        start the VMs again that were stopped for a node
+run_traces.py    what a run has left, and how it is undone
 """
 
 from __future__ import annotations

@@ -46,7 +46,7 @@ MODULE_UTILS: dict[str, frozenset[str]] = {
     ),
 }
 
-# Folders of _cluster, each of which may import those before it.
+# Folders of _cluster, each of which may import those before it. What lies beside them stands on all of them.
 CLUSTER_LAYERS = ("transport", "looks", "verbs")
 
 # Folders of plugins, and the folders each may import. With a module Ansible sends module_utils alone.
@@ -100,16 +100,17 @@ def _own(place: str, folder: str, package: str | None, name: str) -> Iterator[st
 
 
 def _layers(path: str, line: int, name: str) -> Iterator[str]:
-    here, there = _layer(path.split("/")), _layer(["plugins", *name.removeprefix(f"{PLUGINS}.").split(".")])
+    importer, target = path.split("/"), ["plugins", *name.removeprefix(f"{PLUGINS}.").split(".")]
+    here, there = _layer(importer), _layer(target)
     if here is not None and there is not None and here < there:
-        below, above = CLUSTER_LAYERS[here], CLUSTER_LAYERS[there]
-        yield f"{path}:{line}: _cluster/{below} may not import _cluster/{above}, which stands above it."
+        yield f"{path}:{line}: _cluster/{importer[3]} may not import _cluster/{target[3]}, which stands above it."
 
 
 def _layer(parts: Sequence[str]) -> int | None:
-    """Of what stands in a folder of _cluster; None for everything else."""
-    found = parts[3] if len(parts) > 4 and list(parts[:3]) == ["plugins", "module_utils", "_cluster"] else ""
-    return CLUSTER_LAYERS.index(found) if found in CLUSTER_LAYERS else None
+    """Of what stands in _cluster; None for everything else."""
+    if len(parts) < 4 or list(parts[:3]) != ["plugins", "module_utils", "_cluster"]:
+        return None
+    return CLUSTER_LAYERS.index(parts[3]) if parts[3] in CLUSTER_LAYERS else len(CLUSTER_LAYERS)
 
 
 def _clients(path: str, line: int, name: str) -> Iterator[str]:

@@ -50,6 +50,7 @@ REGISTRY = "from unit.rules import first\nRULES = (first.check,)\n"
             {
                 f"{UTILS}/_cluster/verbs/a.py": f"from {OWN}._cluster.looks.b import c",
                 f"{UTILS}/_cluster/d.py": f"from {OWN}._cluster.verbs import a",
+                f"{UTILS}/_cluster/e.py": f"from {OWN}._cluster.d import f",
             },
         ),
         ("arrows", {"plugins/filter/fits.py": f"from {OWN}._model.snapshot import load"}),
@@ -110,6 +111,14 @@ def test_good_trees_pass(rule: str, files: dict[str, str]) -> None:
         (
             {f"{UTILS}/_cluster/looks/a.py": f"from {OWN}._cluster.verbs.migrations import create"},
             "_cluster/looks may not import _cluster/verbs",
+        ),
+        (
+            {f"{UTILS}/_cluster/verbs/a.py": f"from {OWN}._cluster.plan_run import PlanRun"},
+            "_cluster/verbs may not import _cluster/plan_run",
+        ),
+        (
+            {f"{UTILS}/_cluster/transport/a.py": "from .. import drain"},
+            "_cluster/transport may not import _cluster/drain",
         ),
         ({f"{UTILS}/_cluster/a.py": "from ...modules.drain import main"}, "plugins/module_utils may not import"),
         ({"plugins/modules/a.py": "from ..plugin_utils._x import y"}, "plugins/modules may not import"),

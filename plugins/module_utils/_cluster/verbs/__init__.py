@@ -18,7 +18,6 @@ run_lease.py     hold a run for one invocation of it, and see that it is still h
 renewer.py       renews the Leases of a run as long as its ansible-playbook lives
 run_store.py     what a run has to remember, kept in the cluster
 run_memory.py    lets a run remember something while a task works
-run_traces.py    what a run has left, and how it is undone
 """
 
 from __future__ import annotations
