@@ -20,7 +20,7 @@ from typing import Any
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 from ansible.module_utils.common.yaml import yaml_load
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.invalid_request import InvalidRequest
-from ansible_collections.virtops.kubevirt.plugins.module_utils._module.texts import Option, understood
+from ansible_collections.virtops.kubevirt.plugins.module_utils._module.texts import OptionSpec, understood
 
 _REMEDY = "Correct them; nothing was touched."
 _MOST_HOSTS = 3
@@ -32,7 +32,7 @@ class Owner:
 
     title: str
     prefix: str
-    options: Mapping[str, Option]
+    options: Mapping[str, OptionSpec]
     others: frozenset[str]
 
     @property

@@ -12,7 +12,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._checker.cluster 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._checker.disruptions import Disruptions
 from ansible_collections.virtops.kubevirt.plugins.module_utils._checker.landing import Landing, Newcomer, owned_by
 from ansible_collections.virtops.kubevirt.plugins.module_utils._checker.order import Lot
-from ansible_collections.virtops.kubevirt.plugins.module_utils._checker.violation import Fault, Teller
+from ansible_collections.virtops.kubevirt.plugins.module_utils._checker.violation import Fault, TellFlaw
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blockers.find import blockers
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.labels import MIGRATION_JOB
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.launcher.vmi import (
@@ -64,7 +64,7 @@ class Enactment:
         self,
         cluster: CarriedCluster,
         plan: Plan,
-        tell: Teller,
+        tell: TellFlaw,
         lots: Lot | None = None,
         foreseen: Mapping[str, str] | None = None,
     ) -> None:

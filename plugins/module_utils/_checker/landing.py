@@ -17,7 +17,7 @@ from typing import Any
 from ansible_collections.virtops.kubevirt.plugins.module_utils._checker.cluster import CarriedCluster
 from ansible_collections.virtops.kubevirt.plugins.module_utils._checker.disruptions import Disruptions
 from ansible_collections.virtops.kubevirt.plugins.module_utils._checker.order import Lot
-from ansible_collections.virtops.kubevirt.plugins.module_utils._checker.violation import Fault, Teller
+from ansible_collections.virtops.kubevirt.plugins.module_utils._checker.violation import Fault, TellFlaw
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.workloads import VMI, title
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Object
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.pod import Pod
@@ -53,7 +53,7 @@ class Landing:
         cluster: CarriedCluster,
         budgets: Disruptions,
         plan: Plan,
-        tell: Teller,
+        tell: TellFlaw,
         lots: Lot | None = None,
         foreseen: Mapping[str, str] | None = None,
     ) -> None:

@@ -52,4 +52,4 @@ class PlanFlaw:
 
 
 # Told of a violation when it is met.
-Teller = Callable[[Fault, str, str], None]
+TellFlaw = Callable[[Fault, str, str], None]

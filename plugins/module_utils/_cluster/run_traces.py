@@ -15,7 +15,7 @@ from http import HTTPStatus
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.looks import objects
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.looks.objects import (
-    KIND,
+    MIGRATION,
     find,
     migration_path,
     migrations_path,
@@ -192,7 +192,7 @@ class Undoing:
 
     def _is_under_way(self, migration: Migration) -> bool:
         path = migration_path(migration.namespace, migration.name)
-        item = find(self._client, path, f"read {KIND} {migration.namespace}/{migration.name}")
+        item = find(self._client, path, f"read {MIGRATION} {migration.namespace}/{migration.name}")
         return item is not None and item["metadata"]["uid"] == migration.uid and read_migration(item).unfinished
 
     def _give_back(self, node: str) -> None:

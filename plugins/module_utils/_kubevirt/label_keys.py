@@ -10,12 +10,11 @@ pkg/registry/core/pod/strategy.go of Kubernetes.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Object
-
-Labels = Mapping[str, str]
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.selectors import Labels
 
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 _PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"

@@ -9,15 +9,14 @@ GetMigrationConfByPolicy in kubevirt.io/api/migrations/v1alpha1/types.go.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.configuration import Migrations
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model import quantity
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Object
-
-Labels = Mapping[str, str]
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.selectors import Labels
 
 # Fields of a policy, and what they are called here.
 _PLAIN = {

@@ -20,7 +20,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._model.selectors 
 )
 
 # Node selector terms, any of which must hold; None: no condition at all.
-Topology: TypeAlias = "tuple[NodeSelectorTerm, ...] | None"
+VolumeNodeAffinity: TypeAlias = "tuple[NodeSelectorTerm, ...] | None"
 
 _ZONE, _REGION = "topology.kubernetes.io/zone", "topology.kubernetes.io/region"
 _OLD_ZONE, _OLD_REGION = "failure-domain.beta.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/region"
@@ -63,7 +63,7 @@ class TranslatedVolume:
 
     plugin: Plugin
     csi: CsiVolume | None
-    topology: Topology
+    topology: VolumeNodeAffinity
     error: str = ""
 
 
@@ -73,7 +73,7 @@ def inline_volume(source: Mapping[str, Any]) -> CsiVolume | None:
     return None if plugin is None else CsiVolume(plugin.driver, _handle(plugin, source[plugin.field], ()))
 
 
-def migration(source: Mapping[str, Any], labels: Labels, topology: Topology) -> TranslatedVolume | None:
+def migration(source: Mapping[str, Any], labels: Labels, topology: VolumeNodeAffinity) -> TranslatedVolume | None:
     """The translation of a persistent volume with these labels and conditions on nodes; None for other types."""
     plugin = _plugin_of(source)
     if plugin is None:
@@ -113,7 +113,7 @@ def _gce_place(zones: tuple[str, ...]) -> str:
     return f"regions/{regions.pop()}"
 
 
-def _translate(plugin: Plugin, labels: Labels, topology: Topology) -> Topology:
+def _translate(plugin: Plugin, labels: Labels, topology: VolumeNodeAffinity) -> VolumeNodeAffinity:
     """Conditions on zones in the driver's words: those there are, else the ones that labels tell."""
     keys = {requirement.key for term in topology or () for requirement in term.labels}
     known = (*keys, *labels)

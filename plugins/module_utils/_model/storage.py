@@ -15,8 +15,8 @@ from typing import Any
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model import quantity
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.csi_migration import (
     CsiVolume,
-    Topology,
     TranslatedVolume,
+    VolumeNodeAffinity,
     migration,
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.owners import controller
@@ -82,7 +82,7 @@ class PersistentVolume:
     access_modes: frozenset[str]
     volume_mode: str
     attributes_class: str
-    topology: Topology
+    topology: VolumeNodeAffinity
     csi: CsiVolume | None
     migration: TranslatedVolume | None
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timezone
-from typing import Any
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.drain import NodeDrain
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.failure import Failure
@@ -19,10 +18,9 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.migrat
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.observation import Observation
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.record import Entry
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.invalid_request import InvalidRequest
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import JsonObject
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module.run import Incomplete, Module
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import Blocked, Plan
-
-Result = dict[str, Any]
 
 # In the sentence for people; the result has all.
 _MOST = 10
@@ -56,7 +54,7 @@ def blocked(server: str, node: str, stuck: Sequence[Blocked]) -> Incomplete:
     return Incomplete(failure, {"changed": False, "moves": [], "evicted": [], "interrupted": [], "left": left})
 
 
-def result(module: Module, going: NodeDrain, *, changed: bool) -> Result:
+def result(module: Module, going: NodeDrain, *, changed: bool) -> JsonObject:
     """changed: whether the node was taken for it. Raises Incomplete unless the node is, or would be, empty."""
     is_done = not going.record.failed if module.check_mode else going.is_done
     left = [] if is_done else _left(going)
@@ -91,7 +89,7 @@ def _time(seconds: float) -> str:
     return datetime.fromtimestamp(seconds, timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def verified(server: str, node: str, look: Observation) -> Result:
+def verified(server: str, node: str, look: Observation) -> JsonObject:
     """Raises Incomplete unless the node is empty by a look."""
     here = draining.remaining(node, look, None)
     left = [_entry("vm", item.namespace, item.name, "it is on the node") for item in here.vmis]
@@ -111,10 +109,10 @@ def verified(server: str, node: str, look: Observation) -> Result:
     return {"changed": False, "left": []}
 
 
-def _values(module: Module, going: NodeDrain, left: list[Result], *, changed: bool) -> Result:
+def _values(module: Module, going: NodeDrain, left: list[JsonObject], *, changed: bool) -> JsonObject:
     entries = going.record.entries.values()
     would = module.check_mode and any(not (entry.unfinished or entry.has_failed) for entry in entries)
-    values: Result = {
+    values: JsonObject = {
         "changed": changed or going.record.has_acted or would,
         "moves": [entry.result() for entry in entries if isinstance(entry, Migrating)],
         "evicted": [entry.result() for entry in entries if isinstance(entry, Evicting)],
@@ -127,7 +125,7 @@ def _values(module: Module, going: NodeDrain, left: list[Result], *, changed: bo
     return values
 
 
-def _interrupted(going: NodeDrain, entry: Interrupting) -> Result:
+def _interrupted(going: NodeDrain, entry: Interrupting) -> JsonObject:
     """With why its migration failed, where it was tried: the plan only knows that it has."""
     migrating = (other for other in going.record.entries.values() if isinstance(other, Migrating))
     tried = [other for other in migrating if other.uid == entry.uid and other.has_failed]
@@ -135,7 +133,7 @@ def _interrupted(going: NodeDrain, entry: Interrupting) -> Result:
     return {**entry.result(), **({"why": words[-1]} if words else {})}
 
 
-def _failure(module: Module, going: NodeDrain, left: list[Result]) -> Failure:
+def _failure(module: Module, going: NodeDrain, left: list[JsonObject]) -> Failure:
     problems = _problems(left)
     late = not (going.is_over or module.check_mode)
     prefix = f"after {module.params['wait_timeout']} s there is left " if late else ""
@@ -156,12 +154,12 @@ def _failure(module: Module, going: NodeDrain, left: list[Result]) -> Failure:
     )
 
 
-def _left(going: NodeDrain) -> list[Result]:
+def _left(going: NodeDrain) -> list[JsonObject]:
     """VMs first, then pods, each by name."""
     return sorted(_found_left(going), key=lambda entry: (entry["kind"] != "vm", entry["namespace"], entry["name"]))
 
 
-def _found_left(going: NodeDrain) -> Iterator[Result]:
+def _found_left(going: NodeDrain) -> Iterator[JsonObject]:
     """What is told of an action counts for more than what the plan says."""
     told = set()
     here = {item.uid for item in going.here.all}
@@ -181,16 +179,16 @@ def _kind(entry: Entry) -> str:
     return "pod" if isinstance(entry, Evicting) else "vm"
 
 
-def _of_blocked(entry: Blocked) -> Result:
+def _of_blocked(entry: Blocked) -> JsonObject:
     kind = "pod" if entry.object.kind == "Pod" else "vm"
     return _entry(kind, entry.object.namespace, entry.object.name, "; ".join(entry.reasons))
 
 
-def _entry(kind: str, namespace: str, name: str, why: str) -> Result:
+def _entry(kind: str, namespace: str, name: str, why: str) -> JsonObject:
     return {"kind": kind, "namespace": namespace, "name": name, "why": why.rstrip(".")}
 
 
-def _problems(left: Iterable[Result]) -> list[str]:
+def _problems(left: Iterable[JsonObject]) -> list[str]:
     return [f"{entry['kind']} {entry['namespace']}/{entry['name']}: {entry['why']}" for entry in left]
 
 

@@ -35,6 +35,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.configu
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.cordon import Cordon
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.invalid_request import InvalidRequest
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.migration import label_value
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import JsonObject
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot_kinds import BY_NAME
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module import (
     drain_arguments,
@@ -48,10 +49,8 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._module.run impor
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import ActionKind, Plan
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.remainder import of_batch
 
-Values = dict[str, Any]
 
-
-def drain(module: Module, client: Client) -> Values:
+def drain(module: Module, client: Client) -> JsonObject:
     """Raises Failure, InvalidRequest, MissingLibrary, and Incomplete unless the node is, or would be, empty."""
     libraries.require("numpy", "to plan")
     params = module.params
@@ -80,7 +79,7 @@ def drain(module: Module, client: Client) -> Values:
     return drain_results.result(module, going, changed=changed)
 
 
-def verify(module: Module, client: Client) -> Values:
+def verify(module: Module, client: Client) -> JsonObject:
     """See that the node is cordoned for the owner, and empty. Raises Failure, Incomplete."""
     params = module.params
     progress = Progress.of(params, f"node {params['name']}")

@@ -13,15 +13,14 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transpor
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.evicting import WOULD_EVICT
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.invalid_request import InvalidRequest
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.object_name import name_problems
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import JsonObject
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module import guard
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module.run import Incomplete, Module
-
-Values = dict[str, Any]
 
 _REMEDY = "Remove the cause and run the task again; pods that are gone stay gone."
 
 
-def spec() -> Values:
+def spec() -> JsonObject:
     pod = {"namespace": {"type": "str", "required": True}, "name": {"type": "str", "required": True}}
     return {
         "pods": {"type": "list", "elements": "dict", "required": True, "options": pod},
@@ -40,7 +39,7 @@ def wanted(params: Mapping[str, Any]) -> list[tuple[str, str]]:
     return pods
 
 
-def evict(module: Module, run: EvictionRun, seconds: float) -> Values:
+def evict(module: Module, run: EvictionRun, seconds: float) -> JsonObject:
     """Raises Failure if nothing was evicted, and Incomplete unless all are gone and replaced, or would be."""
     if module.check_mode:
         run.rehearse()
@@ -54,12 +53,12 @@ def evict(module: Module, run: EvictionRun, seconds: float) -> Values:
     return _result(module, run)
 
 
-def _result(module: Module, run: EvictionRun) -> Values:
+def _result(module: Module, run: EvictionRun) -> JsonObject:
     """Raises Incomplete."""
     entries = run.record.entries.values()
     # In check mode a pod that is ending is not even asked for.
     evictions = [item.rehearsed() if module.check_mode and item.unfinished else item for item in entries]
-    values: Values = {
+    values: JsonObject = {
         "changed": any(item.has_acted or item.outcome == WOULD_EVICT for item in evictions),
         "evicted": [item.result() for item in evictions],
         "gone": run.gone,

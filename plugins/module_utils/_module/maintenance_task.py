@@ -17,9 +17,8 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.ma
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.cordon import Cordon
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.invalid_request import InvalidRequest
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.object_name import name_problems
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import JsonObject
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module import guard
-
-Values = dict[str, Any]
 
 
 def request(params: Mapping[str, Any], *, dry_run: bool) -> Request:
@@ -45,9 +44,9 @@ def wait_seconds(params: Mapping[str, Any], *, dry_run: bool) -> float:
     return params["wait_timeout"] if params["wait"] and not dry_run else 0
 
 
-def result(transition: Transition, owner: str, *, diff: bool) -> Values:
+def result(transition: Transition, owner: str, *, diff: bool) -> JsonObject:
     after = transition.after
-    values: Values = {
+    values: JsonObject = {
         "changed": transition.changed,
         "schedulable": after.cordon is None,
         "cordon": _cordon(after.cordon, owner),
@@ -74,13 +73,13 @@ def _problems(params: Mapping[str, Any]) -> Iterator[str]:
             yield f"{name} is {params[name]}, but at least 1 second is needed"
 
 
-def _cordon(cordon: Cordon | None, owner: str) -> Values | None:
+def _cordon(cordon: Cordon | None, owner: str) -> JsonObject | None:
     if cordon is None:
         return None
     return {"by": cordon.by, "since": cordon.since, "reason": cordon.reason, "ours": cordon.belongs_to(owner)}
 
 
-def _lease(state: State) -> Values | None:
+def _lease(state: State) -> JsonObject | None:
     if state.lease is None or state.lease.expires_at is None:
         return None
     return {**asdict(state.lease), "expires_at": state.lease.expires_at.strftime("%Y-%m-%dT%H:%M:%SZ")}

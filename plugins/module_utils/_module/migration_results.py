@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.plan_run import PlanRun
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.failure import Failure
@@ -16,10 +15,9 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.ca
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.migrating import WOULD_MIGRATE, Migrating
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.record import WAITING
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import JsonObject
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.prospect import Prospect
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module.run import Incomplete, Module
-
-Result = dict[str, Any]
 
 _FAILED_REMEDY = "Remove the cause and run the task again; VMIs that have arrived stay untouched."
 _DEADLINE_REMEDY = (
@@ -30,12 +28,12 @@ _CANCELLING_GOES_ON = "KubeVirt goes on cancelling what it was asked to."
 _NOT_UNDONE_REMEDY = "Look into the log of virt-handler on the nodes of these VMIs; KubeVirt goes on cancelling."
 
 
-def migrated(module: Module, run: PlanRun, prospects: Sequence[Prospect]) -> Result:
+def migrated(module: Module, run: PlanRun, prospects: Sequence[Prospect]) -> JsonObject:
     """Raises Incomplete if a migration failed, or has not ended, or begun, as far as it was waited for."""
     found = {entry.title: entry for entry in run.record.entries.values() if isinstance(entry, Migrating)}
     entries = [found[prospect.request.title] for prospect in prospects]
     changed = any(entry.has_acted or entry.outcome == WOULD_MIGRATE for entry in entries)
-    result: Result = {"changed": changed, "migrations": [entry.result() for entry in entries]}
+    result: JsonObject = {"changed": changed, "migrations": [entry.result() for entry in entries]}
     if module._diff:
         result["diff"] = {
             "before": _lines((entry.title, entry.source_node) for entry in entries),
@@ -48,9 +46,9 @@ def migrated(module: Module, run: PlanRun, prospects: Sequence[Prospect]) -> Res
     return result
 
 
-def cancelled(module: Module, server: str, cancellation: Cancellation) -> Result:
+def cancelled(module: Module, server: str, cancellation: Cancellation) -> JsonObject:
     """Raises Incomplete if a cancellation could not be asked for, or was waited for in vain."""
-    result: Result = {"changed": cancellation.has_begun, "migrations": cancellation.results()}
+    result: JsonObject = {"changed": cancellation.has_begun, "migrations": cancellation.results()}
     if module._diff:
         states = dict.fromkeys(sorted(cancellation.evacuated), "to be evacuated")
         states |= dict.fromkeys(cancellation.migrations, "migrating")

@@ -13,14 +13,12 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transpor
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.replica_sets import (
     ReplicaSet,
 )
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Object
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import JsonObject, Object
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module.run import Incomplete, Module
 from ansible_collections.virtops.kubevirt.plugins.module_utils._workloads.canonical import complete, in_words_of
 from ansible_collections.virtops.kubevirt.plugins.module_utils._workloads.outlook import Outlook, Place
 from ansible_collections.virtops.kubevirt.plugins.module_utils._workloads.replica import Replica, replica
 from ansible_collections.virtops.kubevirt.plugins.module_utils._workloads.secrets import secrets, without_secrets
-
-Result = dict[str, Any]
 
 # Shorter ones would be struck out of words that have nothing to do with them.
 _SHORTEST_SECRET = 8
@@ -34,10 +32,10 @@ def conceal(module: Module, template: Object | None) -> None:
     module._module.no_log_values.update(found)
 
 
-def result_of(module: Module, before: Object | None, after: Object | None, *, changed: bool) -> Result:
+def result_of(module: Module, before: Object | None, after: Object | None, *, changed: bool) -> JsonObject:
     """before, after: the replica set, None where there is none."""
     shown: Object = after or before or {}
-    result: Result = {"changed": changed, "result": without_secrets(_tidy(shown))}
+    result: JsonObject = {"changed": changed, "result": without_secrets(_tidy(shown))}
     if module._diff:
         old, new = _spec(before), _spec(after)
         worded = in_words_of(old, new)
@@ -45,7 +43,7 @@ def result_of(module: Module, before: Object | None, after: Object | None, *, ch
     return result
 
 
-def replicas_of(view: Outlook) -> Result:
+def replicas_of(view: Outlook) -> JsonObject:
     """Where the replicas are or would go, and which are outdated."""
     return {
         "replicas": [_entry(one, place) for one, place in view.replicas()],
@@ -53,7 +51,7 @@ def replicas_of(view: Outlook) -> Result:
     }
 
 
-def unplaceable(server: str, title: str, problems: Sequence[str], result: Result) -> Incomplete:
+def unplaceable(server: str, title: str, problems: Sequence[str], result: JsonObject) -> Incomplete:
     failure = Failure(
         f"write replica set {title}",
         server,
@@ -65,7 +63,7 @@ def unplaceable(server: str, title: str, problems: Sequence[str], result: Result
 
 
 def not_ready(
-    module: Module, server: str, replica_set: ReplicaSet, replicas: Replicas, wanted: int, result: Result
+    module: Module, server: str, replica_set: ReplicaSet, replicas: Replicas, wanted: int, result: JsonObject
 ) -> Incomplete:
     """The time is over, and the replicas are not as wanted."""
     found = [replica(vmi) for vmi in replicas.vmis]
@@ -90,7 +88,7 @@ def _failures(stored: Object) -> Iterator[str]:
             yield str(condition.get("message") or condition.get("reason") or "").rstrip(".")
 
 
-def not_gone(module: Module, server: str, title: str, replicas: Replicas, result: Result) -> Incomplete:
+def not_gone(module: Module, server: str, title: str, replicas: Replicas, result: JsonObject) -> Incomplete:
     """The time is over, and VMIs of a deleted replica set are still there."""
     names = [str(vmi["metadata"]["name"]) for vmi in replicas.vmis]
     attempted = f"wait for the end of the VMIs of replica set {title}"
@@ -104,7 +102,7 @@ def _late(
     replicas: Replicas,
     state: str,
     details: list[str],
-    result: Result,
+    result: JsonObject,
 ) -> Incomplete:
     more = [f"and {len(details) - _MOST} more"] if len(details) > _MOST else []
     away = [replicas.trouble.message] if replicas.trouble else []
@@ -113,12 +111,12 @@ def _late(
     return Incomplete(Failure(attempted, server, message, remedy, reason="DeadlineExceeded"), _short(result))
 
 
-def _short(result: Result) -> Result:
+def _short(result: JsonObject) -> JsonObject:
     """Without the replica set, behind which the error would be lost on a screen."""
     return {name: part for name, part in result.items() if name != "result"}
 
 
-def _entry(one: Replica, place: Place | None) -> Result:
+def _entry(one: Replica, place: Place | None) -> JsonObject:
     nowhere = place is not None and not place.node
     return {
         "name": one.name,
@@ -129,7 +127,7 @@ def _entry(one: Replica, place: Place | None) -> Result:
     }
 
 
-def _outdated(view: Outlook) -> Iterator[Result]:
+def _outdated(view: Outlook) -> Iterator[JsonObject]:
     successors = iter(view.successors)
     for vmi in view.outdated or ():
         one, place = replica(vmi), next(successors, None)

@@ -30,6 +30,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.ru
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.run_store import RunStore
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.invalid_request import InvalidRequest
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.object_name import name_problems
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import JsonObject
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.run_lease import (
     Invocation,
     RunLease,
@@ -37,8 +38,6 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._model.run_lease 
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module import rights
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module.run import Incomplete
-
-Values = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +102,7 @@ def own_time(params: Mapping[str, Any]) -> float | None:
     return float(2 * params["wait_timeout"] + persistence.READING)
 
 
-def held(client: Client, task: RunTask, *, diff: bool) -> Values:
+def held(client: Client, task: RunTask, *, diff: bool) -> JsonObject:
     """Take the run and have it renewed from now on. Raises Failure, InvalidRequest."""
     if not task.playbook.here:
         raise InvalidRequest(
@@ -125,7 +124,7 @@ def held(client: Client, task: RunTask, *, diff: bool) -> Values:
     return {**result, "stopped_for": stopped_for(client, task.run)}
 
 
-def released(client: Client, task: RunTask, *, keep_record: bool, diff: bool) -> Values:
+def released(client: Client, task: RunTask, *, keep_record: bool, diff: bool) -> JsonObject:
     """Let go of the run, if it is this invocation's, and tell what it has left. Raises Failure."""
     hold, uid, store = task.hold(client), task.cluster_uid(client), task.store(client)
     before = hold.look()
@@ -151,7 +150,7 @@ def released(client: Client, task: RunTask, *, keep_record: bool, diff: bool) ->
     return {**result, **told, "changed": before is not None or is_forgotten}
 
 
-def aborted(client: Client, task: RunTask, *, force: bool, diff: bool) -> Values:
+def aborted(client: Client, task: RunTask, *, force: bool, diff: bool) -> JsonObject:
     """Undo what the run has left, and forget it. Raises Failure, and Incomplete if something is left or it is held."""
     if not task.dry_run:
         rights.require_for_abort(client, task.run, task.namespace)
@@ -211,7 +210,7 @@ def _left(client: Client, task: RunTask, problems: list[str]) -> Failure:
     )
 
 
-def _foretold(hold: RunHold, task: RunTask, client: Client, uid: str, *, diff: bool) -> Values:
+def _foretold(hold: RunHold, task: RunTask, client: Client, uid: str, *, diff: bool) -> JsonObject:
     """A dry run tells what is now, and refuses nothing: it writes nothing that could disturb another invocation."""
     before, documents = hold.look(), task.store(client).names()
     result = _result(hold, before, before, uid, diff=diff, resumed=bool(documents), documents=documents)
@@ -232,8 +231,8 @@ def _result(
     diff: bool,
     resumed: bool,
     documents: list[str],
-) -> Values:
-    values: Values = {
+) -> JsonObject:
+    values: JsonObject = {
         "changed": not hold.owns(before),
         "run": hold.run,
         "invocation_id": hold.invocation.id,
@@ -247,6 +246,6 @@ def _result(
     return values
 
 
-def _shown(lease: RunLease | None) -> Values:
+def _shown(lease: RunLease | None) -> JsonObject:
     """What makes a change; the time of the last renewal does not."""
     return {"held_by": {key: value for key, value in lease.facts().items() if key != "renewed"} if lease else None}

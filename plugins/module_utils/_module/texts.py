@@ -25,7 +25,7 @@ from ansible.module_utils.parsing.convert_bool import BOOLEANS_FALSE, BOOLEANS_T
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.invalid_request import InvalidRequest
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.printable import brief
 
-Option = Mapping[str, Any]
+OptionSpec = Mapping[str, Any]
 
 NOT_GIVEN: Final = object()
 # What begins so is no name: a list or mapping in JSON, or a list in YAML.
@@ -51,7 +51,7 @@ class _Misunderstood(Exception):
         self.form = form
 
 
-def understood(attempted: str, options: Mapping[str, Option], given: Mapping[str, Any]) -> dict[str, Any]:
+def understood(attempted: str, options: Mapping[str, OptionSpec], given: Mapping[str, Any]) -> dict[str, Any]:
     """What is given, in the types of its options, without what is blank. What no option wants stays as it is.
 
     Raises InvalidRequest, with all that cannot be understood.
@@ -70,7 +70,7 @@ def understood(attempted: str, options: Mapping[str, Option], given: Mapping[str
     return {name: value for name, value in meant.items() if value is not NOT_GIVEN}
 
 
-def _meant(option: Option, value: Any) -> Any:
+def _meant(option: OptionSpec, value: Any) -> Any:
     kind = option.get("type") or "str"
     if isinstance(value, str):
         return _READERS[kind](option, str(value)) if kind in _READERS else value
@@ -81,19 +81,19 @@ def _meant(option: Option, value: Any) -> Any:
     return value
 
 
-def _entries(option: Option, values: list[Any]) -> list[Any]:
+def _entries(option: OptionSpec, values: list[Any]) -> list[Any]:
     element = {"type": option.get("elements") or "raw", "options": option.get("options")}
     meant = [_meant(element, value) for value in values]
     return [value for value in meant if value is not NOT_GIVEN]
 
 
-def _members(option: Option, values: Mapping[str, Any]) -> dict[str, Any]:
+def _members(option: OptionSpec, values: Mapping[str, Any]) -> dict[str, Any]:
     options = option.get("options") or {}
     meant = {key: _meant(options[key], value) if key in options else value for key, value in values.items()}
     return {key: value for key, value in meant.items() if value is not NOT_GIVEN}
 
 
-def _number(_option: Option, text: str) -> Any:
+def _number(_option: OptionSpec, text: str) -> Any:
     if not text.strip():
         return NOT_GIVEN
     found = _WHOLE.fullmatch(text.strip())
@@ -102,7 +102,7 @@ def _number(_option: Option, text: str) -> Any:
     return int(found[1])
 
 
-def _truth(_option: Option, text: str) -> Any:
+def _truth(_option: OptionSpec, text: str) -> Any:
     word = text.strip().lower()
     if not word:
         return NOT_GIVEN
@@ -111,7 +111,7 @@ def _truth(_option: Option, text: str) -> Any:
     return word in BOOLEANS_TRUE
 
 
-def _choice(option: Option, text: str) -> Any:
+def _choice(option: OptionSpec, text: str) -> Any:
     """A text that may be any is what it is."""
     choices = option.get("choices")
     if not choices or text in choices:
@@ -119,7 +119,7 @@ def _choice(option: Option, text: str) -> Any:
     return text.strip() or NOT_GIVEN
 
 
-def _list(option: Option, text: str) -> Any:
+def _list(option: OptionSpec, text: str) -> Any:
     if not text.strip():
         return NOT_GIVEN
     kind = option.get("elements") or "raw"
@@ -137,7 +137,7 @@ def _list(option: Option, text: str) -> Any:
     return _entries(option, entries)
 
 
-def _mapping(option: Option, text: str) -> Any:
+def _mapping(option: OptionSpec, text: str) -> Any:
     if not text.strip():
         return NOT_GIVEN
     found = _parsed(text, "dict", typed=True)
@@ -149,7 +149,7 @@ def _mapping(option: Option, text: str) -> Any:
     return text
 
 
-def _anything(_option: Option, text: str) -> Any:
+def _anything(_option: OptionSpec, text: str) -> Any:
     """A mapping if it is one: other texts, such as paths, do not begin as JSON does."""
     found = _parsed(text, "dict", typed=True) if text.lstrip().startswith("{") else text
     return found if isinstance(found, Mapping) else text
@@ -168,7 +168,7 @@ def _parsed(text: str, form: str, *, typed: bool) -> Any:
         raise _Misunderstood(text, form) from error
 
 
-_READERS: Mapping[str, Callable[[Option, str], Any]] = {
+_READERS: Mapping[str, Callable[[OptionSpec, str], Any]] = {
     "int": _number,
     "bool": _truth,
     "str": _choice,

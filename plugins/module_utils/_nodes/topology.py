@@ -9,10 +9,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Object
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.selectors import Labels
 from ansible_collections.virtops.kubevirt.plugins.module_utils._nodes.keys import DEPRECATED, TOPOLOGY
 from ansible_collections.virtops.kubevirt.plugins.module_utils._nodes.wanted_labels import WantedLabels
 
-Labels = Mapping[str, str]
 _MOST_NAMES = 5
 
 

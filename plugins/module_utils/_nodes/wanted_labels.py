@@ -24,7 +24,6 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._nodes.keys impor
 from ansible_collections.virtops.kubevirt.plugins.module_utils._nodes.rules import LabelRule, RuleError, compile_rule
 
 # An item of the module's options `topology` and `rules`, as Ansible gives it.
-Entry = Mapping[str, Any]
 _SHORT = {"zone": ZONE, "region": REGION}
 
 
@@ -56,7 +55,7 @@ class WantedLabels:
             )
 
 
-def collect(nodes: Sequence[Object], topology: Sequence[Entry], rules: Sequence[Entry]) -> WantedLabels:
+def collect(nodes: Sequence[Object], topology: Sequence[Object], rules: Sequence[Object]) -> WantedLabels:
     """The wanted labels of each node of the cluster. Raises InvalidRequest."""
     wanted = WantedLabels({node["metadata"]["name"]: {} for node in nodes})
     for index, entry in enumerate(topology):
@@ -70,7 +69,7 @@ def collect(nodes: Sequence[Object], topology: Sequence[Entry], rules: Sequence[
     return wanted
 
 
-def _add_entry(wanted: WantedLabels, source: str, entry: Entry) -> None:
+def _add_entry(wanted: WantedLabels, source: str, entry: Object) -> None:
     labels = _labels(entry)
     problems = [*_twice(entry), *_key_problems(labels), *_value_problems(labels)]
     if not labels:
@@ -85,7 +84,7 @@ def _add_entry(wanted: WantedLabels, source: str, entry: Entry) -> None:
             wanted.add(name, key, WantedLabel(value, source))
 
 
-def _add_rule(wanted: WantedLabels, source: str, entry: Entry, nodes: Sequence[Object]) -> None:
+def _add_rule(wanted: WantedLabels, source: str, entry: Object, nodes: Sequence[Object]) -> None:
     expressions = _labels(entry)
     problems = [f"in {source} {problem}" for problem in (*_twice(entry), *_key_problems(expressions))]
     if not expressions:
@@ -111,13 +110,13 @@ def _derive(wanted: WantedLabels, rule: LabelRule, nodes: Sequence[Object]) -> N
             wanted.add(name, key, WantedLabel(value, rule.source))
 
 
-def _labels(entry: Entry) -> dict[str, Any]:
+def _labels(entry: Object) -> dict[str, Any]:
     """What an entry says about labels, with the short names written out."""
     short = {key: entry[name] for name, key in _SHORT.items() if entry[name] is not None}
     return {**short, **(entry["labels"] or {})}
 
 
-def _twice(entry: Entry) -> Iterator[str]:
+def _twice(entry: Object) -> Iterator[str]:
     for name, key in _SHORT.items():
         if entry[name] is not None and key in (entry["labels"] or {}):
             yield f"{key} stands twice, as {name} and among labels"

@@ -10,13 +10,13 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.launche
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.revival import revival
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.successors import next_launcher
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.workloads import VM, VMI_REPLICA_SET, Workloads
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Object
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Lists, Object
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.owners import controller
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.run_strategy import HALTED, run_strategy
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.drain_plan import Policy
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.machines import leaving
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.mover import Mover
-from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.residents import Lists, Machine
+from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.residents import Machine
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.state import ClusterState
 
 

@@ -17,7 +17,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.success
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.workloads import title
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.disruption_budget import Budgets, EvictionRefusal
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.invalid_request import InvalidRequest
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Object
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Lists
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner import outcome, story
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.board import Board
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.course import Course
@@ -46,8 +46,6 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.search i
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.under_way import find_under_way
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.waves import Caps
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.scores.registry import Profile
-
-Lists = Mapping[str, Sequence[Object]]
 
 _ATTEMPT = "plan the drain"
 

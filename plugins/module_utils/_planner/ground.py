@@ -6,18 +6,16 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 from functools import cached_property
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blockers.find import Surroundings, surroundings
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.workloads import Workloads, title
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.disruption_budget import Budgets
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Object
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Lists, Object
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.build import cluster_state
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.state import ClusterState
-
-Lists = Mapping[str, Sequence[Object]]
 
 
 class Ground:

@@ -33,10 +33,10 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.scores
 _MOST_NODES, _MOST_ALONE = 16, 12
 
 # A drain made ready with VMs that make room, by namespace/name, and the drained nodes for whose sake.
-Prepared = Callable[[Mapping[str, str]], Scene]
+_Prepared = Callable[[Mapping[str, str]], Scene]
 
 
-def solved(prepared: Prepared, ground: Ground, profile: Profile, most: int) -> Solution:
+def solved(prepared: _Prepared, ground: Ground, profile: Profile, most: int) -> Solution:
     """How everything leaves that can, if so many VMs at most make room for others. It raises as `plan_drain` does."""
     scene = prepared({})
     course = _moved(scene, profile)

@@ -20,7 +20,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.success
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.workloads import VMI, Workloads, title
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.disruption_budget import Budgets
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.drained_pod import needs
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Object
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Lists, Object
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.pod import pod as parsed
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot import Snapshot
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import (
@@ -44,8 +44,6 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.waves im
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.build import cluster_state
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.scores.registry import Profile
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.state import ClusterState
-
-Lists = Mapping[str, Sequence[Object]]
 
 POD, MACHINE = "Pod", "VirtualMachineInstance"
 

@@ -16,8 +16,6 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._model.drained_po
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Object
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.owners import controller
 
-Lists = Mapping[str, Sequence[Object]]
-
 _HOTPLUG = "hotplug-disk"
 
 

@@ -21,9 +21,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects im
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.selectors import Labels
 from ansible_collections.virtops.kubevirt.plugins.module_utils._nodes.keys import REGION, ZONE
 from ansible_collections.virtops.kubevirt.plugins.module_utils._workloads.own_pod import REQUIRED, ignoring_own_pod
-from ansible_collections.virtops.kubevirt.plugins.module_utils._workloads.requirements import requirement
-
-Words = Mapping[str, Any]
+from ansible_collections.virtops.kubevirt.plugins.module_utils._workloads.requirements import Words, requirement
 
 PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 # Fields of a VMI's spec that are placement's business, by the option that stands for them.

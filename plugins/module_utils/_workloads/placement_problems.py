@@ -6,19 +6,17 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import HOSTNAME
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.selectors import is_label_value
 from ansible_collections.virtops.kubevirt.plugins.module_utils._workloads.placement import TOPOLOGY, selector
 from ansible_collections.virtops.kubevirt.plugins.module_utils._workloads.requirements import (
+    Words,
     key_problems,
     label_problems,
     requirement_problems,
 )
-
-Words = Mapping[str, Any]
 
 _AFFINITY = ("node_labels", "keep_apart", "keep_together")
 _HEAVIEST = 100

@@ -1,7 +1,7 @@
 # Copyright: Contributors to the virtops.kubevirt project
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""One name, one meaning: no two files of module_utils define public classes of the same name.
+"""One name, one meaning: no two files of module_utils define public classes or types of the same name.
 
 Whoever reads `Rule` or `Change` far from its import shall not have to ask which one.
 """
@@ -9,6 +9,7 @@ Whoever reads `Rule` or `Change` far from its import shall not have to ask which
 from __future__ import annotations
 
 import ast
+import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 
@@ -17,13 +18,27 @@ from unit.architecture.tree import Tree, parse
 # Names that mean two things for a good reason, with the reason.
 KNOWN: Mapping[str, str] = {}
 
+_TYPE = re.compile(r"[A-Z]\w*[a-z]\w*")
+
 
 def check(tree: Tree) -> Iterator[str]:
     homes: defaultdict[str, list[str]] = defaultdict(list)
     for path, text in tree.matching("plugins/module_utils/*.py"):
         for node in parse(text).body:
-            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
-                homes[node.name].append(path)
+            if (name := _defined(node)) and not name.startswith("_"):
+                homes[name].append(path)
     for name, paths in sorted(homes.items()):
         if len(paths) > 1 and name not in KNOWN:
-            yield f"{paths[1]}: {name} is also a class in {paths[0]}; give one of them another name."
+            yield f"{paths[1]}: {name} is defined in {paths[0]} too; import it, or give one of them another name."
+
+
+def _defined(node: ast.stmt) -> str | None:
+    """The class or the name of a type that a statement defines. Type variables are their file's own."""
+    match node:
+        case ast.ClassDef(name=name):
+            return name
+        case ast.Assign(value=ast.Call(func=ast.Name(id="TypeVar"))):
+            return None
+        case ast.Assign(targets=[ast.Name(id=name)]) | ast.AnnAssign(target=ast.Name(id=name)):
+            return name if _TYPE.fullmatch(name) else None
+    return None

@@ -64,6 +64,14 @@ REGISTRY = "from unit.rules import first\nRULES = (first.check,)\n"
             },
         ),
         ("names", {f"{UTILS}/_model/a.py": "class _A: ...\nclass B: ...", f"{UTILS}/_model/b.py": "class _A: ..."}),
+        (
+            "names",
+            {
+                f"{UTILS}/_model/a.py": "Found = TypeVar('Found')\nVM = 1",
+                f"{UTILS}/_model/b.py": "class Found: ...\nVM = 1\nLists = dict",
+                f"{UTILS}/_model/c.py": "_Lists = dict",
+            },
+        ),
         ("purity", {f"{UTILS}/_model/quantity.py": "import re\nfrom datetime import datetime\nimport numpy as np"}),
         ("purity", {f"{UTILS}/_planner/exact.py": "def solve():\n    from ortools.sat.python import cp_model"}),
         ("purity", {f"{UTILS}/_cluster/client.py": "import os, time, kubernetes"}),
@@ -242,7 +250,17 @@ def test_files_registries_and_roles(rule: str, files: dict[str, str], sentence: 
         (
             "names",
             {f"{UTILS}/_a/a.py": "class Rule: ...", f"{UTILS}/_b/a.py": "class Rule: ..."},
-            f"{UTILS}/_b/a.py: Rule is also a class in {UTILS}/_a/a.py",
+            f"{UTILS}/_b/a.py: Rule is defined in {UTILS}/_a/a.py too",
+        ),
+        (
+            "names",
+            {f"{UTILS}/_a/a.py": "class Change: ...", f"{UTILS}/_b/a.py": "Change: TypeAlias = dict[str, str]"},
+            f"{UTILS}/_b/a.py: Change is defined in {UTILS}/_a/a.py too",
+        ),
+        (
+            "names",
+            {f"{UTILS}/_a/a.py": "Lists = dict[str, str]", f"{UTILS}/_b/a.py": "Lists = dict[str, str]"},
+            f"{UTILS}/_b/a.py: Lists is defined in {UTILS}/_a/a.py too",
         ),
     ],
 )

@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable, Mapping
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.looks.inquiries import Inquiries
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.looks.objects import (
-    RESOURCE,
+    MIGRATIONS,
     find,
     find_migrations,
     find_vmi,
@@ -89,7 +89,7 @@ class MigrationLooks:
         self._inquiries = Inquiries(client, unschedulable_timeout)
         path = migrations_path(namespaces.pop() if len(namespaces) == 1 else None)
         runs = ",".join(sorted({run, *(migration.run for migration in known)}))
-        self._migrations = WatchedList(client, path, RESOURCE, {"labelSelector": f"{RUN_LABEL} in ({runs})"})
+        self._migrations = WatchedList(client, path, MIGRATIONS, {"labelSelector": f"{RUN_LABEL} in ({runs})"})
 
     def attend(self, nodes: Collection[str], sources: Collection[str]) -> None:
         """VMIs are looked at wherever they are."""

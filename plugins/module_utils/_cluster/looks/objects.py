@@ -24,20 +24,19 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects im
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.stopped_mark import LABEL
 
 API_VERSION = "kubevirt.io/v1"
-KIND = "VirtualMachineInstanceMigration"
-RESOURCE = "virtualmachineinstancemigrations"
+MIGRATION, MIGRATIONS = "VirtualMachineInstanceMigration", "virtualmachineinstancemigrations"
 VMIS = "virtualmachineinstances"
 RESOURCES = {VM: "virtualmachines", REPLICA_SET: "virtualmachineinstancereplicasets"}
 
 
 def migrations_path(namespace: str | None) -> str:
     """Of all migrations in a namespace, or (None) in all namespaces. Raises InvalidRequest."""
-    return collection_path(API_VERSION, namespace, RESOURCE)
+    return collection_path(API_VERSION, namespace, MIGRATIONS)
 
 
 def migration_path(namespace: str, name: str) -> str:
     """Raises InvalidRequest."""
-    return object_path(API_VERSION, namespace, RESOURCE, name)
+    return object_path(API_VERSION, namespace, MIGRATIONS, name)
 
 
 def find(client: Client, path: str, attempted: str) -> JsonObject | None:
@@ -59,14 +58,14 @@ def find_vmi(client: Client, namespace: str, name: str) -> JsonObject | None:
 
 def find_migrations(client: Client, namespace: str) -> list[Migration]:
     """All of a namespace, over or not. Raises Failure."""
-    page = client.get(migrations_path(namespace), f"list {RESOURCE} in namespace {namespace}")
+    page = client.get(migrations_path(namespace), f"list {MIGRATIONS} in namespace {namespace}")
     return [read_migration(item) for item in page["items"]]
 
 
 def failed_migrations(client: Client, run: str, source: str) -> list[str]:
     """Uids of the failed migrations of a run away from a node, sorted. run: the label. Raises Failure."""
     labels = f"{RUN_LABEL}={run},{SOURCE_LABEL}={label_value(source)}"
-    page = client.get(migrations_path(None), f"list {RESOURCE} away from node {source}", labelSelector=labels)
+    page = client.get(migrations_path(None), f"list {MIGRATIONS} away from node {source}", labelSelector=labels)
     return sorted(entry.uid for entry in map(read_migration, page["items"]) if entry.phase == FAILED)
 
 

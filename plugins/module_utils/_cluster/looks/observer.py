@@ -16,7 +16,7 @@ from collections.abc import Iterable
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.looks.inquiries import Inquiries
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.looks.objects import (
     API_VERSION,
-    RESOURCE,
+    MIGRATIONS,
     VMIS,
     migrations_path,
 )
@@ -66,7 +66,7 @@ class Observer:
             self._sources = everywhere
             labels = ",".join(sorted(map(label_value, everywhere)))
             self._migrations = self._watched(
-                migrations_path(None), RESOURCE, labelSelector=f"{RUN_LABEL}={self._run},{SOURCE_LABEL} in ({labels})"
+                migrations_path(None), MIGRATIONS, labelSelector=f"{RUN_LABEL}={self._run},{SOURCE_LABEL} in ({labels})"
             )
             self._bell.set()
         if names == sorted(self._pods):

@@ -6,8 +6,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from typing import Any
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.client import Client
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.collector import (
@@ -18,9 +16,8 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transpor
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.permissions import (
     explain_forbidden,
 )
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Lists
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot_kinds import BY_NAME
-
-Lists = dict[str, Sequence[dict[str, Any]]]
 
 # KubeVirt's configuration, quotas and classes shape launcher pods; the others are kube-scheduler's.
 _ALWAYS = (

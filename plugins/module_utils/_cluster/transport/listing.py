@@ -22,7 +22,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot_f
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot_kinds import Kind
 
 # A token lives as long as etcd keeps old revisions, five minutes by default; the next try often fits into it.
-ATTEMPTS = 3
+_ATTEMPTS = 3
 # The server encodes one list while another is decoded here; more than a few would only queue up for the interpreter.
 _THREADS = 4
 
@@ -41,14 +41,14 @@ def read_lists(client: Client, kinds: Iterable[Kind], page_size: int) -> dict[st
 
 def read_list(client: Client, kind: Kind, page_size: int) -> Encoded | None:
     """One kind; None if the cluster does not serve it, or does not show it and it is dispensable. Raises Failure."""
-    for attempt in range(1, ATTEMPTS + 1):
+    for attempt in range(1, _ATTEMPTS + 1):
         try:
             return encode_all(_items(client, kind, page_size))
         except Failure as error:
             if error.status == HTTPStatus.NOT_FOUND or (error.status == HTTPStatus.FORBIDDEN and kind.dispensable):
                 return None
             # The server offers to go on at a newer state, but half a list of then and half of now is no list.
-            if error.status != 410 or attempt == ATTEMPTS:
+            if error.status != 410 or attempt == _ATTEMPTS:
                 raise _expired(error, attempt) if error.status == 410 else error from None
     raise AssertionError("the last attempt returns or raises")
 

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.looks.objects import (
-    KIND,
+    MIGRATION,
     find,
     find_vmi,
     migration_path,
@@ -133,7 +133,7 @@ class Cancellation:
         for title in self.left:
             migration = self.migrations[title]
             path = migration_path(migration.namespace, migration.name)
-            item = find(client, path, f"read {KIND} {migration.namespace}/{migration.name}")
+            item = find(client, path, f"read {MIGRATION} {migration.namespace}/{migration.name}")
             if item is None or item["metadata"]["uid"] != migration.uid:
                 request = by_title[title]
                 self._nodes[title] = _node(find_vmi(client, request.namespace, request.name))

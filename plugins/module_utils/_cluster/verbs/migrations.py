@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.looks.objects import (
     API_VERSION,
-    KIND,
+    MIGRATION,
     find,
     migration_path,
     migrations_path,
@@ -43,7 +43,7 @@ def manifest(
     labels = {RUN_LABEL: run, **({SOURCE_LABEL: label_value(source)} if source else {})}
     return {
         "apiVersion": API_VERSION,
-        "kind": KIND,
+        "kind": MIGRATION,
         "metadata": {
             "namespace": namespace,
             "name": name,

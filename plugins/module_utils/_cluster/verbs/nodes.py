@@ -20,7 +20,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects im
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot_kinds import BY_NAME
 
 # New values of labels, None to remove one.
-Labels: TypeAlias = Mapping[str, str | None]
+NewLabels: TypeAlias = Mapping[str, str | None]
 
 # Who is named in the cluster as the writer of a field (metadata.managedFields).
 FIELD_MANAGER = "virtops.kubevirt"
@@ -35,7 +35,7 @@ def read_nodes(client: Client, labels: str = "", fields: str = "") -> list[JsonO
     return [json.loads(line) for line in read_list(client, whole, _PAGE_SIZE) or ()]
 
 
-def label_nodes(client: Client, nodes: Iterable[JsonObject], labels: Mapping[str, Labels], *, dry_run: bool) -> None:
+def label_nodes(client: Client, nodes: Iterable[JsonObject], labels: Mapping[str, NewLabels], *, dry_run: bool) -> None:
     """Write labels by node, None to remove one; in a dry run let the server check it all and keep nothing.
 
     nodes: as they were read when that was decided. Raises Failure, which says what was written before; nodes that are
@@ -54,7 +54,7 @@ def label_nodes(client: Client, nodes: Iterable[JsonObject], labels: Mapping[str
             raise _partial(error, jobs, dry_run) from error
 
 
-def _label(client: Client, node: JsonObject, labels: Labels, dry_run: bool) -> None:
+def _label(client: Client, node: JsonObject, labels: NewLabels, dry_run: bool) -> None:
     """On the version that was looked at, so that a second time, after a lost answer, undoes nobody else's write."""
     query = {"fieldManager": FIELD_MANAGER, **({"dryRun": "All"} if dry_run else {})}
     name = node["metadata"]["name"]
@@ -66,7 +66,7 @@ def _label(client: Client, node: JsonObject, labels: Labels, dry_run: bool) -> N
     retry_on_newest(node, write, lambda conflict: _again(client, node, labels, conflict))
 
 
-def _again(client: Client, node: JsonObject, labels: Labels, conflict: Failure) -> JsonObject:
+def _again(client: Client, node: JsonObject, labels: NewLabels, conflict: Failure) -> JsonObject:
     """The node as it is now, if these labels are as they were, or as they are to be. Raises Failure if not, or gone.
 
     It is listed, as who labels nodes needs no other right to read them.

@@ -9,23 +9,27 @@ from collections.abc import Callable, Mapping
 from http import HTTPStatus
 from typing import Any
 
-from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.looks.objects import API_VERSION, VMIS, find
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.looks.objects import (
+    API_VERSION,
+    RESOURCES,
+    VMIS,
+    find,
+    owner_path,
+)
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.client import Client
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.conflicts import retry_on_newest
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.failure import Failure
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.paths import (
     collection_path,
-    object_path,
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.persistence import repeatable
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.nodes import FIELD_MANAGER
+from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.interrupting import REPLICA_SET
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import JsonObject
 
 # From the spec that is there (empty without one) to the spec that is wanted.
-Change = Callable[[Mapping[str, Any]], JsonObject]
+SpecChange = Callable[[Mapping[str, Any]], JsonObject]
 
-KIND = "VirtualMachineInstanceReplicaSet"
-_REPLICA_SETS = "virtualmachineinstancereplicasets"
 _CORRECT = "Correct the task; nothing was written."
 # What helps when the server refuses to write; it read and understood the task.
 _REMEDIES: Mapping[int | None, str] = {
@@ -45,15 +49,15 @@ class ReplicaSet:
         self._client = client
         self._namespace = namespace
         self._name = name
-        self._all = collection_path(API_VERSION, namespace, _REPLICA_SETS)
-        self._path = object_path(API_VERSION, namespace, _REPLICA_SETS, name)
+        self._all = collection_path(API_VERSION, namespace, RESOURCES[REPLICA_SET])
+        self._path = owner_path(REPLICA_SET, namespace, name)
 
     def read(self) -> JsonObject | None:
         """What is stored now. Raises Failure."""
         self.stored = find(self._client, self._path, f"read replica set {self.title}")
         return self.stored
 
-    def write(self, change: Change, *, dry_run: bool) -> JsonObject:
+    def write(self, change: SpecChange, *, dry_run: bool) -> JsonObject:
         """The object as the API server stores it, or in a dry run would. Raises Failure, and what `change` raises.
 
         virt-controller writes the object too; a change that it has outrun is made again on what is there then.
@@ -90,7 +94,7 @@ class ReplicaSet:
         tried: JsonObject = self._client.post(path, attempted, vmi, done=repeatable, **_query(True))
         return tried
 
-    def _write(self, stored: JsonObject | None, change: Change, *, dry_run: bool) -> JsonObject:
+    def _write(self, stored: JsonObject | None, change: SpecChange, *, dry_run: bool) -> JsonObject:
         attempted = f"write replica set {self.title}"
         # An unknown field is a misspelt one: without this the server would drop it in silence.
         query = {"fieldManager": FIELD_MANAGER, "fieldValidation": "Strict", **_query(dry_run)}
@@ -108,7 +112,7 @@ class ReplicaSet:
 
     def _new(self, spec: JsonObject) -> JsonObject:
         metadata = {"namespace": self._namespace, "name": self._name}
-        return {"apiVersion": API_VERSION, "kind": KIND, "metadata": metadata, "spec": spec}
+        return {"apiVersion": API_VERSION, "kind": REPLICA_SET, "metadata": metadata, "spec": spec}
 
 
 def _query(dry_run: bool) -> dict[str, str]:

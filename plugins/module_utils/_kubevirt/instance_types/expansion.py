@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from copy import deepcopy
 from dataclasses import dataclass
-from typing import Any
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.configuration import Configuration
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.instance_types.admission import (
@@ -39,10 +38,8 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.launche
     with_network,
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.workloads import title
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Object
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import JsonObject, Object
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.run_strategy import HALTED, run_strategy
-
-Part = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,9 +82,9 @@ def _found(vm: Object, types: InstanceTypes, role: Role) -> Found:
         ) from error
 
 
-def _template(template: Object) -> tuple[Part, dict[str, str]]:
+def _template(template: Object) -> tuple[JsonObject, dict[str, str]]:
     """Copies of its spec, with a domain, and of its annotations."""
-    spec: Part = deepcopy(dict(template["spec"]))
+    spec: JsonObject = deepcopy(dict(template["spec"]))
     spec["domain"] = spec.get("domain") or {}
     return spec, dict((template.get("metadata") or {}).get("annotations") or {})
 

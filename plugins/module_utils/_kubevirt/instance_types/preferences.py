@@ -11,9 +11,7 @@ from __future__ import annotations
 from copy import deepcopy
 from typing import Any
 
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Object
-
-Part = dict[str, Any]
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import JsonObject, Object
 
 _ATTACHED = ("GraphicsDevice", "PodInterface", "SerialConsole")
 # Words for topologies that KubeVirt has used before.
@@ -41,7 +39,7 @@ def spread(preference: Object) -> tuple[int, str]:
     return int(ratio), str(options.get("across") or "SocketsCores")
 
 
-def apply_attachments(preference: Object, spec: Part) -> None:
+def apply_attachments(preference: Object, spec: JsonObject) -> None:
     """What the VM gets by itself, which is decided before it is given a network."""
     wanted, devices = preference.get("devices") or {}, spec["domain"].setdefault("devices", {})
     for name in _ATTACHED:
@@ -49,7 +47,7 @@ def apply_attachments(preference: Object, spec: Part) -> None:
             _complete(devices, f"autoattach{name}", wanted[f"preferredAutoattach{name}"])
 
 
-def apply_preference(preference: Object, spec: Part, annotations: dict[str, str]) -> None:
+def apply_preference(preference: Object, spec: JsonObject, annotations: dict[str, str]) -> None:
     """After the instance type has been applied."""
     domain = spec["domain"]
     _cpu_features(preference.get("cpu") or {}, domain)
@@ -66,13 +64,13 @@ def apply_preference(preference: Object, spec: Part, annotations: dict[str, str]
         annotations.setdefault(key, value)
 
 
-def _complete(part: Part, name: str, value: Any) -> None:
+def _complete(part: JsonObject, name: str, value: Any) -> None:
     """Set what is not there yet, or empty text."""
     if value is not None and part.get(name) in (None, ""):
         part[name] = deepcopy(value)
 
 
-def _cpu_features(wanted: Object, domain: Part) -> None:
+def _cpu_features(wanted: Object, domain: JsonObject) -> None:
     features = wanted.get("preferredCPUFeatures") or ()
     if features:
         cpu = domain.get("cpu") or {}
@@ -82,14 +80,14 @@ def _cpu_features(wanted: Object, domain: Part) -> None:
         domain["cpu"] = {**cpu, "features": [*own, *added]}
 
 
-def _devices(wanted: Object, devices: Part) -> None:
+def _devices(wanted: Object, devices: JsonObject) -> None:
     _complete(devices, "tpm", wanted.get("preferredTPM"))
     if model := wanted.get("preferredInterfaceModel"):
         for interface in devices.get("interfaces") or ():
             interface["model"] = interface.get("model") or model
 
 
-def _hyperv(wanted: Object, domain: Part) -> None:
+def _hyperv(wanted: Object, domain: JsonObject) -> None:
     preferred = wanted.get("preferredHyperv")
     if preferred is not None:
         features = domain.get("features") or {}
@@ -97,13 +95,13 @@ def _hyperv(wanted: Object, domain: Part) -> None:
         domain["features"] = {**features, "hyperv": {**deepcopy(preferred), **own}}
 
 
-def _firmware(wanted: Object, domain: Part) -> None:
+def _firmware(wanted: Object, domain: JsonObject) -> None:
     """By BIOS, or by EFI with all that is preferred of it. A VM that says which of them takes nothing from here."""
     own = (domain.get("firmware") or {}).get("bootloader") or {}
     if own.get("bios") is not None or own.get("efi") is not None:
         return
     if wanted.get("preferredUseBios"):
-        loader: Part = {"bios": {}}
+        loader: JsonObject = {"bios": {}}
     elif wanted.get("preferredEfi") is not None:
         loader = {"efi": deepcopy(wanted["preferredEfi"])}
     elif wanted.get("preferredUseEfi"):

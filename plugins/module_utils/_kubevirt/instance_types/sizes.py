@@ -11,17 +11,14 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator, Mapping
 from copy import deepcopy
-from typing import Any
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.instance_types.preferences import (
     spread,
     topology,
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model import quantity
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Object
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import JsonObject, Object
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.resources import CPU, MEMORY
-
-Part = dict[str, Any]
 
 # Of CPUs, what both may say: the instance type's word for it, the VM's.
 _CPU_FIELDS = (
@@ -56,7 +53,7 @@ def conflicts(size: Object, spec: Object, annotations: Mapping[str, str]) -> lis
     return [*(f"spec.{path}" for path, both in found.items() if both), *(f"annotations.{key}" for key in differing)]
 
 
-def apply_size(size: Object, preference: Object | None, spec: Part, annotations: dict[str, str]) -> None:
+def apply_size(size: Object, preference: Object | None, spec: JsonObject, annotations: dict[str, str]) -> None:
     """Set it, where there are no conflicts. The preference says into which topology its CPUs go."""
     domain = spec["domain"]
     devices = domain.setdefault("devices", {})
@@ -104,7 +101,7 @@ def _memory_conflicts(size: Object, domain: Object) -> Iterator[str]:
             yield f"domain.resources.{side}.{MEMORY}"
 
 
-def _cpu(size: Object, preference: Object | None, given: Object) -> Part:
+def _cpu(size: Object, preference: Object | None, given: Object) -> JsonObject:
     cpu = {**given, **{own: deepcopy(size[name]) for name, own in _CPU_FIELDS if size.get(name) is not None}}
     if size.get("maxSockets") is not None:
         cpu["maxSockets"] = size["maxSockets"]
@@ -136,7 +133,7 @@ def _spread(cpus: int, preference: Object) -> dict[str, int]:
     return {}
 
 
-def _memory(size: Object, domain: Part) -> Part:
+def _memory(size: Object, domain: JsonObject) -> JsonObject:
     """The guest's; where it is overcommitted, the VM requests less."""
     if percent := size.get("overcommitPercent"):
         resources = domain.get("resources") or {}

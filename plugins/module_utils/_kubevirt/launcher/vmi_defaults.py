@@ -13,10 +13,8 @@ from typing import Any
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.configuration import EVEN_PARITY, Configuration
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model import quantity
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Object
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import JsonObject, Object
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.resources import CPU, MEMORY
-
-Part = dict[str, Any]
 
 # Where a cluster asks for this CPU by default, which is the default itself, VMIs get none.
 _CPU_REQUEST = quantity.parse("100m")
@@ -52,13 +50,13 @@ def with_defaults(vmi: Object, configuration: Configuration) -> dict[str, Any]:
     return changed
 
 
-def _machine(domain: Object, architecture: str, configuration: Configuration) -> Part:
+def _machine(domain: Object, architecture: str, configuration: Configuration) -> JsonObject:
     machine = dict(domain.get("machine") or {})
     machine["type"] = machine.get("type") or configuration.default_machine_type(architecture)
     return machine
 
 
-def _resources(domain: Object, configuration: Configuration) -> Part:
+def _resources(domain: Object, configuration: Configuration) -> JsonObject:
     resources = dict(domain.get("resources") or {})
     requests = dict(resources.get("requests") or {})
     limit = (resources.get("limits") or {}).get(CPU)
@@ -70,7 +68,7 @@ def _resources(domain: Object, configuration: Configuration) -> Part:
     return {**resources, "requests": requests}
 
 
-def _memory(domain: Object) -> Part:
+def _memory(domain: Object) -> JsonObject:
     """What the guest sees: what is requested, else the limit, else one huge page."""
     memory, resources = dict(domain.get("memory") or {}), domain["resources"]
     if memory.get("guest") is not None:
@@ -83,7 +81,7 @@ def _memory(domain: Object) -> Part:
     return {**memory, "guest": page} if page else memory
 
 
-def _topology(domain: Object) -> Part:
+def _topology(domain: Object) -> JsonObject:
     """Where none is given: as many sockets as CPUs are limited to, or requested."""
     cpu, resources = dict(domain.get("cpu") or {}), domain["resources"]
     if any(cpu.get(name) for name in _TOPOLOGY):
@@ -99,7 +97,7 @@ def _model(domain: Object, architecture: str, configuration: Configuration) -> s
     return str(own or default)
 
 
-def with_network(spec: Part, configuration: Configuration) -> Part:
+def with_network(spec: JsonObject, configuration: Configuration) -> JsonObject:
     """The pod's network for a VMI that says nothing of any."""
     devices = spec["domain"].get("devices") or {}
     if devices.get("autoattachPodInterface") is False or spec.get("networks") or devices.get("interfaces"):

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model import quantity
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.arrays import BoolArray, np
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.csi_migration import Topology
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.csi_migration import VolumeNodeAffinity
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.occupant import Occupant
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.pod import Pod
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.storage import (
@@ -128,7 +128,7 @@ def _untranslated(volume: PersistentVolume, left: BoolArray, state: ClusterState
     return [FilterFailure(left & migrated, reason, fatal=True)]
 
 
-def _admitted(topology: Topology, state: ClusterState) -> BoolArray:
+def _admitted(topology: VolumeNodeAffinity, state: ClusterState) -> BoolArray:
     return state.nodes.all() if topology is None else state.nodes.admitted_by_terms(topology, by_name=False)
 
 

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Lists
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.occupant import Occupant
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.pod import Controller, Pod
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.selectors import (
@@ -23,7 +24,6 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._model.selectors 
     label_selector,
 )
 
-Items = Sequence[Mapping[str, Any]]
 # API version, kind, namespace and name.
 ControllerKey = tuple[str, str, str, str]
 
@@ -50,7 +50,7 @@ class OwnerSelectors:
         return own if other.nothing else own.narrowed(other.requirements)
 
 
-def owner_selectors(lists: Mapping[str, Items]) -> OwnerSelectors:
+def owner_selectors(lists: Lists) -> OwnerSelectors:
     """Parse services and controllers of a snapshot. Raises `SelectorError`."""
     services: defaultdict[str, list[Labels]] = defaultdict(list)
     for raw in lists.get("services") or ():

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model import storage
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.csi_migration import (
@@ -17,14 +16,13 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._model.csi_migrat
     CsiVolume,
     Plugin,
 )
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Lists, Object
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.storage import (
     Claim,
     PersistentVolume,
     StorageCapacity,
     StorageClass,
 )
-
-Items = Sequence[Mapping[str, Any]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +72,7 @@ class StorageTable:
         return CsiVolume(driver, f"unbound {claim.namespace}/{claim.name}")
 
 
-def storage_table(lists: Mapping[str, Items]) -> StorageTable:
+def storage_table(lists: Lists) -> StorageTable:
     """Parse the storage lists of a snapshot. Raises `SelectorError`, `QuantityError`."""
     claims = [storage.claim(raw) for raw in lists.get("pvcs") or ()]
     volumes = {raw["metadata"]["name"]: storage.persistent_volume(raw) for raw in lists.get("pvs") or ()}
@@ -102,7 +100,7 @@ def storage_table(lists: Mapping[str, Items]) -> StorageTable:
     )
 
 
-def _attachments(items: Items, volumes: Mapping[str, PersistentVolume]) -> list[Attachment]:
+def _attachments(items: Sequence[Object], volumes: Mapping[str, PersistentVolume]) -> list[Attachment]:
     found = []
     for raw in items:
         spec = raw.get("spec") or {}

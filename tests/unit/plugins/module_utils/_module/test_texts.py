@@ -16,7 +16,7 @@ import yaml
 
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.invalid_request import InvalidRequest
-from ansible_collections.virtops.kubevirt.plugins.module_utils._module.texts import Option, understood
+from ansible_collections.virtops.kubevirt.plugins.module_utils._module.texts import OptionSpec, understood
 
 ROOT = Path(__file__).parents[5]
 BAD = {
@@ -31,7 +31,7 @@ BAD = {
 FREE = {"str", "path", "raw"}
 
 
-def documented() -> Iterator[tuple[str, Option]]:
+def documented() -> Iterator[tuple[str, OptionSpec]]:
     for path in sorted(ROOT.glob("roles/*/meta/argument_specs.yml")):
         for entry in yaml.safe_load(path.read_text())["argument_specs"].values():
             yield from entry.get("options", {}).items()
@@ -45,12 +45,12 @@ def documented() -> Iterator[tuple[str, Option]]:
 OPTIONS = dict(documented())
 
 
-def form(option: Option) -> str:
+def form(option: OptionSpec) -> str:
     elements = option.get("elements")
     return f"list of {elements}" if elements in ("dict", "list") else str(option.get("type", "str"))
 
 
-def value(option: Option) -> Any:
+def value(option: OptionSpec) -> Any:
     """One that it may have."""
     match option.get("type", "str"):
         case "str" if "choices" in option:
@@ -67,7 +67,7 @@ def value(option: Option) -> Any:
             return "a"
 
 
-def forms(option: Option) -> Iterator[tuple[Any, Any]]:
+def forms(option: OptionSpec) -> Iterator[tuple[Any, Any]]:
     """Texts, and what each of them means."""
     kind, meant = form(option), value(option)
     if kind not in FREE:
@@ -138,7 +138,7 @@ def test_what_cannot_be_meant_is_told_with_the_forms_that_can(name: str) -> None
 
 
 def test_all_that_cannot_be_meant_is_told_at_once_and_shortened() -> None:
-    options: dict[str, Option] = {
+    options: dict[str, OptionSpec] = {
         "many": {"type": "int"},
         "sure": {"type": "bool"},
         "token": {"type": "int", "no_log": True},
@@ -168,5 +168,5 @@ def test_all_that_cannot_be_meant_is_told_at_once_and_shortened() -> None:
         ({"type": "raw"}, "/plans/{{ run }}.json", "/plans/{{ run }}.json"),
     ],
 )
-def test_texts_of_their_own_kind(option: Option, text: str, meant: Any) -> None:
+def test_texts_of_their_own_kind(option: OptionSpec, text: str, meant: Any) -> None:
     assert understood("test", {"it": option}, {"it": text}) == {"it": meant}
