@@ -66,7 +66,8 @@ def unplanned(plan: Plan, record: Record, here: Remaining) -> frozenset[str]:
     known = {
         entry.uid for entry in entries if entry.unfinished or (entry.has_failed and not isinstance(entry, Migrating))
     }
-    left = {item.uid for item in here.all if not item.ending and item.uid not in known | _blocked(plan)}
+    known |= _blocked(plan)
+    left = {item.uid for item in here.all if not item.ending and item.uid not in known}
     awaited = {name for action in plan.actions if _waits(record, action) for name in action.after}
     helpers = {action.id for action in plan.actions if action.makes_room} & awaited
     return frozenset(left | {record.entries[name].uid for name in helpers if _has_failed(record, name)})

@@ -9,7 +9,7 @@ look shows, and a migration when KubeVirt's caps leave room for it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.commands import Answer, Command, Migrate
@@ -135,16 +135,14 @@ def advance(
     slots = Slots(plan, record.entries, look, execution.caps, record.courtesy)
     ended = frozenset(action.id for action in plan.actions if action.kind not in execution.kinds)
     actions = {action.id: action for action in execution.actions(plan)}
+    present = _pods_by_node(look)
     entries, commands = dict(record.entries), []
     for name, entry in record.entries.items():
-        taken = {
-            other.successor_uid for other in entries.values() if isinstance(other, Interrupting) and other is not entry
-        }
         # What the plan has forgotten is followed to its end, and not begun again.
         ready = (
             execution.begins
             and name in actions
-            and all(_over(other, entries, ended, look) for other in actions[name].after)
+            and all(_over(other, entries, ended, look, present) for other in actions[name].after)
         )
         moment = Moment(
             look=look,
@@ -155,7 +153,7 @@ def advance(
             slot=not isinstance(entry, Migrating) or _has_slot(slots, entry, ready=ready),
             retries=execution.retries if name in actions else 0,
             binding=execution.binding,
-            taken=frozenset(taken - {""}),
+            taken=_taken(entry, entries) if isinstance(entry, Interrupting) else frozenset(),
         )
         entries[name], command = entry.step(moment)
         if command is not None:
@@ -203,12 +201,23 @@ def _source(action: Action) -> str:
     return action.source or action.node
 
 
-def _is_gone(uid: str, title: str, node: str, look: Observation) -> bool:
-    """Whether a VMI or pod is no longer on a node: neither itself, nor a pod of it that has yet to end."""
-    vmi = look.vmi(title, uid)
-    if vmi is not None and vmi.node == node:
+def _taken(entry: Entry, entries: Mapping[str, Entry]) -> frozenset[str]:
+    """Uids of the successors that the others know for theirs."""
+    others = (other for other in entries.values() if isinstance(other, Interrupting) and other is not entry)
+    return frozenset(other.successor_uid for other in others) - {""}
+
+
+def _pods_by_node(look: Observation) -> frozenset[tuple[str, str]]:
+    """The uids of pods, and of what owns them, each with the pod's node."""
+    return frozenset((uid, pod.node) for pod in look.pods.values() for uid in (pod.uid, pod.owner_uid))
+
+
+def _is_gone(entry: Entry, look: Observation, present: Collection[tuple[str, str]]) -> bool:
+    """Whether a VMI or pod is no longer on its node: neither itself, nor a pod of it that has yet to end."""
+    vmi = look.vmi(entry.title, entry.uid)
+    if vmi is not None and vmi.node == entry.source_node:
         return False
-    return not any(uid in (pod.uid, pod.owner_uid) and pod.node == node for pod in look.pods.values())
+    return (entry.uid, entry.source_node) not in present
 
 
 def _has_slot(slots: Slots, entry: Migrating, *, ready: bool) -> bool:
@@ -222,9 +231,15 @@ def _epoch(action: Action | None, entry: Entry, execution: Execution) -> str:
     return execution.epochs.get(node, "")
 
 
-def _over(name: str, entries: Mapping[str, Entry], ended: frozenset[str], look: Observation) -> bool:
+def _over(
+    name: str,
+    entries: Mapping[str, Entry],
+    ended: frozenset[str],
+    look: Observation,
+    present: Collection[tuple[str, str]],
+) -> bool:
     """Whether an action is over that another one waits for; one that has failed is where its object has gone anyway."""
     entry = entries.get(name)
     if entry is None:
         return name in ended
-    return not entry.unfinished and _is_gone(entry.uid, entry.title, entry.source_node, look)
+    return not entry.unfinished and _is_gone(entry, look, present)

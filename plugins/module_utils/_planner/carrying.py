@@ -72,7 +72,8 @@ def carry(ground: Ground, solution: Solution, profile: Profile) -> dict[str, Com
                 )
                 started[machine.key] = Comeback(node, tuple(needed))
                 occupants[machine.key] = newcomer.occupant
-    ground.end_migrations(machine.key for machine in machines.values() if machine.id in {s.mover.id for s in steps})
+    moved = {step.mover.id for step in steps}
+    ground.end_migrations(machine.key for machine in machines.values() if machine.id in moved)
     return started
 
 
