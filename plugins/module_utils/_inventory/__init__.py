@@ -6,7 +6,6 @@
 hosts.py      the hosts of nodes: which are meant, their names, and their variables
 addresses.py  names and addresses under which nodes say that they are reached, and which of them are to be believed
 groups.py     the groups in which a node is by what it is, without being asked for more
-fitness.py    whether a node is fit for virtual machines, as role uncordon judges it
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from ansible_collections.virtops.kubevirt.plugins.module_utils._inventory.fitness import Fitness
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.fitness import Fitness
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.cordon import Cordon
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.selectors import Labels
 

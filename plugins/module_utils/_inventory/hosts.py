@@ -19,8 +19,8 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._inventory.addres
     unusable,
     usable,
 )
-from ansible_collections.virtops.kubevirt.plugins.module_utils._inventory.fitness import fitness, is_ready
 from ansible_collections.virtops.kubevirt.plugins.module_utils._inventory.groups import NodeFacts, NodeGroup, groups
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.fitness import fitness, is_ready
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.labels import SCHEDULABLE
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.cordon import MAINTAINED, find_cordon
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.invalid_request import InvalidRequest
@@ -225,7 +225,7 @@ def _kubevirt(facts: NodeFacts) -> dict[str, Any]:
         "status": facts.fitness.status.value,
         "schedulable": facts.labels.get(SCHEDULABLE) == "true",
         "heartbeat": facts.fitness.heartbeat,
-        "obstacles": list(facts.fitness.obstacles),
+        "obstacles": [obstacle.why for obstacle in facts.fitness.obstacles],
     }
 
 

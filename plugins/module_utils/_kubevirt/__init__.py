@@ -27,6 +27,7 @@ queue.py             which migrations wait for which, and how long they take und
 eviction.py          what a drain is to do with it, and what becomes of an eviction of its pod
 revival.py           who starts it again when it has ended
 successors.py        the pods that come in the place of others
+fitness.py           whether a node is fit for VMs, and what keeps it from them
 fate.py              all that together: what a drain, an eviction or a lost node does to a VM
 """
 
