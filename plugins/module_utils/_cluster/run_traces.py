@@ -17,6 +17,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.looks im
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.looks.objects import (
     MIGRATION,
     find,
+    listed,
     migration_path,
     migrations_path,
 )
@@ -116,7 +117,7 @@ def find_traces(client: Client, run: str, namespace: str) -> RunTraces:
     """Raises Failure."""
     labelled = {"labelSelector": f"{RUN_LABEL}={run}"}
     migrations = map(
-        read_migration, _items(client, migrations_path(None), "list the migrations of the run", **labelled)
+        read_migration, listed(client, migrations_path(None), "list the migrations of the run", **labelled)
     )
     leases = Leases(client, namespace, {}).labelled(RUN_LABEL, run)
     return RunTraces(
@@ -255,16 +256,6 @@ def _stopped(client: Client, owner: str) -> Iterator[Stopped]:
             for node, mark in find_marks(item).items():
                 if mark.owner == owner:
                     yield Stopped(kind, item["metadata"]["namespace"], item["metadata"]["name"], node)
-
-
-def _items(client: Client, path: str, attempted: str, **query: str) -> list[JsonObject]:
-    try:
-        items: list[JsonObject] = client.get(path, attempted, **query)["items"]
-    except Failure as error:
-        if error.status == HTTPStatus.NOT_FOUND:  # a cluster without KubeVirt
-            return []
-        raise
-    return items
 
 
 def _nodes_of(leases: tuple[JsonObject, ...]) -> Iterator[str]:

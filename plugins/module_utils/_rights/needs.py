@@ -75,7 +75,7 @@ TAKE = need(
 
 GIVE_BACK = need(
     "Give a node back",
-    on("", "nodes", get="see whether it is fit, and whose it is", patch="uncordon it, and label it as maintained"),
+    on("", "nodes", get="see whose it is", patch="uncordon it, and label it as maintained"),
     on_leases(
         _COORDINATION,
         "leases",
@@ -85,8 +85,9 @@ GIVE_BACK = need(
     ),
 )
 
-SEE_LEAVING = need(
-    "See that no VM is still to leave a node",
+SEE_FITNESS = need(
+    "See that a node is fit for VMs",
+    on("", "nodes", get="see whether it is fit"),
     on(_KUBEVIRT, _VMIS, list="find VMs on it that KubeVirt wants to evacuate"),
 )
 

@@ -21,7 +21,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._rights.needs imp
     LOOK_AT_RUN,
     MIGRATE,
     REMEMBER,
-    SEE_LEAVING,
+    SEE_FITNESS,
     START,
     TAKE,
     WITHDRAW,
@@ -31,7 +31,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._rights.right imp
 
 _PLAN = (READ, IDENTIFY, HOLD_RUN, REMEMBER, FORGET, FIND_NODES, START)
 _DRAIN = (READ, IDENTIFY, TAKE, REMEMBER, FOLLOW, MIGRATE, EXPLAIN, EVICT, INTERRUPT, WITHDRAW, CANCEL)
-_UNCORDON = (IDENTIFY, GIVE_BACK, SEE_LEAVING, WITHDRAW, CANCEL, START)
+_UNCORDON = (IDENTIFY, SEE_FITNESS, GIVE_BACK, WITHDRAW, CANCEL, START)
 _REBALANCE = (READ, MIGRATE, EXPLAIN, EVICT)
 _ABORT = (IDENTIFY, HOLD_RUN, FORGET, FIND_NODES, CANCEL, GIVE_BACK, START)
 
@@ -53,6 +53,7 @@ MODULES: Mapping[str, tuple[Need, ...]] = {
     "node_maintenance": (TAKE, GIVE_BACK),
     "node_drain": _DRAIN,
     "node_drain, restored": (IDENTIFY, START),
+    "node_readiness": (SEE_FITNESS,),
     "pod_eviction": (EVICT,),
     "vmi_migration": (MIGRATE, EXPLAIN, CANCEL, WITHDRAW),
 }

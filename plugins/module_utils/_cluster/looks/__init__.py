@@ -3,7 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Looks at the cluster, and files of them. Nothing is changed here.
 
-objects.py            migrations, VMIs and their owners, found by name
+objects.py            nodes, migrations, VMIs and their owners, found by name or node
+waiting.py            looks again until it is enough, or no time is left
 snapshot.py           reads the cluster into a document
 snapshot_file.py      snapshot files
 plan_file.py          plan files

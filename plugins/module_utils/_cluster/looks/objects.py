@@ -1,7 +1,7 @@
 # Copyright: Contributors to the virtops.kubevirt project
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Migrations, VMIs, and the VMs and replica sets that own these, found by name."""
+"""Nodes, migrations, VMIs, and the VMs and replica sets that own these, found by name or node."""
 
 from __future__ import annotations
 
@@ -26,6 +26,8 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._model.stopped_ma
 API_VERSION = "kubevirt.io/v1"
 MIGRATION, MIGRATIONS = "VirtualMachineInstanceMigration", "virtualmachineinstancemigrations"
 VMIS = "virtualmachineinstances"
+# virt-controller sets it as soon as the VMI's pod is ready, and virt-handler moves it with a migration.
+NODE_LABEL = "kubevirt.io/nodeName"
 RESOURCES = {VM: "virtualmachines", REPLICA_SET: "virtualmachineinstancereplicasets"}
 
 
@@ -48,6 +50,35 @@ def find(client: Client, path: str, attempted: str) -> JsonObject | None:
             return None
         raise
     return found
+
+
+def listed(client: Client, path: str, attempted: str, **query: str) -> list[JsonObject]:
+    """The objects of a list; none where their kind is unknown, as in a cluster without KubeVirt. Raises Failure."""
+    try:
+        items: list[JsonObject] = client.get(path, attempted, **query)["items"]
+    except Failure as error:
+        if error.status == 404:
+            return []
+        raise
+    return items
+
+
+def read_node(client: Client, name: str) -> JsonObject:
+    """Raises Failure, with status 404 if there is none; InvalidRequest."""
+    found: JsonObject = client.get(object_path("v1", None, "nodes", name), f"read node {name}")
+    return found
+
+
+def evacuated_from(vmi: JsonObject | None) -> str:
+    """The node that KubeVirt wants a VMI to leave; empty if there is none."""
+    return str(((vmi or {}).get("status") or {}).get("evacuationNodeName") or "")
+
+
+def evacuees(client: Client, node: str) -> list[JsonObject]:
+    """The VMIs on a node that KubeVirt wants to leave it. Raises Failure."""
+    path = collection_path(API_VERSION, None, VMIS)
+    found = listed(client, path, f"list VMIs on node {node}", labelSelector=f"{NODE_LABEL}={node}")
+    return [vmi for vmi in found if evacuated_from(vmi) == node]
 
 
 def find_vmi(client: Client, namespace: str, name: str) -> JsonObject | None:

@@ -17,6 +17,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.looks.in
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.looks.objects import (
     API_VERSION,
     MIGRATIONS,
+    NODE_LABEL,
     VMIS,
     migrations_path,
 )
@@ -39,8 +40,6 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._model.migration 
     read_migration,
 )
 
-# virt-controller sets it as soon as the VMI's pod is ready, and virt-handler moves it with a migration.
-_NODE_LABEL = "kubevirt.io/nodeName"
 # Events seldom come alone: so long is waited for more of them, in seconds.
 _LULL = 0.02
 
@@ -75,7 +74,7 @@ class Observer:
             if name not in self._pods:
                 self._pods[name] = self._watched("/api/v1/pods", "pods", fieldSelector=f"spec.nodeName={name}")
         vmis = collection_path(API_VERSION, None, VMIS)
-        self._vmis = self._watched(vmis, "VMIs", labelSelector=f"{_NODE_LABEL} in ({','.join(names)})")
+        self._vmis = self._watched(vmis, "VMIs", labelSelector=f"{NODE_LABEL} in ({','.join(names)})")
         self._bell.set()
 
     def look(self, questions: Questions, seconds: float) -> Observation:

@@ -14,6 +14,7 @@ from typing import Any
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.looks.objects import (
     MIGRATION,
+    evacuated_from,
     find,
     find_vmi,
     migration_path,
@@ -22,10 +23,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.looks.ob
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.client import Client
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.failure import Failure
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.persistence import May
-from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.evacuations import (
-    evacuated_from,
-    withdraw,
-)
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.evacuations import withdraw
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.migrations import cancel
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.migration import Migration
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import JsonObject

@@ -14,13 +14,14 @@ from http import HTTPStatus
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.looks.objects import (
     API_VERSION,
     VMIS,
+    evacuated_from,
+    evacuees,
     find_vmi,
     unfinished,
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.client import Client
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.failure import Failure
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.paths import (
-    collection_path,
     object_path,
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.migrations import cancel
@@ -28,16 +29,10 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._model.migration 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import JsonObject
 
 _SUBRESOURCES = f"subresources.{API_VERSION}"
-_NODE_LABEL = "kubevirt.io/nodeName"
 # Of a migration that KubeVirt has begun for an evacuation (GenerateNewMigration in its controller's drain/evacuation).
 _PREFIX = "kubevirt-evacuation-"
 # As long as it has no target it may be in vain, and can be undone without a trace.
 _EARLY = {"", *QUEUED, SCHEDULING}
-
-
-def evacuated_from(vmi: JsonObject | None) -> str:
-    """The node that KubeVirt wants a VMI to leave; empty if there is none."""
-    return str(((vmi or {}).get("status") or {}).get("evacuationNodeName") or "")
 
 
 def withdraw(client: Client, namespace: str, name: str, *, dry_run: bool = False) -> None:
@@ -63,12 +58,8 @@ def take_over(client: Client, node: str) -> Iterator[str]:
 
     A migration that KubeVirt has begun for it is cancelled, unless it has found a node. Raises Failure.
     """
-    path = collection_path(API_VERSION, None, VMIS)
-    page = client.get(path, f"list VMIs on node {node}", labelSelector=f"{_NODE_LABEL}={node}")
-    for vmi in page["items"]:
+    for vmi in evacuees(client, node):
         namespace, name = vmi["metadata"]["namespace"], vmi["metadata"]["name"]
-        if evacuated_from(vmi) != node:
-            continue
         withdraw(client, namespace, name)
         begun = unfinished(client, namespace).get(name)
         if begun is not None and begun.name.startswith(_PREFIX) and begun.phase in _EARLY:

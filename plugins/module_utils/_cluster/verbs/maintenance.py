@@ -15,6 +15,7 @@ from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timezone
 from typing import Any
 
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.looks.objects import read_node
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.client import Client
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.conflicts import retry_on_conflict
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.failure import Failure
@@ -191,7 +192,7 @@ def _end(client: Client, request: Request, may: May, seen: list[State]) -> Trans
 
 def _look(client: Client, leases: NodeLeases, request: Request) -> tuple[JsonObject, JsonObject | None, State]:
     """The node, its Lease of whatever age, and what they mean together."""
-    node: JsonObject = client.get(_path(request.node), f"read node {request.node}")
+    node = read_node(client, request.node)
     lease = leases.read(request.node)
     parsed = parse_lease(lease) if lease else None
     valid = parsed if parsed and parsed.is_valid(datetime.now(timezone.utc)) else None

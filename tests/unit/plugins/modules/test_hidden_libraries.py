@@ -24,6 +24,7 @@ ARGUMENTS: dict[str, dict[str, Any]] = {
     "maintenance_run": {"run": "r"},
     "node_drain": {"name": "n1", "owner": "me"},
     "node_maintenance": {"name": "n1", "owner": "me"},
+    "node_readiness": {"name": "n1"},
     "node_topology": {"topology": []},
     "pod_eviction": {"pods": []},
     "rebalance_plan": {},

@@ -29,6 +29,7 @@ ARGUMENTS: dict[str, dict[str, Any]] = {
     "maintenance_run": {"run": "patch"},
     "node_drain": {"name": "n1", "owner": "patch"},
     "node_maintenance": {"name": "n1", "owner": "patch"},
+    "node_readiness": {"name": "n1"},
     "node_topology": {"topology": [{"nodes": ["n1"], "zone": "a"}]},
     "pod_eviction": {"pods": [{"namespace": "a", "name": "b"}]},
     "rebalance_plan": {},
