@@ -20,7 +20,6 @@ from unit.plugins.support.fake_api import Object, refusal, serving
 from unit.plugins.support.migrating_api import KUBEVIRT
 from unit.plugins.support.playbooks import write_kubeconfig
 from unit.plugins.support.run_api import CLUSTER, RunApi, busy_run
-from unit.roles.test_secrets import tasks
 
 ROOT = Path(__file__).parents[3]
 OWN = "virtops.kubevirt."
@@ -37,6 +36,14 @@ FAST = {
         ]
     }
 }
+
+
+def tasks(found: Any) -> Iterator[dict[str, Any]]:
+    """Those in blocks as well."""
+    for task in found or ():
+        yield task
+        for part in ("block", "rescue", "always"):
+            yield from tasks(task.get(part))
 
 
 def options(module: str) -> set[str]:

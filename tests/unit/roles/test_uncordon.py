@@ -1,18 +1,145 @@
 # Copyright: Contributors to the virtops.kubevirt project
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""How long the role waits."""
+"""A node is given back once it is fit, and what keeps it is told in words of the role; and how long that waits."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from datetime import datetime, timezone
 from pathlib import Path
+from typing import Any
 
+import pytest
 import yaml
 
-from unit.plugins.support.playbooks import Task, run_task
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.nodes import FIELD_MANAGER
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.cordon import Mark
+
+from testbed.pki import Authority
+from unit.playbooks.playing import play
+from unit.plugins.support.fake_api import Object, refusal, serving
+from unit.plugins.support.held_node import MARK
+from unit.plugins.support.migrating_api import vmi_path
+from unit.plugins.support.object_api import NODES, managed
+from unit.plugins.support.playbooks import Task, run_task, write_kubeconfig
+from unit.plugins.support.run_api import CLUSTER, RunApi, busy_run
 
 ROLE = Path(__file__).parents[3] / "roles/uncordon"
 TIMED = "Begin to count the time"
+NODE = f"{NODES}/n1"
+REFUSED = "Cannot give back node n1"
+STAYS = "Then run this again; the node stays cordoned until then."
+
+
+@pytest.fixture
+def api(tmp_path: Path) -> Iterator[RunApi]:
+    """Invocation a1 of run `kernel` has node n1, which is fit, and on which VMI db is."""
+    authority, fake = Authority(tmp_path), busy_run()
+    now = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+    node: Object = fake.node("n1")
+    conditions = [{"type": "Ready", "status": "True", "lastHeartbeatTime": now}]
+    node["status"] |= {"conditions": conditions, "nodeInfo": {"bootID": "b1"}}
+    node["spec"] = {"unschedulable": True}
+    annotations = {MARK: Mark("kernel", now).to_text(), "kubevirt.io/heartbeat": now}
+    node["metadata"] |= {"annotations": annotations, "managedFields": [managed(FIELD_MANAGER, "unschedulable")]}
+    with serving(fake, authority.issue("server", "server", hosts=["127.0.0.1"])):
+        write_kubeconfig(tmp_path, fake, authority)
+        yield fake
+
+
+def uncordon(folder: Path, **given: Any) -> tuple[str, int]:
+    """What the role tells, as one line, and its status; given: variables in place of those of the run."""
+    ours = {"node": "n1", "run": "kernel", "owner": "kernel", "invocation": "a1", "cluster_uid": CLUSTER}
+    own = {f"uncordon_{name}": value for name, value in {**ours, "wait_timeout": 1, "wait_sleep": 1}.items()}
+    role = {"role": "virtops.kubevirt.uncordon", "vars": {**own, **given}}
+    content = yaml.safe_dump([{"hosts": "localhost", "gather_facts": False, "roles": [role]}])
+    told, status = play(folder, content, kubeconfig=folder / "files/cluster.kubeconfig")
+    return " ".join(told.split()), status
+
+
+def is_cordoned(api: RunApi) -> bool:
+    return bool(api.node("n1")["spec"].get("unschedulable"))
+
+
+def unready(api: RunApi) -> None:
+    api.node("n1")["status"]["conditions"][0]["status"] = "False"
+
+
+def evacuate(api: RunApi) -> None:
+    api.objects[vmi_path("db")]["status"]["evacuationNodeName"] = "n1"
+
+
+def forbid(api: RunApi) -> None:
+    api.faults[NODE] = lambda _request: refusal(403, "Forbidden", "no rights")
+
+
+def replace_cluster(api: RunApi) -> None:
+    api.objects["/api/v1/namespaces/kube-system"]["metadata"]["uid"] = "other"
+
+
+def nothing(_api: RunApi) -> None:
+    """It is fit."""
+
+
+def test_a_node_that_is_fit_is_given_back(tmp_path: Path, api: RunApi) -> None:
+    told, status = uncordon(tmp_path)
+    assert (status, is_cordoned(api)) == (0, False), told
+
+
+@pytest.mark.campaign
+@pytest.mark.parametrize(
+    ("given", "trouble", "words"),
+    [
+        ({}, unready, f"{REFUSED} after 1 s: it is not Ready: see to its kubelet. {STAYS}"),
+        (
+            {"uncordon_rebooted": True, "drain_boot_id": "b1"},
+            nothing,
+            f"{REFUSED} after 1 s: its boot ID is still b1: reboot it, or set uncordon_rebooted to false. {STAYS}",
+        ),
+        (
+            {},
+            evacuate,
+            f"{REFUSED}: KubeVirt still wants these virtual machines to leave it: shop/db. Let their migrations end, "
+            "or set uncordon_evacuations to withdraw to let them stay, then run this again.",
+        ),
+        ({"uncordon_node": "n9"}, nothing, "Cannot give back node n9: there is no such node: correct its name."),
+        (
+            {},
+            forbid,
+            f"{REFUSED}: the API server answers Forbidden: let the controller's user get nodes and list "
+            f"VirtualMachineInstances. {STAYS}",
+        ),
+        ({}, replace_cluster, f"its uid is other, not {CLUSTER}"),
+    ],
+)
+def test_a_node_that_is_not_fit_stays_cordoned(
+    tmp_path: Path, api: RunApi, given: dict[str, Any], trouble: Any, words: str
+) -> None:
+    trouble(api)
+    told, status = uncordon(tmp_path, **given)
+    assert (status, words in told, is_cordoned(api)) == (2, True, True), told
+
+
+def test_an_api_server_that_does_not_come_back_ends_the_wait(tmp_path: Path, api: RunApi) -> None:
+    kubeconfig = tmp_path / "files/cluster.kubeconfig"
+    kubeconfig.write_text(kubeconfig.read_text().replace(api.url, "https://127.0.0.1:9"))
+    told, status = uncordon(tmp_path)
+    words = f"{REFUSED} after 1 s: the API server does not answer (connection refused"
+    assert (status, words in told) == (2, True), told
+
+
+def test_whoever_is_to_leave_stays_by_choice(tmp_path: Path, api: RunApi) -> None:
+    evacuate(api)
+    told, status = uncordon(tmp_path, uncordon_evacuations="withdraw", uncordon_wait_timeout=60)
+    assert (status, is_cordoned(api)) == (0, False), told
+    assert "evacuationNodeName" not in api.objects[vmi_path("db")]["status"]
+
+
+def test_without_a_boot_id_of_before_no_reboot_is_missed(tmp_path: Path, api: RunApi) -> None:
+    """As where the node was drained in another playbook."""
+    told, status = uncordon(tmp_path, uncordon_rebooted=True)
+    assert (status, is_cordoned(api)) == (0, False), told
 
 
 def test_what_is_repeated_alone_has_all_its_time(tmp_path: Path) -> None:

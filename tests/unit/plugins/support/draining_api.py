@@ -136,7 +136,8 @@ class DrainingApi(MigratingApi):
             return self._selection
         if request.path.endswith("/eviction"):
             return self._evict
-        return self._act if request.path.startswith(SUBRESOURCES) else None
+        is_of_a_vm = request.path.startswith(SUBRESOURCES) and "/virtualmachines/" in request.path
+        return self._act if is_of_a_vm else None
 
     def _page(self, request: Request) -> Answer:
         """Of a list as a snapshot reads it."""
