@@ -300,6 +300,16 @@ left:
     namespace: {description: Its namespace., returned: always, type: str, sample: shop}
     name: {description: Its name., returned: always, type: str, sample: api-0}
     why: {description: What keeps it., returned: always, type: str, sample: the disruption budget api needs 1}
+boot_id:
+  description: The node's boot ID before its maintenance, for M(virtops.kubevirt.node_readiness) after it.
+  returned: O(state=drained) and O(state=verified), on success
+  type: str
+  sample: 41e9e1b5-8c33-4a8c-b0d2-3f8b7a8e5a11
+heartbeat:
+  description: Virt-handler's last sign of life before that, as the node has it. Empty if there is none.
+  returned: O(state=drained) and O(state=verified), on success
+  type: str
+  sample: "2026-11-21T14:49:02Z"
 started:
   description: The VMs that were started again, and the replica sets that have their VMIs back.
   returned: O(state=restored), when something was tried

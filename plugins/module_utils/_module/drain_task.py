@@ -45,6 +45,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._module import (
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module.drain_memory import DrainMemory
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module.progress import Progress
+from ansible_collections.virtops.kubevirt.plugins.module_utils._module.readiness_task import facts_before
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module.run import Module
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import ActionKind, Plan
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.remainder import of_batch
@@ -62,12 +63,12 @@ def drain(module: Module, client: Client) -> JsonObject:
     plan, is_mended = task.plan()
     if stuck := drain_results.lasting(plan):
         raise drain_results.blocked(client.server, params["name"], stuck)
-    caps = task.caps()
+    caps, before = task.caps(), facts_before(client, task.name)
     changed, epochs = task.take_nodes(plan)
     going = task.going(plan, memory.begin(epochs, task.run), caps)
     if module.check_mode:
         going.rehearse()
-        return drain_results.result(module, going, changed=changed)
+        return {**drain_results.result(module, going, changed=changed), **before}
     if is_mended:
         memory.mended(plan)
     try:
@@ -76,7 +77,7 @@ def drain(module: Module, client: Client) -> JsonObject:
         raise drain_results.broken_off(module, going, error, changed=changed) from error
     finally:
         memory.end(going.record, is_done=going.is_done)
-    return drain_results.result(module, going, changed=changed)
+    return {**drain_results.result(module, going, changed=changed), **before}
 
 
 def verify(module: Module, client: Client) -> JsonObject:
@@ -84,8 +85,9 @@ def verify(module: Module, client: Client) -> JsonObject:
     params = module.params
     progress = Progress.of(params, f"node {params['name']}")
     _Task(module, client, progress, DrainMemory(client, params, progress, None), None).require()
+    before = facts_before(client, params["name"])
     observer = Observer(client, [params["name"]], _run_label(params), params["unschedulable_timeout"])
-    return drain_results.verified(client.server, params["name"], observer.first())
+    return {**drain_results.verified(client.server, params["name"], observer.first()), **before}
 
 
 @dataclass(frozen=True)

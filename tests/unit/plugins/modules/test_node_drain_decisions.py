@@ -173,3 +173,16 @@ def test_check_mode_asks_again_when_an_answer_is_lost(
     assert not result.get("failed"), result["msg"]
     assert result["evicted"][0]["outcome"] == "would_evict"
     assert api.left() == ["api"]
+
+
+@pytest.mark.parametrize("check", [False, True])
+def test_what_a_reboot_changes_is_told(drain: Any, api: DrainingApi, check: bool) -> None:
+    heartbeat = "2026-01-01T00:01:00Z"
+    api.node("n1")["status"]["nodeInfo"] = {"bootID": "b1"}
+    api.node("n1")["metadata"]["annotations"] = {"kubevirt.io/heartbeat": heartbeat}
+    result = drain(check=check)
+    assert (result["boot_id"], result["heartbeat"]) == ("b1", heartbeat)
+    if not check:
+        api.node("n1")["status"]["nodeInfo"] = {"bootID": "b2"}
+        last = drain(state="verified", targets=None)
+        assert (last["boot_id"], last["heartbeat"], last["left"]) == ("b2", heartbeat, [])
