@@ -198,6 +198,14 @@ stopped_for:
   type: list
   elements: str
   sample: [kni-worker2]
+maintained:
+  description: >-
+    Those of RV(stopped_for) that the run is done with, as their label C(virtops.kubevirt/maintained) says. What was
+    stopped for them can be started.
+  returned: with C(state=held)
+  type: list
+  elements: str
+  sample: [kni-worker2]
 left:
   description: RV(still_stopped) and RV(still_taken) in words, a clause each. Empty if the run has left nothing.
   returned: with C(state=released)

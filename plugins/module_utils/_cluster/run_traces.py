@@ -9,7 +9,7 @@ Evacuations are KubeVirt's answer to somebody's eviction, and nobody's to withdr
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from http import HTTPStatus
 
@@ -32,7 +32,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.no
     FIELD_MANAGER,
     read_nodes,
 )
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.cordon import find_mark
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.cordon import MAINTAINED, find_mark
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.migration import (
     RUN_LABEL,
     Migration,
@@ -136,6 +136,13 @@ def find_left(client: Client, run: str) -> RunLeft:
 def stopped_for(client: Client, owner: str) -> list[str]:
     """Nodes for which the owner has stopped what does not run again yet. Raises Failure."""
     return sorted({item.node for item in _stopped(client, owner)})
+
+
+def maintained(client: Client, run: str, nodes: Iterable[str]) -> list[str]:
+    """Those of these nodes that the run is done with, in order. Raises Failure."""
+    wanted = set(nodes)
+    found = read_nodes(client, labels=f"{MAINTAINED}={run}") if wanted else []
+    return sorted(wanted.intersection(node["metadata"]["name"] for node in found))
 
 
 class Undoing:

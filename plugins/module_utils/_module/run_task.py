@@ -15,6 +15,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.run_trac
     Undoing,
     find_left,
     find_traces,
+    maintained,
     stopped_for,
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport import persistence
@@ -121,7 +122,7 @@ def held(client: Client, task: RunTask, *, diff: bool) -> JsonObject:
     documents = task.store(client).names()
     resumed = taken.taken_over or bool(documents)
     result = _result(hold, taken.before, taken.lease, uid, diff=diff, resumed=resumed, documents=documents)
-    return {**result, "stopped_for": stopped_for(client, task.run)}
+    return {**result, **_stopped(client, task)}
 
 
 def released(client: Client, task: RunTask, *, keep_record: bool, diff: bool) -> JsonObject:
@@ -214,12 +215,18 @@ def _foretold(hold: RunHold, task: RunTask, client: Client, uid: str, *, diff: b
     """A dry run tells what is now, and refuses nothing: it writes nothing that could disturb another invocation."""
     before, documents = hold.look(), task.store(client).names()
     result = _result(hold, before, before, uid, diff=diff, resumed=bool(documents), documents=documents)
-    result |= {"changed": not hold.owns(before), "stopped_for": stopped_for(client, task.run)}
+    result |= {"changed": not hold.owns(before), **_stopped(client, task)}
     if before and not hold.owns(before):
         seconds = before.age(datetime.now(timezone.utc))
         doubt = ", and seems to have died" if seconds > before.seconds else ""
         result["warnings"] = [f"Run {hold.run} is held by {before.who}{doubt}; it would be refused while that lives."]
     return result
+
+
+def _stopped(client: Client, task: RunTask) -> JsonObject:
+    """For which nodes something is stopped, and which of them can have it back."""
+    nodes = stopped_for(client, task.run)
+    return {"stopped_for": nodes, "maintained": maintained(client, task.run, nodes)}
 
 
 def _result(

@@ -1,7 +1,10 @@
 # Copyright: Contributors to the virtops.kubevirt project
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Each role declares its variables, begins by taking them, and all of them carry its name."""
+"""Each role declares its variables, begins by taking them, and all of them carry its name.
+
+What it asks the cluster it asks by modules of the collection, which share one patience with servers that are busy.
+"""
 
 from __future__ import annotations
 
@@ -12,8 +15,15 @@ import yaml
 
 from unit.architecture.tree import Tree
 
+FOREIGN = "kubernetes.core."
+# It sets up accounts, once and outside of runs.
+ASKS_OTHERWISE = "access"
+
 
 def check(tree: Tree) -> Iterator[str]:
+    for path, text in tree.matching("roles/*/tasks/*.yml", "playbooks/*.yml"):
+        if FOREIGN in text and not path.startswith(f"roles/{ASKS_OTHERWISE}/"):
+            yield f"{path}: modules of {FOREIGN}* send requests again as they like; use a module of the collection."
     for role in tree.folders("roles"):
         specs_path = f"roles/{role}/meta/argument_specs.yml"
         if specs_path not in tree.files:

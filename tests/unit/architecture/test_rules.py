@@ -221,6 +221,16 @@ def test_purity(source: str, sentence: str) -> None:
             {**TAKING, "roles/drain/meta/argument_specs.yml": SPECS.replace("main: {}, variables", "main")},
             "options of entry point `main` belong into `variables`.",
         ),
+        (
+            "roles",
+            {
+                **TAKING,
+                "roles/drain/tasks/look.yml": "- kubernetes.core.k8s_info:",
+                "roles/access/tasks/main.yml": "- virtops.kubevirt.take_variables:\n- kubernetes.core.k8s:",
+                "roles/access/meta/argument_specs.yml": "argument_specs: {main: {}}",
+            },
+            "roles/drain/tasks/look.yml: modules of kubernetes.core.* send requests again as they like",
+        ),
     ],
 )
 def test_files_registries_and_roles(rule: str, files: dict[str, str], sentence: str) -> None:

@@ -151,8 +151,7 @@ def restore(folder: Path) -> tuple[str, int]:
     given = {
         "_plan_maintenance_given": {"run": "kernel"},
         "_plan_maintenance_invocation": "a1",
-        "_plan_maintenance_held": {"cluster_uid": CLUSTER, "stopped_for": ["n1"]},
-        "_plan_maintenance_back": {"resources": [{"metadata": {"name": "n1"}}]},
+        "_plan_maintenance_held": {"cluster_uid": CLUSTER, "maintained": ["n1"]},
     }
     content = yaml.safe_dump([{"hosts": "localhost", "gather_facts": False, "vars": given, "tasks": [task]}])
     return play(folder, content, kubeconfig=folder / "files/cluster.kubeconfig")

@@ -28,6 +28,7 @@ from unit.plugins.support.modules import ModuleRunner
 from unit.plugins.support.run_api import CLUSTER, LEASES, RunApi, running
 
 MARK = "virtops.kubevirt/maintenance"
+MAINTAINED = "virtops.kubevirt/maintained"
 STOPPED = {"virtops.kubevirt/stopped": "true"}
 
 
@@ -229,8 +230,16 @@ def test_a_lease_without_a_node_goes_too(maintain: Maintain, api: RunApi) -> Non
     assert f"{LEASES}/node-n1" not in api.objects
 
 
-def test_a_held_run_tells_what_is_stopped_for_its_nodes(maintain: Maintain) -> None:
-    assert maintain(state="held")["stopped_for"] == ["n1"]
+@pytest.mark.parametrize("check", [False, True])
+@pytest.mark.parametrize(("run", "maintained"), [("kernel", ["n1"]), ("other", []), ("", [])])
+def test_a_held_run_tells_what_is_stopped_for_its_nodes(
+    maintain: Maintain, api: RunApi, check: bool, run: str, maintained: list[str]
+) -> None:
+    """And which of them it is done with, and nobody else, so that it can be started."""
+    api.add_node("n4", {MAINTAINED: "kernel"})
+    api.node("n1")["metadata"]["labels"] = {MAINTAINED: run} if run else {}
+    result = maintain(state="held", check=check)
+    assert (result["stopped_for"], result["maintained"]) == (["n1"], maintained)
 
 
 def refuse_release(request: Request) -> Answer | None:

@@ -141,8 +141,10 @@ class DrainingApi(MigratingApi):
 
     def _page(self, request: Request) -> Answer:
         """Of a list as a snapshot reads it."""
+        selector = request.query.get("labelSelector", "")
         for kind in KINDS:
-            self.lists[kind.name] = self._items_of(kind)
+            found = self._items_of(kind)
+            self.lists[kind.name] = [item for item in found if _is_wanted(item, {"labelSelector": selector})]
         return FakeApi._list(self, request)
 
     def _selection(self, request: Request) -> Answer:
