@@ -11,9 +11,11 @@ makes a second time harmless. Everything else is final.
 How one sees that a write was done:
 
 create            an object of that name has all that was asked for; there is one of a name
-replace, patch    the object has all that was asked for; with a resourceVersion nobody else's write is lost
+replace           the object is just what was asked for; of a version it is replaced once
+patch             the object has all that was asked for; with a resourceVersion nobody else's write is lost
 delete_only       it is gone or going, or another one of its name is there, which its uid keeps
-reviews, tokens   may be done twice, as a dry run may
+dry runs          are never looked for, as nothing of them is to be seen; they may be done twice
+reviews, tokens   may be done twice as well
 evacuate/cancel   KubeVirt does not want the VMI to leave that node any more
 start, stop, restart, evictions   by the next look of the loop that asks (see verbs/carrying_out.py), and so is whatever
                   has failed for a moment there: it has more to see before it asks anew
