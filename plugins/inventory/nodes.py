@@ -260,13 +260,17 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):  # type: i
             field_selectors=self.get_option("field_selectors"),
         )
         if not self.get_option("cache"):
-            return look(query)
+            return look(query, self._tell)
         key = f"{self.get_cache_key(path)}_{query.identity}"
         found = from_cache(self._cache.get(key)) if cache else None
         if found is None:
-            found = look(query)
+            found = look(query, self._tell)
             self._cache[key] = found.to_cache()
         return found
+
+    def _tell(self, line: str) -> None:
+        """Something about the API server, while it is waited for."""
+        self.display.warning(f"Nodes are not read yet: {line}.")
 
     def _connection(self, path: str) -> dict[str, Any]:
         """The options of the connection, templates evaluated, in plain types. Raises AnsibleError, InvalidRequest."""

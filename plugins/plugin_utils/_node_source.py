@@ -21,7 +21,10 @@ from typing import Any
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.client import connect_by
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.failure import Failure
-from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.persistence import Persistence
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.persistence import (
+    Persistence,
+    Tell,
+)
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.nodes import read_nodes
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import JsonObject, embedded
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot import require_shape
@@ -71,12 +74,12 @@ def from_cache(content: object) -> NodeLook | None:
         return None
 
 
-def look(query: NodeQuery) -> NodeLook:
-    """Raises Failure, MissingLibrary, SnapshotError."""
+def look(query: NodeQuery, tell: Tell) -> NodeLook:
+    """tell: takes a line for people when trouble lasts. Raises Failure, MissingLibrary, SnapshotError."""
     require("kubernetes", "to read the nodes of the cluster")
     patience = query.connection["request_timeout"]
-    # Who waits for an inventory sees nothing meanwhile.
-    client = connect_by(query.connection, patience, Persistence(patience))
+    # Who waits for an inventory does nothing else meanwhile.
+    client = connect_by(query.connection, patience, Persistence(patience, tell))
     now = datetime.now(timezone.utc)
     try:
         nodes = read_nodes(client, ",".join(query.label_selectors), ",".join(query.field_selectors))
