@@ -27,20 +27,18 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.fitness
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.invalid_request import InvalidRequest
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.object_name import name_problems
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Object
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import JsonObject, Object
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.printable import brief
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module.connection import connect_for
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module.progress import Progress
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module.run import Incomplete, Module
-
-Values = dict[str, Any]
 
 _REMEDY = "Remove the cause and run the task again."
 _LET_THEM = "Let their migrations end, or let them stay by vmi_migration with state=absent, then run the task again."
 _REFUSALS = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN)
 
 
-def spec() -> Values:
+def spec() -> JsonObject:
     return {
         "name": {"type": "str", "required": True},
         "boot_id": {"type": "str"},
@@ -52,7 +50,7 @@ def spec() -> Values:
     }
 
 
-def facts_before(client: Client, name: str) -> Values:
+def facts_before(client: Client, name: str) -> JsonObject:
     """What a node has that a reboot changes, to be compared after it. Raises Failure."""
     return _facts(read_node(client, name))
 
@@ -61,11 +59,11 @@ def facts_before(client: Client, name: str) -> Values:
 class _Sight:
     """leaving: namespaces and names of the VMIs that are to leave the node, None if that was not looked at."""
 
-    facts: Values
+    facts: JsonObject
     obstacles: tuple[NodeObstacle, ...]
-    leaving: tuple[Values, ...] | None
+    leaving: tuple[JsonObject, ...] | None
 
-    def values(self) -> Values:
+    def values(self) -> JsonObject:
         leaving = {} if self.leaving is None else {"leaving": list(self.leaving)}
         return {"changed": False, **self.facts, "obstacles": [*map(str, self.obstacles)], **leaving}
 
@@ -91,7 +89,7 @@ class Readiness:
         self._before = BeforeMaintenance(params["boot_id"] or "", params["heartbeat"] or "", rebooted)
         self._client: Client | None = None
 
-    def result(self) -> Values:
+    def result(self) -> JsonObject:
         """Raises Failure, and Incomplete with what was seen unless the node is fit."""
         params = self._module.params
         seconds = params["wait_timeout"] if self._waits else 0
@@ -164,7 +162,7 @@ class Readiness:
         )
 
 
-def _facts(node: Object) -> Values:
+def _facts(node: Object) -> JsonObject:
     return {"boot_id": boot_id(node), "heartbeat": heartbeat(node)}
 
 
