@@ -102,10 +102,9 @@ def docs(workspace: Workspace, _scope: Scope) -> Iterator[Command]:
 
 def unit(workspace: Workspace, scope: Scope) -> Iterator[Command]:
     which = ("tests/unit",) if workspace.stack is MAIN else REPEATED_TESTS
-    few = () if (scope, workspace.stack) == (Scope.ALL, MAIN) else ("--few", FEW)
-    quick = ("-m", "not slow") if scope is Scope.GATE else ()
+    few = () if (scope, workspace.stack) == (Scope.ALL, MAIN) else ("--few", FEW, "-m", "not slow")
     path = str(workspace.stack.tree)
-    yield workspace.command("python", "-m", "pytest", *which, *few, *quick, SLOWEST, "-n", WORKERS, PYTHONPATH=path)
+    yield workspace.command("python", "-m", "pytest", *which, *few, SLOWEST, "-n", WORKERS, PYTHONPATH=path)
 
 
 def differential(workspace: Workspace, _scope: Scope) -> Iterator[Command]:
