@@ -32,18 +32,18 @@ _END = b"\n"
 
 
 def _survive_deaf_ears() -> None:
-    """Let a run outlive the reader of its output, as with `ansible-playbook ... 2>&1 | head`.
+    """Let a run outlive whoever takes its output, as with `ansible-playbook ... 2>&1 | head`, or on a full disk.
 
     What workers display is written by the main process, in its thread that receives their results. ansible-core (2.19
-    to 2.21) leaves that thread at the first BrokenPipeError, and then waits for results for ever. Strategies load an
-    action in the main process before they start a worker for it, so this holds there. In the main thread the error
-    stays one, and ends the run as ever.
+    to 2.21) leaves that thread at the first error of the system, or dies there of another one, and then waits for
+    results for ever. Strategies load an action in the main process before they start a worker for it, so this holds
+    there. In the main thread the error stays one, and ends the run as ever.
     """
 
     def display_to_whoever_listens(*args: Any, **kwargs: Any) -> None:
         try:
             Display.display(display, *args, **kwargs)
-        except BrokenPipeError:
+        except Exception:
             if threading.current_thread() is threading.main_thread():
                 raise
 

@@ -70,7 +70,8 @@ def start(tmp_path: Path, teller: Path) -> Iterator[Callable[..., subprocess.Pop
     """Begin a play of one task, and see to it that nothing of it is left."""
     begun: list[tuple[subprocess.Popen[str], threading.Timer]] = []
 
-    def run(*options: str, **arguments: Any) -> subprocess.Popen[str]:
+    def run(*options: str, output: str = "", **arguments: Any) -> subprocess.Popen[str]:
+        """output: where a shell is to send what the test does not get."""
         task = {"about": "{{ inventory_hostname }}", "number": NUMBER, "text": "line", **arguments}
         play = {
             "hosts": "all",
@@ -87,8 +88,9 @@ def start(tmp_path: Path, teller: Path) -> Iterator[Callable[..., subprocess.Pop
         inherited = {key: value for key, value in os.environ.items() if not key.startswith(("ANSIBLE_", "K8S_"))}
         program, interpreter = Path(sys.executable).with_name("ansible-playbook"), sys.executable
         inventory = ",".join(HOSTS) + ","
+        command = [program, "-i", inventory, "-e", f"ansible_python_interpreter={interpreter}", *options, playbook]
         process = subprocess.Popen(
-            [program, "-i", inventory, "-e", f"ansible_python_interpreter={interpreter}", *options, playbook],
+            ["sh", "-c", f'exec "$@" {output}', "sh", *command],
             env={**inherited, **settings},
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -182,6 +184,19 @@ def test_head_ends_a_play_and_does_not_hang_it(start: Callable[..., subprocess.P
     else:
         threading.Thread(target=process.stderr.read, daemon=True).start()
     assert process.wait() >= 0
+
+
+def test_a_full_disk_behind_stderr_leaves_nothing_hanging(start: Callable[..., subprocess.Popen[str]]) -> None:
+    process = start(output="2>/dev/full")
+    out, _errors = process.communicate()
+    assert out.count("ok:") == len(HOSTS)
+    assert process.returncode >= 0
+
+
+def test_a_full_disk_behind_all_output_ends_a_play_and_does_not_hang_it(
+    start: Callable[..., subprocess.Popen[str]],
+) -> None:
+    assert start(output=">/dev/full 2>&1").wait() >= 0
 
 
 def test_a_listener_that_fails_does_not_stop_listening() -> None:
