@@ -202,8 +202,8 @@ notes:
   - The rights that are needed are those of role P(virtops.kubevirt.drain#role), see
     R(the guide to rights,ansible_collections.virtops.kubevirt.docsite.rights). Role
     P(virtops.kubevirt.access#role) grants them. Outside of a run they are asked for before anything is done.
-  - Where the module runs on the controller, as with C(delegate_to=localhost), progress is shown on stderr meanwhile,
-    and each phase with C(-v). On other hosts, or as another user, it works in silence.
+  - On the controller, as with C(delegate_to=localhost), and without C(become), progress is shown on stderr meanwhile,
+    and each phase with C(-v). Nodes that are drained together share a line of totals. Elsewhere it works in silence.
   - The task cannot be run with C(async).
 seealso:
   - module: virtops.kubevirt.node_maintenance

@@ -14,14 +14,17 @@ import os
 import shutil
 import tempfile
 import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 from ansible import constants
 from ansible.utils.display import Display
-from ansible_collections.virtops.kubevirt.plugins.module_utils._module.progress import decode
+from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.standing import Standing
+from ansible_collections.virtops.kubevirt.plugins.module_utils._module.progress import decode, find_standing
 from ansible_collections.virtops.kubevirt.plugins.plugin_utils._cluster_action import ClusterAction, Values
+from ansible_collections.virtops.kubevirt.plugins.plugin_utils._scoreboard import SharedScoreboard
 
 display = Display()
 
@@ -57,16 +60,37 @@ class ProgressAction(ClusterAction):
     """Runs the module once, and shows its lines as they come."""
 
     def _work(self, arguments: Values, task_vars: Values) -> Values:
-        with listening(show) as fifo:
+        with Screen(SharedScoreboard(Path(constants.DEFAULT_LOCAL_TMP))) as screen, listening(screen.show) as fifo:
             result = super()._work({**arguments, "_progress": fifo}, task_vars)
         result.get("invocation", {}).get("module_args", {}).pop("_progress", None)
         return result
 
 
-def show(message: bytes) -> None:
-    line, is_detail = decode(message)
-    if not is_detail or display.verbosity > 0:
-        display.display(line, stderr=True)
+class Screen:
+    """Shows what the module of one task tells."""
+
+    def __init__(self, board: SharedScoreboard) -> None:
+        self._board = board
+        self._last: Standing | None = None
+
+    def __enter__(self) -> Screen:
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        if self._last is not None:
+            self._board.leave(self._last)
+
+    def show(self, message: bytes) -> None:
+        """Raises ValueError for what no module says."""
+        standing = find_standing(message)
+        if standing is None:
+            line, is_detail = decode(message)
+            if not is_detail or display.verbosity > 0:
+                display.display(line, stderr=True)
+            return
+        self._last, totals = standing, self._board.post(standing)
+        if totals:
+            display.display(f"{time.strftime('%H:%M:%S')} {totals}", stderr=True)
 
 
 @contextlib.contextmanager

@@ -54,13 +54,15 @@ class NodeDrain(PlanRun):
     retries: how often a VM whose migration failed is migrated again. max_failed: when more VMs than that have failed
     for good, nothing more is begun; None for no limit. before: titles of all that was to leave at first. first: uids of
     the pods among it, None before the first look. is_lost: something will not leave. failed: how many VMs had failed
-    for good when that was too many, else 0. off: titles of VMs that were to be restarted and do not run.
+    for good when that was too many, else 0. off: titles of VMs that were to be restarted and do not run. done: nodes of
+    the plan that its run is done with, None if nobody has looked.
     """
 
     replan: Replan
     memory: Memory
     retries: int
     max_failed: int | None = None
+    done: int | None = None
     first: frozenset[str] | None = None
     before: tuple[str, ...] = ()
     here: draining.Remaining = field(default_factory=lambda: draining.Remaining((), (), ()))
@@ -85,8 +87,8 @@ class NodeDrain(PlanRun):
         super()._guard(age)
         self.memory.keep(self.record)
 
-    def _totals(self) -> str:
-        return telling.totals(self.plan, self.execution.node, self.record)
+    def _tell_totals(self) -> None:
+        self.means.teller.stands(telling.standing(self.plan, self.execution.node, self.record, self.done))
 
     def _conclude(self) -> None:
         """See whether it is over, or whether another plan is needed."""

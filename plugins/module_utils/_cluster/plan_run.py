@@ -27,6 +27,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.reduce
     rehearsal,
     rehearsed,
 )
+from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.standing import Standing
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import Plan
 
 # Seconds until the next look, if nothing happens: while something is asked for again, and while it is only waited for.
@@ -56,6 +57,8 @@ class Teller(Protocol):
     def detail(self, line: str) -> None: ...
 
     def totals(self, text: str) -> None: ...
+
+    def stands(self, standing: Standing) -> None: ...
 
 
 class Looks(Protocol):
@@ -138,9 +141,9 @@ class PlanRun:
         """See, after a step, whether it is over."""
         self.is_over = not self.record.unfinished
 
-    def _totals(self) -> str:
+    def _tell_totals(self) -> None:
         """How far it is."""
-        return telling.counts(self.record)
+        self.means.teller.totals(telling.counts(self.record))
 
     def _look(self, seconds: float) -> Observation:
         return self.means.looks.look(questions(self.record), seconds)
@@ -189,7 +192,7 @@ class PlanRun:
     def _tell(self, before: Record) -> None:
         for entry in telling.news(before, self.record):
             (self.means.teller.detail if entry.detail else self.means.teller.tell)(entry.line)
-        self.means.teller.totals(self._totals())
+        self._tell_totals()
 
     def _endure(self, error: Failure, end: float) -> None:
         """Wait a moment after the server gave no answer; it is told once."""

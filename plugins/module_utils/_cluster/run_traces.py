@@ -32,6 +32,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.no
     FIELD_MANAGER,
     read_nodes,
 )
+from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.standing import Standing
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.cordon import MAINTAINED, find_mark
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.migration import (
     RUN_LABEL,
@@ -111,6 +112,8 @@ class _Nobody:
     def detail(self, line: str) -> None: ...
 
     def totals(self, text: str) -> None: ...
+
+    def stands(self, standing: Standing) -> None: ...
 
 
 def find_traces(client: Client, run: str, namespace: str) -> RunTraces:

@@ -1,19 +1,22 @@
 # Copyright: Contributors to the virtops.kubevirt project
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""News and totals in words."""
+"""What there is to tell of records: news and counts in words, and where a drain stands."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import hashlib
+import json
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.evicting import Evicting
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.interrupting import Interrupting
-from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.migrating import Migrating
+from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.migrating import MIGRATED, Migrating
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.record import WAITING, Entry
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.reducer import Record
-from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import Plan
+from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.standing import Standing
+from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import ActionKind, Plan
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,30 +50,38 @@ def counts(record: Record) -> str:
     return ", ".join([f"{done} of {len(entries)} done", *(f"{count} {how}" for how, count in others.items() if count)])
 
 
-def totals(plan: Plan, node: str, record: Record) -> str:
-    """Where a drain stands, beside its batch and the whole run.
+def standing(plan: Plan, node: str, record: Record, done: int | None) -> Standing:
+    """Where the drain of a node stands, beside its batch and the whole run. done: nodes that the run is done with."""
+    number = plan.batch_of(node) or 0
+    of_node = {action.id: action.node for action in plan.actions}
+    # What leaves other nodes, because this one waits for it, their own drains tell of.
+    own = [entry for name, entry in record.entries.items() if of_node.get(name, entry.source_node) == node]
+    migrations = [entry for entry in own if isinstance(entry, Migrating)]
+    spans = plan.totals.batch_seconds if 0 < number <= len(plan.totals.batch_seconds) else ()
+    later = [seconds for seconds in spans[number:] if seconds is not None]
+    return Standing(
+        run=_identity(plan),
+        node=node,
+        batch=number,
+        batches=len(plan.batches),
+        nodes=sum(map(len, plan.batches)),
+        done=done,
+        leaving=len(own),
+        gone=sum(not (entry.unfinished or entry.has_failed) for entry in own),
+        flying=sum(entry.in_flight for entry in migrations),
+        migrations=len(migrations),
+        settled=sum(not entry.unfinished for entry in migrations),
+        migrated=sum(entry.outcome == MIGRATED for entry in migrations),
+        planned=sum(action.kind is ActionKind.MIGRATE and action.batch == number for action in plan.actions),
+        span=spans[number - 1] if spans else None,
+        later=sum(later) if spans and len(later) == len(spans[number:]) else None,
+    )
 
-    As in `batch 3/20, nodes 7-9 of 60 · 4/9 moved, 2 in flight · migrations for about 41 min left`.
-    """
-    entries = list(record.entries.values())
-    gone = sum(not (entry.unfinished or entry.has_failed) for entry in entries)
-    flying = sum(isinstance(entry, Migrating) and entry.in_flight for entry in entries)
-    parts = [f"{gone}/{len(entries)} moved" + (f", {flying} in flight" if flying else "")]
-    number = plan.batch_of(node)
-    if number is not None and len(plan.batches) > 1:
-        parts = [_place(plan, number), *parts]
-    left = _seconds_left(plan, number, entries)
-    if left:
-        parts.append(f"migrations for about {_span(left)} left")
-    return " · ".join(parts)
 
-
-def _place(plan: Plan, number: int) -> str:
-    """Of a batch in its run."""
-    sizes = [len(nodes) for nodes in plan.batches]
-    first, size = sum(sizes[: number - 1]) + 1, sizes[number - 1]
-    nodes = f"node {first}" if size == 1 else f"nodes {first}-{first + size - 1}"
-    return f"batch {number}/{len(sizes)}, {nodes} of {sum(sizes)}"
+def _identity(plan: Plan) -> str:
+    """The same for all drains of a run by a plan, however it is mended; empty for one that belongs to no run."""
+    about = json.dumps([plan.run, plan.cluster.uid, plan.batches])
+    return hashlib.sha256(about.encode()).hexdigest()[:12] if plan.run else ""
 
 
 def _news(before: Entry | None, entry: Entry) -> Iterator[News]:
@@ -94,19 +105,3 @@ def _line(entry: Entry, status: str) -> str:
     if isinstance(entry, Migrating):
         return f"{entry.title}: {entry.source_node} -> {entry.destination}: {status}"
     return f"{'pod ' if isinstance(entry, Evicting) else ''}{entry.title}: {status}"
-
-
-def _seconds_left(plan: Plan, number: int | None, entries: Sequence[Entry]) -> int:
-    """Of the migrations that are still to come: the batch's as far as this node's own are, and those of later ones."""
-    spans = [seconds or 0 for seconds in plan.totals.batch_seconds]
-    own = [entry for entry in entries if isinstance(entry, Migrating)]
-    if number is None or number > len(spans):
-        return 0
-    share = sum(entry.unfinished for entry in own) / len(own) if own else 0.0
-    return round(spans[number - 1] * share + sum(spans[number:]))
-
-
-def _span(seconds: int) -> str:
-    if seconds < 90:
-        return f"{seconds} s"
-    return f"{round(seconds / 60)} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"

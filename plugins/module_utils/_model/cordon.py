@@ -11,6 +11,7 @@ the field last are asked as well.
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Object, embedded
@@ -71,6 +72,12 @@ def find_cordon(node: Object, manager: str) -> Cordon | None:
     if mark and writer.get("manager", manager) == manager:
         return Cordon(mark.owner, mark.since, mark.reason, marked=True)
     return Cordon(writer.get("manager") or "somebody unknown", writer.get("time"), None, marked=False)
+
+
+def nodes_done(nodes: Iterable[Object], run: str) -> frozenset[str]:
+    """Names of those that a run is done with; none for an empty name."""
+    known = (node["metadata"] for node in nodes)
+    return frozenset(node["name"] for node in known if run and (node.get("labels") or {}).get(MAINTAINED) == run)
 
 
 def _writer(node: Object) -> Object:

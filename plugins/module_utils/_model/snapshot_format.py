@@ -112,6 +112,26 @@ def decode_header(first_line: bytes) -> Header:
         raise SnapshotError("It does not begin with a snapshot's header. Take the snapshot again.") from error
 
 
+def decode_list(lines: Iterable[bytes], name: str) -> Iterator[Object]:
+    """One list, by the lines of a snapshot's file. No line after it is read, and none before it is understood.
+
+    Raises SnapshotError.
+    """
+    given, begin = iter(lines), f'"{name}":['.encode()
+    if not any(line.rstrip() == begin for line in given):
+        raise SnapshotError(f"It has no list `{name}`. Take the snapshot again.")
+    for line in given:
+        encoded = line.rstrip().removesuffix(b",")
+        if encoded in (b"]", b"]}"):
+            return
+        if encoded:
+            try:
+                yield json.loads(encoded)
+            except (ValueError, RecursionError) as error:
+                raise SnapshotError(f"It is not JSON ({error}). Take the snapshot again.") from error
+    raise SnapshotError(f"Its list `{name}` has no end. Take the snapshot again.")
+
+
 def _place(item: Object) -> tuple[str, str]:
     metadata = item["metadata"]
     return metadata.get("namespace") or "", metadata["name"]

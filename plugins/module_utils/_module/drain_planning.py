@@ -17,10 +17,10 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.looks.sn
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.client import Client
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.failure import Failure
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.workloads import title
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.cordon import nodes_done
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.invalid_request import InvalidRequest
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot import Snapshot
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module import drain_arguments
-from ansible_collections.virtops.kubevirt.plugins.module_utils._module.plan_task import nodes_done
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module.run import explained
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.difference import differences
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import ActionKind, Plan
@@ -63,7 +63,7 @@ def held_against(
     The whole batch is mended, so that tasks of several of its nodes come to the same from the same snapshot. Its nodes
     that the run is done with are in use again, and nothing more happens to them.
     """
-    done = nodes_done(snapshot, given.run) - {name} if given.run else frozenset()
+    done = nodes_done(snapshot.lists["nodes"], given.run) - {name}
     ended = [action.id for action in given.actions if action.node in done]
     with explained(f"plan the drain of node {name}", _REMEDY):
         mended = left(of_batch(repair(of_batch(given, name), snapshot, ended=ended), name), ended)

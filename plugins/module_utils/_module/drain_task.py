@@ -32,7 +32,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.ru
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.reducer import Execution
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.slots import MigrationCaps
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.configuration import configuration
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.cordon import Cordon
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.cordon import Cordon, nodes_done
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.invalid_request import InvalidRequest
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.migration import label_value
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import JsonObject
@@ -206,6 +206,7 @@ class _Task:
             memory=self.memory,
             retries=params["retries"],
             max_failed=params["max_failed_vms"],
+            done=self._done(plan),
         )
 
     def _concerned(self, plan: Plan) -> tuple[str, ...]:
@@ -216,11 +217,27 @@ class _Task:
     def _may_differ(self) -> bool:
         return bool(self.params["drift"] == "repair")
 
-    def _is_fresh(self, given: Plan) -> bool:
-        """Whether the plan was made from the very snapshot that it is to be held against."""
+    def _done(self, plan: Plan) -> int | None:
+        """How many of the plan's nodes its run was done with when the batch began, by the snapshot of that moment.
+
+        It stays so: the nodes of a batch are emptied before any of them is maintained.
+        """
+        path = self._snapshot_path
+        nodes = snapshot_file.find_nodes(path) if path and plan.run else None
+        if nodes is None:
+            return None
+        return len(nodes_done(nodes, plan.run).intersection(name for batch in plan.batches for name in batch))
+
+    @property
+    def _snapshot_path(self) -> Path | None:
         source = self.params["snapshot"]
         path = source.get("snapshot_path") if isinstance(source, Mapping) else source
-        header = snapshot_file.find_header(Path(path)) if path else None
+        return Path(path) if path else None
+
+    def _is_fresh(self, given: Plan) -> bool:
+        """Whether the plan was made from the very snapshot that it is to be held against."""
+        path = self._snapshot_path
+        header = snapshot_file.find_header(path) if path else None
         return header is not None and header.sha256 == given.snapshot.sha256
 
     def _require_node(self, name: str) -> Cordon:

@@ -13,7 +13,7 @@ from typing import Any
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.looks import plan_file, snapshot_file
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.looks.snapshot import take
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport import private_file
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.cordon import MAINTAINED
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.cordon import nodes_done
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.invalid_request import InvalidRequest
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot import Snapshot
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module import (
@@ -110,7 +110,7 @@ def _make(module: Module) -> dict[str, Any]:
     there = plan_file.find_plan(path)
     earlier = plan_file.load_plan(Path(params["compare"])) if params["compare"] else there
     snapshot = _read_cluster(module)
-    done = nodes_done(snapshot, params["run"])
+    done = nodes_done(snapshot.lists["nodes"], params["run"])
     request = plan_request.wanted(params, snapshot, done)
     _warn_of_idle_rules(module, request.options.rules, snapshot)
     kept, notes = _in_force(module)
@@ -145,7 +145,7 @@ def _take(module: Module) -> dict[str, Any]:
     snapshot = _read_cluster(module)
     approved = plan_approval.approved_plan(module.params, snapshot)
     everybody = frozenset(name for nodes in approved.batches for name in nodes)
-    maintained = nodes_done(snapshot, approved.run)
+    maintained = nodes_done(snapshot.lists["nodes"], approved.run)
     plan_approval.require_agreement(module.params, approved, maintained)
     done = everybody & maintained
     kept, notes = _in_force(module)
@@ -260,12 +260,6 @@ def _warn_of_idle_rules(module: Module, rules: Iterable[Rule], snapshot: Snapsho
     vmis = snapshot.lists["vmis"]
     for rule in idle(rules, vmis) if vmis else ():
         module.warn(f"{rule.source} matches no virtual machine of the cluster: correct it, or leave it out.")
-
-
-def nodes_done(snapshot: Snapshot, run: str) -> frozenset[str]:
-    """Names of the nodes that a run is done with."""
-    nodes = (node["metadata"] for node in snapshot.lists["nodes"])
-    return frozenset(node["name"] for node in nodes if run and (node.get("labels") or {}).get(MAINTAINED) == run)
 
 
 def _same_meaning(plan: Plan, other: Plan) -> bool:

@@ -14,6 +14,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transpor
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.collector import (
     paused_collector,
 )
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Object
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot import (
     Header,
     Snapshot,
@@ -24,6 +25,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot_f
     Document,
     decode,
     decode_header,
+    decode_list,
 )
 
 _WHAT = "the snapshot"
@@ -66,6 +68,19 @@ def find_header(path: Path) -> Header | None:
     except (OSError, SnapshotError):
         return None
     return header if digest.hexdigest() == header.sha256 else None
+
+
+def find_nodes(path: Path) -> list[Object] | None:
+    """The nodes of the snapshot at a path, and nothing else of it is read; None as for `find_header`.
+
+    Whether the file is intact is not looked at: it is for what is only told.
+    """
+    try:
+        with path.open("rb") as stream:
+            decode_header(stream.readline())
+            return list(decode_list(stream, "nodes"))
+    except (OSError, SnapshotError):
+        return None
 
 
 def check_writable(path: Path) -> None:

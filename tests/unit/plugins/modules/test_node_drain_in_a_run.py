@@ -19,10 +19,11 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.memory
     Remembered,
     decode,
 )
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.cordon import ANNOTATION, Mark
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.cordon import ANNOTATION, MAINTAINED, Mark
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module.drain_memory import DrainMemory
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import ActionKind
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.in_force import PlanInForce
+from ansible_collections.virtops.kubevirt.plugins.modules import cluster_snapshot, maintenance_plan
 
 from testbed.pki import Authority
 from unit.plugins.support.draining_api import act_path
@@ -314,3 +315,28 @@ def test_an_interruption_is_remembered_however_lately_something_was_written(
         api.faults[act_path("restart", name)] = look
     assert drain(plan=None, policies=[{"policy": "restart"}])["left"] == []
     assert seen == [["pets"], ["pets", "late"]]
+
+
+@pytest.mark.parametrize("is_fresh", [True, False], ids=["of-the-plans-snapshot", "of-a-later-snapshot"])
+def test_where_a_drain_stands_in_its_run_is_told_by_what_was_seen(
+    run_module: ModuleRunner, connection: dict[str, Any], api: RunApi, tmp_path: Path, *, is_fresh: bool
+) -> None:
+    """n2 and n3 carry the run's label, of which n3 is none of the plan's; and no request is made for that."""
+    taken: dict[str, Any] = {"path": str(tmp_path / "cluster.json")}
+    first = run_module(cluster_snapshot.main, **connection, **taken)
+    given: dict[str, Any] = {"run": "kernel", "nodes": ["n2", "n1"], "path": str(tmp_path / "plan.json")}
+    made = run_module(maintenance_plan.main, **connection, **given, snapshot=first)
+    for name in ("n2", "n3"):
+        api.node(name)["metadata"].setdefault("labels", {})[MAINTAINED] = "kernel"
+    handle = first if is_fresh else run_module(cluster_snapshot.main, **connection, **taken)
+    plan = {"plan_path": made["plan_path"], "sha256": made["sha256"]}
+    drain = drain_of_the_run(run_module, connection, plan=plan, cordon=True, wait_timeout=20)
+    with listener() as heard:
+        assert drain(snapshot=handle, _progress=heard.path)["left"] == []
+    first_standing, last = heard.standings[0], heard.standings[-1]
+    assert (last.node, last.batch, last.batches, last.nodes) == ("n1", 2, 2, 2)
+    assert {each.done for each in heard.standings} == {0 if is_fresh else 1}
+    assert (first_standing.leaving, first_standing.gone, last.gone, last.flying) == (2, 0, 2, 0)
+    assert (last.migrations, last.migrated, last.planned) == (1, 1, 1)
+    assert (last.span, last.later) == (made["totals"]["batch_seconds"][1], 0)
+    assert not [request for request in api.requests if "labelSelector" in request.query and "nodes" in request.path]

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -20,6 +21,7 @@ import yaml
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module.progress import Progress
 from ansible_collections.virtops.kubevirt.plugins.plugin_utils import _progress
 
+from unit.plugins.module_utils._execution.standings import standing
 from unit.plugins.support.listener import listener
 
 HOSTS = ("a", "b", "c")
@@ -29,17 +31,21 @@ SECONDS = 60
 
 # A module of a collection of its own, which tells what its task wants, and ends as the task wants.
 MODULE = """
-import os, pathlib, signal, time
+import json, os, pathlib, signal, time
 from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.standing import Standing
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module.progress import Progress, argument
 
 options = {name: {"type": "str"} for name in ("about", "text", "meeting")}
-options |= {"number": {"type": "int"}, "killed": {"type": "bool"}}
+options |= {"number": {"type": "int"}, "killed": {"type": "bool"}, "standing": {"type": "json"}}
 module = AnsibleModule({**options, **argument()}, supports_check_mode=True)
 progress = Progress.of(module.params, module.params["about"])
 for number in range(module.params["number"]):
     progress.tell(f"{module.params['text']} {number}")
     progress.detail(f"detail {number}")
+    if module.params["standing"]:
+        given = json.loads(module.params["standing"])
+        progress.stands(Standing(**{**given, "node": module.params["about"], "gone": number + 1}))
     if number == 0 and module.params["meeting"]:
         folder = pathlib.Path(module.params["meeting"])
         (folder / module.params["about"]).touch()
@@ -50,9 +56,12 @@ if module.params["killed"]:
     os.kill(os.getpid(), signal.SIGKILL)
 module.exit_json(changed=False, checked=module.check_mode, fifo=module.params["_progress"])
 """
-ACTION = (
-    "from ansible_collections.virtops.kubevirt.plugins.plugin_utils._progress import ProgressAction as ActionModule\n"
-)
+# Its totals come with every change.
+ACTION = """
+from ansible_collections.virtops.kubevirt.plugins.module_utils._execution import standing
+from ansible_collections.virtops.kubevirt.plugins.plugin_utils._progress import ProgressAction as ActionModule
+standing.TOTALS_EVERY = 0.0
+"""
 
 
 @pytest.fixture
@@ -88,7 +97,15 @@ def start(tmp_path: Path, teller: Path) -> Iterator[Callable[..., subprocess.Pop
         inherited = {key: value for key, value in os.environ.items() if not key.startswith(("ANSIBLE_", "K8S_"))}
         program, interpreter = Path(sys.executable).with_name("ansible-playbook"), sys.executable
         inventory = ",".join(HOSTS) + ","
-        command = [program, "-i", inventory, "-e", f"ansible_python_interpreter={interpreter}", *options, playbook]
+        command: list[str | Path] = [
+            program,
+            "-i",
+            inventory,
+            "-e",
+            f"ansible_python_interpreter={interpreter}",
+            *options,
+            playbook,
+        ]
         process = subprocess.Popen(
             ["sh", "-c", f'exec "$@" {output}', "sh", *command],
             env={**inherited, **settings},
@@ -127,6 +144,16 @@ def test_lines_of_three_hosts_come_in_order_while_they_happen(
     assert {line[0] for line in told[:first_end]} == set(HOSTS)
     assert "detail" not in errors
     assert out.count("ok:") == len(HOSTS)
+    assert list((tmp_path / "home").glob("tmp/*")) == []
+
+
+def test_three_hosts_share_a_line_of_totals(start: Callable[..., subprocess.Popen[str]], tmp_path: Path) -> None:
+    known = standing(leaving=NUMBER, later=None).encoded()
+    _out, errors = start(standing=known).communicate()
+    told = [line.partition(" ") for line in errors.splitlines() if "batch 3/20" in line]
+    counts = ", ".join(f"{host} {NUMBER}/{NUMBER}" for host in HOSTS)
+    assert told[-1][2] == f"batch 3/20 · {counts} moved · 6/60 nodes done"
+    assert all(re.fullmatch(r"\d\d:\d\d:\d\d", time_of_day) for time_of_day, _space, _line in told)
     assert list((tmp_path / "home").glob("tmp/*")) == []
 
 

@@ -9,22 +9,27 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 
-from ansible_collections.virtops.kubevirt.plugins.module_utils._module.progress import decode
+from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.standing import Standing
+from ansible_collections.virtops.kubevirt.plugins.module_utils._module.progress import decode, find_standing
 from ansible_collections.virtops.kubevirt.plugins.plugin_utils._progress import listening
 
 
 @dataclass
 class Heard:
-    """path: for a module's option `_progress`. told, details: complete when the listener is left."""
+    """path: for a module's option `_progress`. The others are complete when the listener is left."""
 
     path: str
     told: list[str] = field(default_factory=list)
     details: list[str] = field(default_factory=list)
+    standings: list[Standing] = field(default_factory=list)
 
 
 @contextmanager
 def listener() -> Iterator[Heard]:
     def hear(message: bytes) -> None:
+        if standing := find_standing(message):
+            heard.standings.append(standing)
+            return
         line, is_detail = decode(message)
         (heard.details if is_detail else heard.told).append(line)
 

@@ -10,7 +10,11 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.looks.snapshot_file import load, write
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.looks.snapshot_file import (
+    find_nodes,
+    load,
+    write,
+)
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.failure import Failure
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot import Cluster, SnapshotError
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot_format import document, encode_all
@@ -62,3 +66,30 @@ def test_a_file_that_is_no_snapshot_is_named(tmp_path: Path) -> None:
 def test_a_handle_without_a_usable_path(path: Any) -> None:
     with pytest.raises(SnapshotError, match="snapshot_path"):
         load({"snapshot_path": path})
+
+
+def test_the_nodes_are_read_without_the_rest(tmp_path: Path) -> None:
+    path = tmp_path / "a.json"
+    handle(path, "n1", "n2")
+    assert find_nodes(path) == load(path).lists["nodes"]
+    whole = path.read_bytes()
+    path.write_bytes(whole[: whole.index(b'\n"vmis"')] + b"\nrubbish")
+    assert [node["metadata"]["name"] for node in find_nodes(path) or ()] == ["n1", "n2"]
+    handle(path)
+    assert find_nodes(path) == []
+
+
+@pytest.mark.parametrize("content", [None, b"", b"text", b'{"nodes": []}'])
+def test_where_there_is_no_snapshot_there_are_no_nodes(tmp_path: Path, content: bytes | None) -> None:
+    path = tmp_path / "a.json"
+    if content is not None:
+        path.write_bytes(content)
+    assert find_nodes(path) is None
+
+
+def test_nodes_that_are_no_json_are_none(tmp_path: Path) -> None:
+    path = tmp_path / "a.json"
+    handle(path, "n1")
+    for wrong in (b"{", b"[" * 100_000):
+        path.write_bytes(path.read_bytes().replace(b'{"metadata"', wrong, 1))
+        assert find_nodes(path) is None

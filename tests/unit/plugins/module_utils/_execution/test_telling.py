@@ -11,7 +11,12 @@ import pytest
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.evicting import Evicting
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.migrating import FailedAttempt, Migrating
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.reducer import Record
-from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.telling import News, counts, news, totals
+from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.telling import (
+    News,
+    counts,
+    news,
+    standing,
+)
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import ActionKind, Plan, Totals
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.remainder import of_batch
 
@@ -92,20 +97,56 @@ def test_what_kubevirt_queues_counts_as_waiting() -> None:
     )
 
 
-def test_totals_tell_of_the_node() -> None:
+def test_where_a_drain_of_its_own_stands() -> None:
     flying = Record({MOVE.id: replace(WEB, outcome="migrating"), EVICT.id: replace(CACHE, outcome="evicted")})
-    assert totals(replace(plan(MOVE, EVICT), totals=Totals()), "n1", flying) == "1/2 moved, 1 in flight"
+    found = standing(replace(plan(MOVE, EVICT), run="", totals=Totals()), "n1", flying, None)
+    assert (found.run, found.node, found.batch, found.batches, found.nodes, found.done) == ("", "n1", 1, 1, 1, None)
+    assert (found.leaving, found.gone, found.flying) == (2, 1, 1)
+    assert (found.migrations, found.settled, found.migrated, found.planned) == (1, 0, 0, 1)
+    assert (found.span, found.later) == (None, None)
+
+
+LATER = action(ActionKind.MIGRATE, vm("db"), "n3", "n2", batch=2)
 
 
 @pytest.mark.parametrize("cut", [lambda given, _node: given, of_batch], ids=["run", "batch"])
-def test_totals_tell_of_batch_and_run(cut: Callable[[Plan, str], Plan]) -> None:
+def test_where_a_drain_stands_in_its_run(cut: Callable[[Plan, str], Plan]) -> None:
     """A drain has its batch alone."""
-    later = action(ActionKind.MIGRATE, vm("db"), "n3", "n2", batch=2)
-    given = replace(plan(MOVE, later), totals=Totals(migrations=2, seconds=600, batch_seconds=(400, 200)))
-    assert totals(cut(given, "n1"), "n1", Record({MOVE.id: WEB})) == (
-        "batch 1/2, node 1 of 2 · 0/1 moved · migrations for about 10 min left"
-    )
-    done = Record({MOVE.id: replace(WEB, outcome="migrated")})
-    assert totals(cut(given, "n1"), "n1", done).endswith("migrations for about 3 min left")
-    last = totals(cut(given, "n3"), "n3", Record({later.id: Migrating.begin(later)}))
-    assert last == "batch 2/2, node 2 of 2 · 0/1 moved · migrations for about 3 min left"
+    given = replace(plan(MOVE, LATER), totals=Totals(migrations=2, seconds=600, batch_seconds=(400, 200)))
+    first = standing(cut(given, "n1"), "n1", Record({MOVE.id: WEB}), 0)
+    assert (first.batch, first.batches, first.nodes, first.done) == (1, 2, 2, 0)
+    assert (first.planned, first.span, first.later) == (1, 400, 200)
+    last = standing(cut(given, "n3"), "n3", Record({LATER.id: Migrating.begin(LATER)}), 1)
+    assert (last.batch, last.done, last.planned, last.span, last.later) == (2, 1, 1, 200, 0)
+    assert first.run == last.run != ""
+    assert standing(replace(given, run="other"), "n1", BEGUN, 0).run != first.run
+
+
+def test_a_span_that_the_plan_does_not_know_is_none_of_zero() -> None:
+    given = replace(plan(MOVE, LATER), totals=Totals(migrations=2, seconds=None, batch_seconds=(400, None)))
+    assert (standing(given, "n1", BEGUN, 0).span, standing(given, "n1", BEGUN, 0).later) == (400, None)
+    assert standing(given, "n3", BEGUN, 0).span is None
+
+
+@pytest.mark.parametrize(
+    ("outcome", "counts_"),
+    [
+        ("waiting", (0, 0, 0)),
+        ("migrated", (1, 1, 1)),
+        ("already_there", (1, 1, 0)),
+        ("failed", (0, 1, 0)),
+    ],
+)
+def test_what_counts_as_moved_as_over_and_as_seen(outcome: str, counts_: tuple[int, int, int]) -> None:
+    found = standing(plan(MOVE), "n1", Record({MOVE.id: replace(WEB, outcome=outcome)}), 0)
+    assert (found.gone, found.settled, found.migrated) == counts_
+
+
+def test_what_leaves_other_nodes_is_told_by_their_own_drains() -> None:
+    """One of another node that this one waits for, one that makes room for this one, and one that the plan forgot."""
+    other = action(ActionKind.MIGRATE, vm("other"), "n2", "n3")
+    helper = replace(action(ActionKind.MIGRATE, vm("helper"), "n3", "n4"), node="n1")
+    forgotten = action(ActionKind.MIGRATE, vm("forgotten"), "n1", "n4")
+    entries = {each.id: Migrating.begin(each) for each in (MOVE, other, helper, forgotten)}
+    assert standing(plan(MOVE, other, helper), "n1", Record(entries), 0).leaving == 3
+    assert standing(plan(MOVE, other, helper), "n2", Record(entries), 0).leaving == 1

@@ -14,13 +14,16 @@ from pathlib import Path
 
 import pytest
 
+from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.standing import TOTALS_EVERY
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.printable import printable
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module.progress import (
-    TOTALS_EVERY,
     Progress,
     decode,
     encode,
+    find_standing,
 )
+
+from unit.plugins.module_utils._execution.standings import standing
 
 
 @contextmanager
@@ -46,8 +49,10 @@ class Board:
     def __init__(self) -> None:
         self.lines: list[str] = []
 
-    def __call__(self, line: str, *, detail: bool) -> None:
-        self.lines.append(f"({line})" if detail else line)
+    def __call__(self, message: bytes) -> None:
+        standing = find_standing(message)
+        line, is_detail = decode(message) if standing is None else (f"{standing.gone} gone", False)
+        self.lines.append(f"({line})" if is_detail else line)
 
 
 def test_lines_arrive_with_their_kind_and_subject(tmp_path: Path) -> None:
@@ -162,3 +167,46 @@ def test_totals_are_told_seldom_and_only_if_there_is_something_new() -> None:
     progress.tell("told")
     progress.detail("detail")
     assert board.lines[2:] == ["node n1: told", "(node n1: detail)"]
+
+
+def test_a_standing_is_told_at_once_if_it_is_new_and_else_now_and_then() -> None:
+    clock, board = Clock(), Board()
+    progress = Progress(board, "node n1", clock)
+    told = []
+    for seconds, gone in ((0, 0), (1, 0), (2, 1), (3, 2), (7, 2), (8, 2), (9, 2)):
+        clock.now = seconds
+        progress.stands(standing(gone=gone))
+        told.append(len(board.lines))
+    assert told == [1, 1, 2, 3, 3, 4, 4]
+    assert board.lines == ["0 gone", "1 gone", "2 gone", "2 gone"]
+
+
+def test_a_standing_is_read_as_it_was_told() -> None:
+    messages: list[bytes] = []
+    told = standing("żółć\n" + "n" * 253, done=None)
+    Progress(messages.append).stands(told)
+    (message,) = messages
+    assert message.count(b"\n") == 1
+    assert find_standing(message.rstrip(b"\n")) == told
+    assert find_standing(encode("#a line", detail=False)) is None
+
+
+@pytest.mark.parametrize("message", [b"#", b"#{}", b"#[]", b'#"text"', b"#\xff", b"#" + b"[" * 5])
+def test_what_is_no_standing_is_refused(message: bytes) -> None:
+    with pytest.raises(ValueError):  # noqa: PT011 - of any kind
+        find_standing(message)
+
+
+def test_a_standing_of_wrong_types_is_refused() -> None:
+    message = b"#" + standing(gone=1).encoded().replace('"gone":1', '"gone":"1"').encode()
+    with pytest.raises(ValueError, match="this is no standing \\(gone\\)"):
+        find_standing(message)
+
+
+def test_a_standing_that_is_too_long_for_one_piece_is_not_told(tmp_path: Path) -> None:
+    with reader(tmp_path / "fifo") as fifo:
+        progress = Progress.of({"_progress": str(tmp_path / "fifo")})
+        progress.stands(standing("n" * 5_000))
+        progress.stands(standing("n1"))
+        (message,) = os.read(fifo, 1 << 16).splitlines()
+    assert find_standing(message) == standing("n1")
