@@ -178,7 +178,7 @@ def rebalance_plan(module: Module) -> dict[str, Any]:
         found = snapshot.header.cluster.uid if snapshot.header else "unknown"
         require_same(found, module.params["cluster_uid"], where)
     with explained("plan moves"):
-        plan = plan_rebalance(snapshot.lists, max_moves=module.params["max_moves"])
+        plan = plan_rebalance(snapshot, max_moves=module.params["max_moves"])
     return {"changed": False, **plan.to_json()}
 
 

@@ -145,8 +145,11 @@ def _check(plan: Plan) -> None:
             for name in action.after
             if name not in earlier
         ]
-        if not 1 <= action.batch <= len(plan.batches):
+        if not 1 <= action.batch <= max(len(plan.batches), 1):
             problems.append(f"{action.id} is of batch {action.batch}, of {len(plan.batches)}")
+        elif not members:
+            if action.object.kind == "Node":
+                problems.append(f"{action.id} is about a node, and no batch has one")
         elif action.node not in members[action.batch - 1]:
             problems.append(f"{action.id} is for node {action.node}, which is not in batch {action.batch}")
         earlier.add(action.id)
