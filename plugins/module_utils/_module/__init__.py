@@ -21,6 +21,7 @@ plan_task.py              what maintenance_plan takes and gives back
 plan_request.py           what maintenance_plan is to plan, by its options
 plan_approval.py          a plan that was approved before, and whether it is one for this run and cluster
 plan_keeping.py           the plan in force of a run, kept in the cluster
+rebalancing_task.py       what rebalance_plan takes and gives back
 maintenance_task.py       what node_maintenance takes and gives back
 run_task.py               what maintenance_run takes, does and gives back
 rights.py                 sees that all that a task may come to do is allowed
