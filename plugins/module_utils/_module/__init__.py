@@ -29,6 +29,7 @@ kubeconfig_task.py        what access_kubeconfig takes, writes and gives back
 guard.py                  sees that the run is the task's own and the cluster the same
 migration_arguments.py    the options of vmi_migration
 migration_task.py         migrate VMIs to where a task wants them
+moves_task.py             carry out a plan by which things only move
 migration_results.py      what vmi_migration returns
 replica_set_arguments.py  the options of vmi_replicaset
 replica_set_outlook.py    looks ahead before a replica set is written
