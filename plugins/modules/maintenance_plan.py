@@ -74,15 +74,12 @@ options:
       - Needed unless O(plan) is given. With O(plan) and O(resume) it is needed as well, for what may be left of the
         plan, and has to be another file.
     type: path
-  document:
-    description: Whether the whole plan is returned, too, as RV(document). That of a large cluster has many megabytes.
-    type: bool
-    default: false
 extends_documentation_fragment:
   - kubernetes.core.k8s_auth_options
   - virtops.kubevirt._approved_plan
   - virtops.kubevirt._batches
   - virtops.kubevirt._connection
+  - virtops.kubevirt._document
   - virtops.kubevirt._kept_plan
   - virtops.kubevirt._policies
   - virtops.kubevirt._profile

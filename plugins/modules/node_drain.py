@@ -176,6 +176,7 @@ options:
 extends_documentation_fragment:
   - kubernetes.core.k8s_auth_options
   - virtops.kubevirt._connection
+  - virtops.kubevirt._document
   - virtops.kubevirt._run
   - virtops.kubevirt._run.cluster
   - virtops.kubevirt._progress
@@ -314,6 +315,10 @@ started:
     node: {description: Where the VM runs., returned: always, type: str, sample: worker-2}
     message: {description: What keeps it from running., returned: always, type: str, sample: ""}
     seconds: {description: How long it took., returned: always, type: int, sample: 9}
+document:
+  description: What was, or would be, done in the node's batch, or started, by C(docs/schemas/maintenance-plan.json).
+  returned: with O(document), and O(state=drained) or O(state=restored), when something was tried
+  type: dict
 error:
   description: What went wrong, for programs. The same is in RV(ignore:msg) for people.
   returned: failure

@@ -42,13 +42,10 @@ options:
       - A file to write the plan to, and beside it, with the extension C(txt), RV(lines). An existing one is replaced as
         a whole, or not at all if anything fails. It is readable by its owner only.
     type: path
-  document:
-    description: Whether the whole plan is returned, too, as RV(document).
-    type: bool
-    default: false
 extends_documentation_fragment:
   - kubernetes.core.k8s_auth_options
   - virtops.kubevirt._connection
+  - virtops.kubevirt._document
   - virtops.kubevirt._run.cluster
   - virtops.kubevirt._attributes
   - virtops.kubevirt._attributes.action_group

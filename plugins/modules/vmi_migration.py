@@ -81,10 +81,6 @@ options:
         fails and nothing was changed. What is done already stays as it is, so the plan can be given again.
       - A file that group or others may read or write is refused.
     type: raw
-  document:
-    description: Whether what the task does, or would do, is returned as a plan, too, as RV(document).
-    type: bool
-    default: false
   wait:
     description:
       - Whether to wait until all migrations have ended. Without it none is tried again. A O(plan) is always waited for.
@@ -115,6 +111,7 @@ options:
 extends_documentation_fragment:
   - kubernetes.core.k8s_auth_options
   - virtops.kubevirt._connection
+  - virtops.kubevirt._document
   - virtops.kubevirt._run
   - virtops.kubevirt._run.cluster
   - virtops.kubevirt._progress

@@ -20,6 +20,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.observ
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.record import Entry
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.invalid_request import InvalidRequest
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module.run import Incomplete, Module
+from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.document import to_json
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import Blocked, Plan
 
 Result = dict[str, Any]
@@ -121,6 +122,8 @@ def _values(module: Module, going: NodeDrain, left: list[Result], *, changed: bo
         "interrupted": [_interrupted(going, entry) for entry in entries if isinstance(entry, Interrupting)],
         "left": left,
     }
+    if module.params["document"]:
+        values["document"] = to_json(going.plan)
     if module._diff:
         after = [entry["kind"] + " " + entry["namespace"] + "/" + entry["name"] for entry in left]
         values["diff"] = {"before": _lines(going.before), "after": _lines(after)}

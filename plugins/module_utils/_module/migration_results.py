@@ -5,8 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.plan_run import PlanRun
@@ -18,9 +17,8 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.ca
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.migrating import WOULD_MIGRATE, Migrating
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.record import WAITING
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.prospect import Prospect
+from ansible_collections.virtops.kubevirt.plugins.module_utils._module import guard
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module.run import Incomplete, Module
-from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.document import to_json
-from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import Plan, PlannedCluster
 
 Result = dict[str, Any]
 
@@ -45,17 +43,13 @@ def migrated(module: Module, run: PlanRun, prospects: Sequence[Prospect]) -> Res
             "after": _lines((entry.title, _expected(entry)) for entry in entries),
         }
     if module.params["document"]:
-        result["document"] = to_json(_of_the_task(run.plan, module.params))
+        # What migrations are named by is no run's name.
+        result["document"] = guard.document(run.plan, module.params)
     left = [] if module.check_mode else [entry for entry in entries if _is_left(module, run, entry)]
     failed = [entry for entry in entries if entry.has_failed]
     if left or failed:
         raise Incomplete(_failure(module, run, failed, left), result)
     return result
-
-
-def _of_the_task(plan: Plan, params: Mapping[str, Any]) -> Plan:
-    """What migrations are named by is no run's name. What is not read of the cluster is not known."""
-    return replace(plan, run=params["run"] or "", cluster=PlannedCluster(params["cluster_uid"] or "", "", ""))
 
 
 def cancelled(module: Module, server: str, cancellation: Cancellation) -> Result:

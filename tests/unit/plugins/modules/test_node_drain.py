@@ -28,6 +28,7 @@ from unit.plugins.support.fake_api import Answer, Request, refusal, serving
 from unit.plugins.support.listener import listener
 from unit.plugins.support.migrating_api import FAILURE, SUCCESS, migrations_path, vmi_path
 from unit.plugins.support.modules import ModuleRunner
+from unit.plugins.support.plan_schema import plan_in
 
 TO_N2 = [{"namespace": "shop", "name": "db", "target_node": "n2"}]
 NEAR = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"app": "api"}}}
@@ -59,6 +60,15 @@ def test_a_node_is_emptied_once(drain: Any, api: DrainingApi) -> None:
     assert api.node("n1")["spec"]["unschedulable"]
     second = drain()
     assert (second["changed"], second["moves"], second["evicted"]) == (False, [], [])
+
+
+def test_a_single_drain_is_the_document_that_everything_obeys(drain: Any) -> None:
+    foretold = plan_in(drain(check=True, document=True)["document"])
+    done = plan_in(drain(document=True)["document"])
+    assert (foretold.actions, foretold.batches) == (done.actions, (("n1",),))
+    kinds = [action.kind.value for action in done.actions]
+    assert sorted(kinds) == ["cordon", "evict", "maintain", "migrate", "uncordon"]
+    assert "document" not in drain()
 
 
 def test_without_a_library_nothing_is_begun(drain: Any, api: DrainingApi, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import pytest
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.looks.snapshot_file import write
@@ -21,8 +20,8 @@ from ansible_collections.virtops.kubevirt.plugins.modules.rebalance_plan import 
 
 from unit.plugins.module_utils._planner.scene import Scene, node
 from unit.plugins.support.modules import ModuleRunner
+from unit.plugins.support.plan_schema import plan_in
 
-SCHEMA = json.loads((Path(__file__).parents[4] / "docs/schemas/maintenance-plan.json").read_text())
 FAST = {
     "nodeAffinity": {
         "preferredDuringSchedulingIgnoredDuringExecution": [
@@ -81,10 +80,10 @@ def test_the_plan_is_the_document_that_everything_obeys(plan: Any, snapshot: str
     assert not path.exists()
     result = plan(snapshot=snapshot, run="patch", path=str(path), document=True)
     written = json.loads(path.read_text())
-    jsonschema.validate(written, SCHEMA)
+    assert plan_in(written).batches == ()
     assert (result["changed"], result["document"], result["plan_path"]) == (True, written, str(path))
     assert (written["run"], written["cluster"]["uid"], written["sha256"]) == ("patch", "u", result["sha256"])
-    assert (written["batches"], result["totals"]["migrations"]) == ([], 1)
+    assert result["totals"]["migrations"] == 1
     (action,) = written["actions"]
     assert (action["kind"], action["from"], action["to"]) == ("migrate", "n1", "n2")
     assert path.stat().st_mode & 0o777 == 0o600

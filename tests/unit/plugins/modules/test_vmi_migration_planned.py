@@ -5,17 +5,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import pytest
 
-from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.document import encode, from_json, sha256, to_json
+from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.document import encode, sha256, to_json
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import (
     Action,
     ActionKind,
@@ -34,8 +32,8 @@ from unit.plugins.support.evicting_api import READY, EvictingApi
 from unit.plugins.support.fake_api import refusal, serving
 from unit.plugins.support.migrating_api import FAILURE, vmi_path
 from unit.plugins.support.modules import ModuleRunner, Result
+from unit.plugins.support.plan_schema import plan_in
 
-SCHEMA = json.loads((Path(__file__).parents[4] / "docs/schemas/maintenance-plan.json").read_text())
 CACHE = action(ActionKind.EVICT, pod("cache"), "n1", "n2")
 DB = action(ActionKind.MIGRATE, vm("db"), "n1", "n2", CACHE)
 WEB = action(ActionKind.MIGRATE, vm("web"), "n1", "n3", DB)
@@ -203,8 +201,7 @@ def test_a_plan_that_cannot_be_meant(
 def test_what_is_asked_for_by_names_is_such_a_plan_as_well(move: Any, api: EvictingApi) -> None:
     wanted = {"vmis": [{"namespace": "shop", "name": name} for name in ("db", "web")], "target_node": "n2"}
     foretold = move(**wanted, document=True, check=True)["document"]
-    jsonschema.validate(foretold, SCHEMA)
-    actions = from_json(foretold).actions
+    actions = plan_in(foretold).actions
     assert [(entry.object.uid, entry.source, entry.target) for entry in actions] == [
         ("uid-db", "n1", "n2"),
         ("uid-web", "n1", "n2"),
