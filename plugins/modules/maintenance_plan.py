@@ -218,8 +218,8 @@ done:
   sample: []
 totals:
   description:
-    - Counts of the whole plan, the seconds that its migrations take, of each batch too, and how few migrations there
-      can be at least.
+    - Counts of the whole plan, the seconds that its migrations take, of each batch too, the bytes of memory that each
+      batch leaves in reserve, as in O(reserve), and how few migrations there can be at least.
   returned: success
   type: dict
   sample:
@@ -229,6 +229,7 @@ totals:
     restarts: 0
     seconds: 320
     batch_seconds: [180, 140]
+    batch_reserves: [68719476736, 51539607552]
     lower_bound: 33
     proof: optimal
 obstacles:

@@ -297,8 +297,8 @@ left:
   type: list
   elements: dict
   contains:
-    kind: {description: V(vm) or V(pod)., returned: always, type: str, sample: pod}
-    namespace: {description: Its namespace., returned: always, type: str, sample: shop}
+    kind: {description: "V(vm), V(pod), or V(node) that has to stay.", returned: always, type: str, sample: pod}
+    namespace: {description: "Its namespace, empty for a node.", returned: always, type: str, sample: shop}
     name: {description: Its name., returned: always, type: str, sample: api-0}
     why: {description: What keeps it., returned: always, type: str, sample: the disruption budget api needs 1}
 started:

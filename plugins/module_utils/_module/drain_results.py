@@ -30,7 +30,9 @@ _MOST = 10
 _REMEDIES = {
     "vm": "Remove the cause, or give these VMs a policy.",
     "pod": "Allow these pods to go, or delete them yourself.",
+    "node": "Plan smaller batches, or without a reserve.",
 }
+_KINDS = {"Pod": "pod", "Node": "node"}
 _FAILED_REMEDY = "Remove the cause and run the task again; it goes on with what is left."
 _REFUSED_REMEDY = "Remove the cause. Nothing was changed."
 _DEADLINE_REMEDY = "Run the task again to go on, with a longer wait_timeout if it only takes longer."
@@ -185,7 +187,7 @@ def _kind(entry: Entry) -> str:
 
 
 def _of_blocked(entry: Blocked) -> Result:
-    kind = "pod" if entry.object.kind == "Pod" else "vm"
+    kind = _KINDS.get(entry.object.kind, "vm")
     return _entry(kind, entry.object.namespace, entry.object.name, "; ".join(entry.reasons))
 
 
@@ -194,7 +196,11 @@ def _entry(kind: str, namespace: str, name: str, why: str) -> Result:
 
 
 def _problems(left: Iterable[Result]) -> list[str]:
-    return [f"{entry['kind']} {entry['namespace']}/{entry['name']}: {entry['why']}" for entry in left]
+    return [f"{entry['kind']} {_title(entry)}: {entry['why']}" for entry in left]
+
+
+def _title(entry: Result) -> str:
+    return f"{entry['namespace']}/{entry['name']}" if entry["namespace"] else str(entry["name"])
 
 
 def _listed(problems: list[str]) -> str:

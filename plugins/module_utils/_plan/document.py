@@ -74,8 +74,15 @@ def _content(plan: Plan) -> JsonObject:
         "batches": [list(nodes) for nodes in plan.batches],
         "actions": [_action_to_json(action) for action in plan.actions],
         "blocked": [_blocked_to_json(blocked) for blocked in plan.blocked],
-        "totals": {**asdict(plan.totals), "batch_seconds": list(plan.totals.batch_seconds)},
+        "totals": _totals_to_json(plan.totals),
     }
+
+
+def _totals_to_json(totals: Totals) -> JsonObject:
+    found = {**asdict(totals), "batch_seconds": list(totals.batch_seconds)}
+    # A plan from before they were reckoned keeps its digest.
+    reserves = found.pop("batch_reserves")
+    return {**found, "batch_reserves": list(reserves)} if reserves else found
 
 
 def decode(content: bytes) -> Plan:
@@ -249,6 +256,7 @@ def _totals(given: Mapping[str, Any]) -> Totals:
         restarts=_whole(given["restarts"]),
         seconds=_optional(_whole, given["seconds"]),
         batch_seconds=tuple(_optional(_whole, span) for span in _list(given["batch_seconds"])),
+        batch_reserves=tuple(_optional(_whole, amount) for amount in _list(given.get("batch_reserves", []))),
         lower_bound=_optional(_whole, given["lower_bound"]),
         proof=_text(given["proof"]),
     )

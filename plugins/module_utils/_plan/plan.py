@@ -24,6 +24,8 @@ _SUFFIX = 5
 CAUSE = " Why: "
 # Of an obstacle: the id of the one that only room would clear, and the option that has rules for VMs.
 NO_ROOM, POLICIES = "no-node", "policies"
+# The id of the one that keeps nodes from being taken at all, as too little would be left in reserve.
+NO_RESERVE = "no-reserve"
 
 
 class ActionKind(Enum):
@@ -118,7 +120,10 @@ class Obstacle:
 
 @dataclass(frozen=True, slots=True)
 class Blocked:
-    """What should leave a node and cannot, with the reasons. `passing`: that changes by itself; wait for it."""
+    """What should leave a node and cannot, with the reasons. `passing`: that changes by itself; wait for it.
+
+    A node itself, if it cannot be out of service.
+    """
 
     object: ObjectReference
     node: str
@@ -148,7 +153,9 @@ class PlannedFrom:
 class Totals:
     """`seconds`: of all migrations under KubeVirt's caps, with idle guests; None if they never start, or nothing tells.
 
-    batch_seconds: the same of each batch, empty if nobody has reckoned them one by one. lower_bound: of migrations,
+    batch_seconds: the same of each batch, empty if nobody has reckoned them one by one. batch_reserves: bytes of memory
+    that are free while a batch is away and the node with most to take over has failed, too, or the zone, with its VMs
+    running elsewhere; negative if they do not all, None if no node is left. lower_bound: of migrations,
     which no plan can go below; None if none is known. proof: `optimal` if the plan reaches it, else `none`.
     """
 
@@ -158,6 +165,7 @@ class Totals:
     restarts: int = 0
     seconds: int | None = 0
     batch_seconds: tuple[int | None, ...] = ()
+    batch_reserves: tuple[int | None, ...] = ()
     lower_bound: int | None = None
     proof: str = "none"
 

@@ -65,8 +65,10 @@ def _overview(plan: Plan, done: frozenset[str], prefix: str) -> Iterator[str]:
 
 def _standing(plan: Plan, groups: Sequence[Kept], prefix: str) -> Iterator[str]:
     if groups:
-        entries = [entry for group in groups for entry in group.blocked]
-        yield f"As things are, {counted(entry.object.kind for entry in entries)} cannot leave:"
+        kinds = [entry.object.kind for group in groups for entry in group.blocked]
+        leaving, nodes = (counted(kind for kind in kinds if (kind == "Node") is is_node) for is_node in (False, True))
+        words = [f"{leaving} cannot leave"] * bool(leaving) + [f"{nodes} cannot be out of service"] * bool(nodes)
+        yield f"As things are, {', and '.join(words)}:"
         yield from (f"  {line}" for line in obstacle_lines(plan, groups, prefix))
         yield from (f"  {line}" for line in clearing_lines(plan, groups, prefix))
 

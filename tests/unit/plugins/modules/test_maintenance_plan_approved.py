@@ -115,6 +115,7 @@ def test_another_cluster_is_refused(make: Any, files: Files, scene: Scene, noon:
         ({"avoid": ["n2"]}, 'avoid is ["n2"], and the plan has []'),
         ({"delete_emptydir_data": True}, "delete_emptydir_data is true, and the plan has false"),
         ({"room": 3}, "room is 3, and the plan has 0"),
+        ({"reserve": "zone"}, 'reserve is "zone", and the plan has "none"'),
         ({"profile": "NoScoring"}, 'profile is "NoScoring", and the plan has "LowNodeUtilization"'),
         ({"room": 3, "option_prefix": "plan_maintenance_"}, "plan_maintenance_room is 3, and the plan has 0"),
     ],

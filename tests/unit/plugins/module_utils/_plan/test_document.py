@@ -49,6 +49,16 @@ def test_a_plan_is_read_as_it_was_written(written: Plan) -> None:
     assert sha256(decode(encode(written))) == sha256(written)
 
 
+def test_a_plan_from_before_reserves_were_reckoned_keeps_its_digest() -> None:
+    document = to_json(plan(FIRST))
+    assert "batch_reserves" not in document["totals"]
+    reckoned = plan(FIRST)
+    reckoned = replace(reckoned, totals=replace(reckoned.totals, batch_reserves=(-5,)))
+    assert to_json(reckoned)["totals"]["batch_reserves"] == [-5]
+    jsonschema.validate(json.loads(encode(reckoned)), SCHEMA)
+    assert (decode(encode(reckoned)), from_json(document)) == (reckoned, plan(FIRST))
+
+
 def test_a_plan_without_batches_moves_something_and_maintains_nothing() -> None:
     moves = plan_of([FIRST, SECOND])
     jsonschema.validate(json.loads(encode(moves)), SCHEMA)

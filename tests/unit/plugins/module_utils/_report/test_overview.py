@@ -20,12 +20,14 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import
     Action,
     ActionKind,
     Blocked,
+    ObjectReference,
     Obstacle,
     Plan,
     Totals,
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._report.obstacles import clearing, kept, obstacle_text
 from ansible_collections.virtops.kubevirt.plugins.module_utils._report.overview import MOST_LINES, told
+from ansible_collections.virtops.kubevirt.plugins.module_utils._report.plan_text import blocked_text
 
 from unit.plugins.module_utils._plan.plans import action, plan, pod, vm
 
@@ -41,6 +43,9 @@ SCRATCH = Obstacle(
     "delete_emptydir_data", "the data in its emptyDir volumes would be lost", cleared_by=("delete_emptydir_data",)
 )
 BARE = Obstacle("force", "nothing would replace it", cleared_by=("force",))
+RESERVE = Obstacle(
+    "no-reserve", "while its batch is away there is no memory in reserve for the VMs of any one more node"
+)
 BACKUP = Obstacle("backup-under-way", "it is being backed up", "let the backup end")
 
 
@@ -195,3 +200,30 @@ def test_nothing_of_the_cluster_steers_the_terminal() -> None:
     for found in (maintenance(6, 1, 2, evil), maintenance(60, 3, 10, evil)):
         assert all(line.isprintable() for line in told(found, text="/plans/\x1b[2J.txt"))
         assert obstacle_text(kept(found)[0], found, "").isprintable()
+
+
+def without_reserve(*nodes: str) -> list[Blocked]:
+    reason = "if node worker-09 fails then, 4.3 GiB of memory are missing for its VMs"
+    return [Blocked(ObjectReference("Node", "", name, ""), name, (reason,), obstacle=RESERVE) for name in nodes]
+
+
+def test_nodes_that_cannot_be_out_of_service_are_told_as_such() -> None:
+    given = maintenance(60, 3, 10, *without_reserve("worker-00", "worker-01"), *stuck(1, "worker-03", DISK))
+    assert told(given, prefix="plan_maintenance_")[1:6] == [
+        "As things are, 1 VM cannot leave, and 2 nodes cannot be out of service:",
+        "  2 nodes in batch 1: while its batch is away there is no memory in reserve for the VMs of any one more node",
+        "      worker-00, worker-01",
+        "      such as: if node worker-09 fails then, 4.3 GiB of memory are missing for its VMs",
+        "      -> plan_maintenance_order: free looks for an order in which they can; a smaller plan_maintenance_batch "
+        "needs less room; plan_maintenance_reserve: none takes the risk",
+    ]
+    (group,) = kept(maintenance(2, 1, 1, *without_reserve("worker-00")))
+    assert obstacle_text(group, given, "").startswith("1 node cannot be out of service (worker-00): while its batch")
+
+
+def test_a_node_that_cannot_be_out_of_service_stands_in_the_whole_text() -> None:
+    lines = told(maintenance(2, 1, 1, *without_reserve("worker-00")))
+    assert lines[1] == "1. worker-00: cannot be emptied now"
+    assert any(line.strip().startswith("node worker-00 cannot be out of service: if node") for line in lines)
+    (entry,) = without_reserve("worker-00")
+    assert blocked_text(entry).startswith("node worker-00 cannot be out of service: if node worker-09 fails")
