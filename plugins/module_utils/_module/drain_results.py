@@ -13,6 +13,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.drain im
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.failure import Failure
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.maintenance import NOT_CORDONED
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution import draining
+from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.deviations import fidelity
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.evicting import Evicting
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.interrupting import Interrupting
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.migrating import Migrating
@@ -117,12 +118,15 @@ def verified(server: str, node: str, look: Observation) -> Result:
 def _values(module: Module, going: NodeDrain, left: list[Result], *, changed: bool) -> Result:
     entries = going.record.entries.values()
     would = module.check_mode and any(not (entry.unfinished or entry.has_failed) for entry in entries)
+    came_true = fidelity(going.planned, going.execution.node, going.record)
     values: Result = {
         "changed": changed or going.record.has_acted or would,
         "moves": [entry.result() for entry in entries if isinstance(entry, Migrating)],
         "evicted": [entry.result() for entry in entries if isinstance(entry, Evicting)],
         "interrupted": [_interrupted(going, entry) for entry in entries if isinstance(entry, Interrupting)],
         "left": left,
+        "as_planned": came_true.as_planned,
+        "deviations": [entry.to_json() for entry in came_true.deviations],
     }
     if module.params["document"]:
         values["document"] = to_json(going.plan)

@@ -57,6 +57,7 @@ def test_a_node_is_emptied_once(drain: Any, api: DrainingApi) -> None:
     assert [(move["name"], move["outcome"], move["node"]) for move in first["moves"]] == [("db", "migrated", "n2")]
     assert [(entry["name"], entry["outcome"]) for entry in first["evicted"]] == [("api", "evicted")]
     assert first["diff"] == {"before": "vm shop/db\npod shop/api\n", "after": ""}
+    assert (first["as_planned"], first["deviations"]) == (2, [])
     assert api.node("n1")["spec"]["unschedulable"]
     second = drain()
     assert (second["changed"], second["moves"], second["evicted"]) == (False, [], [])

@@ -87,7 +87,12 @@ def test_what_a_fresh_look_changes_is_kept(drain: Any, api: RunApi, store: RunSt
 def test_what_a_failure_changes_is_kept(drain: Any, api: RunApi, store: RunStore) -> None:
     planned = target(store)
     api.courses = [FAILURE, SUCCESS]
-    assert drain()["moves"][0]["target_node"] == other(planned) == target(store)
+    result = drain()
+    assert result["moves"][0]["target_node"] == other(planned) == target(store)
+    (deviation,) = result["deviations"]
+    assert (deviation["name"], deviation["planned"], deviation["why"]) == ("db", f"goes to {planned}", api.reason)
+    assert deviation["done"].startswith(f"migrated to {other(planned)}")
+    assert result["as_planned"] == 1
 
 
 def drifted(result: dict[str, Any], planned: str | None) -> bool:
