@@ -284,6 +284,13 @@ replacements:
   type: list
   elements: dict
   sample: [{"controller": "shop/cache", "kind": "ReplicaSet", "pods": [{"name": "cache-x2d", "node": "worker-1"}]}]
+deviations:
+  description: Evicted pods in whose place others have come up elsewhere than the plan had it.
+  returned: with O(plan)
+  type: list
+  elements: dict
+  sample: [{"kind": "pod", "namespace": "shop", "name": "cache-7c9", "planned": "comes back on worker-1",
+            "done": "came back on worker-4", "why": ""}]
 document:
   description: What the task does, or would do, by C(docs/schemas/maintenance-plan.json) of the collection.
   returned: with O(document) and O(state=present)

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -78,6 +78,26 @@ def fidelity(plan: Plan, node: str, record: Record) -> Fidelity:
     found = [_deviation(action, entry) for action, entry in own if not _came_true(action, entry)]
     new = [_stranger(entry) for entry in strangers if entry.source_node == node and not entry.unfinished]
     return Fidelity(len(own) - len(found), (*found, *new))
+
+
+def landings(actions: Sequence[Action], replacements: Mapping[str, Sequence[str]]) -> Iterator[Deviation]:
+    """Pods that were evicted and whose place another one has taken elsewhere than was foretold.
+
+    replacements: by controller, namespace/name, the nodes of the pods that it has made since.
+    """
+    left = {controller: list(nodes) for controller, nodes in replacements.items()}
+    astray = []
+    for action in actions:
+        controller = f"{action.object.namespace}/{kin(action.object)}"
+        if action.target is not None and controller in left:
+            if action.target in left[controller]:
+                left[controller].remove(action.target)
+            else:
+                astray.append((action, left[controller]))
+    for action, nodes in astray:
+        done = f"came back on {nodes.pop(0)}" if nodes else "has not come back yet"
+        reference = action.object
+        yield Deviation("pod", reference.namespace, reference.name, f"comes back on {action.target}", done, "")
 
 
 def _paired(plan: Plan, entries: Sequence[Entry]) -> tuple[list[tuple[Action, Entry | None]], list[Entry]]:

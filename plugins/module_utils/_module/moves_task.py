@@ -22,6 +22,8 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transpor
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.identity import require_cluster
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.persistence import May
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.carrying_out import VerbSettings
+from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.deviations import landings
+from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.evicting import EVICTED
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt import migration_rules
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.invalid_request import InvalidRequest
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.prospect import MigrationRequest
@@ -44,6 +46,7 @@ class _Done:
     evicted: list[Values] = field(default_factory=list)
     gone: list[str] = field(default_factory=list)
     replacements: list[Values] = field(default_factory=list)
+    deviations: list[Values] = field(default_factory=list)
     before: str = ""
     after: str = ""
 
@@ -86,7 +89,18 @@ def _evict(module: Module, client: Client, actions: Sequence[Action], may: May, 
     if pods:
         settings = VerbSettings(dry_run=module.check_mode)
         going = EvictionRun.begin(client, pods, settings, Progress.of(module.params), may)
-        done.add(eviction_task.evict(module, going, module.params["wait_timeout"]))
+        try:
+            done.add(eviction_task.evict(module, going, module.params["wait_timeout"]))
+        finally:
+            done.deviations += _astray(actions, going)
+
+
+def _astray(actions: Sequence[Action], going: EvictionRun) -> list[Values]:
+    """Of the pods that have gone, those in whose place others have come up elsewhere than was foretold."""
+    gone = {entry.title for entry in going.record.entries.values() if entry.outcome == EVICTED}
+    evicted = [action for action in actions if action.kind is ActionKind.EVICT and action.object.title in gone]
+    came = {item.title: [pod["node"] for pod in item.pods if pod["node"]] for item in going.replacements}
+    return [entry.to_json() for entry in landings(evicted, came)]
 
 
 def _migrate(module: Module, client: Client, actions: Sequence[Action], may: May, done: _Done) -> None:
@@ -117,6 +131,7 @@ def _result(module: Module, plan: Plan, done: _Done) -> Values:
         "evicted": done.evicted,
         "gone": done.gone,
         "replacements": done.replacements,
+        "deviations": done.deviations,
     }
     if module._diff:
         values["diff"] = {"before": done.before, "after": done.after}

@@ -84,7 +84,17 @@ def test_everything_moves_in_the_order_of_the_plan(move: Any, api: EvictingApi) 
     assert (result["changed"], places(result)) == (True, [("db", "migrated", "n2"), ("web", "migrated", "n3")])
     assert [entry["outcome"] for entry in result["evicted"]] == ["evicted"]
     assert [entry["pods"] for entry in result["replacements"]] == [[{"name": "cache-new", "node": "n2"}]]
+    assert result["deviations"] == []
     assert result["diff"]["after"] == "shop/db: n2\nshop/web: n3\n"
+
+
+def test_a_pod_that_comes_up_elsewhere_than_planned_is_told(move: Any, api: EvictingApi) -> None:
+    api.add_pod("o-1", status=READY)
+    api.add_pod("o-2", status=READY)
+    evicted = [action(ActionKind.EVICT, pod(name), "n1", target) for name, target in (("o-1", "n3"), ("o-2", "n2"))]
+    (deviation,) = move(plan=given(*evicted))["deviations"]
+    assert (deviation["name"], deviation["planned"]) == ("o-1", "comes back on n3")
+    assert deviation["done"] == "came back on n2"
 
 
 def test_a_plan_that_has_come_true_changes_nothing(move: Any, api: EvictingApi) -> None:
