@@ -293,7 +293,7 @@ blocked:
 lines:
   description:
     - The plan for people, with O(resume) after what is said of the one that the cluster keeps. One of more than 40
-      lines is told by RV(obstacles), those who are interrupted, and a line for each batch; RV(text_path) has it all.
+      lines is told by RV(obstacles), those who are interrupted, and a table of its batches; RV(text_path) has it all.
   returned: success
   type: list
   elements: str
