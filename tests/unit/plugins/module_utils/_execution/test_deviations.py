@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -39,17 +40,17 @@ def off(of: Action = DB, outcome: str = "stopped", **changes: Any) -> Interrupti
     return replace(Interrupting.begin(of), outcome=outcome, **changes)
 
 
-def found(*actions: Action, entries: list[Entry], node: str = "n1") -> Fidelity:
+def found(*actions: Action, entries: Sequence[Entry], node: str = "n1") -> Fidelity:
     return fidelity(plan(*actions), node, Record({str(number): entry for number, entry in enumerate(entries)}))
 
 
 def test_a_drain_that_goes_as_planned_deviates_in_nothing() -> None:
-    restarted = off(CACHE, "restarted", target_node="n3")
-    assert found(WEB, API, DB, CACHE, entries=[moved(), gone(), off(), restarted]) == Fidelity(4, ())
+    done: list[Entry] = [moved(), gone(), off(), off(CACHE, "restarted", target_node="n3")]
+    assert found(WEB, API, DB, CACHE, entries=done) == Fidelity(4, ())
 
 
 def test_in_check_mode_it_would() -> None:
-    would = [moved(outcome="would_migrate", node="n1"), gone(outcome="would_evict"), off(outcome="would_stop")]
+    would: list[Entry] = [moved(outcome="would_migrate", node="n1"), gone(outcome="would_evict"), off(outcome="would_stop")]
     assert found(WEB, API, DB, entries=would) == Fidelity(3, ())
 
 
