@@ -44,7 +44,8 @@ options:
     default: drained
   plan:
     description:
-      - The plan that is carried out, by the path of its file or as what M(virtops.kubevirt.maintenance_plan) returned.
+      - The plan that is carried out, by the path of its file, as what M(virtops.kubevirt.maintenance_plan) returned, or
+        as its C(document).
         Of a plan of many nodes, what leaves O(name) is done, in the order of the plan. What it waits for on other nodes
         of the batch is done by their own tasks.
       - A file that group or others may read or write is refused.

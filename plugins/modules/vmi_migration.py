@@ -72,8 +72,8 @@ options:
         type: dict
   plan:
     description:
-      - A plan by which VMIs move and no node is maintained, as the path of its file, as what has returned its
-        C(plan_path) and C(sha256), or as C(document) itself. One that maintains nodes is for
+      - A plan by which VMIs move and no node is maintained, as the path of its file, as what returned it with its
+        C(plan_path) or C(document), or as that document itself. One that maintains nodes is for
         M(virtops.kubevirt.node_drain).
       - Pods that are evicted by it are evicted here as well, as by M(virtops.kubevirt.pod_eviction). What has to wait
         for something waits until that has ended, and evicted pods are replaced and ready.

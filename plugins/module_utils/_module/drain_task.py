@@ -153,7 +153,7 @@ class _Task:
             nodes = ", ".join(name for batch in given.batches for name in batch)
             raise InvalidRequest(
                 f"drain node {self.name}",
-                [f"the plan does not maintain it, but {nodes}"],
+                [f"the plan does not maintain it, but {nodes or 'no node, as by it things only move'}"],
                 "Give a node of the plan, or make a plan with it; nothing was changed.",
             )
         if given.cluster.uid:

@@ -6,12 +6,15 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.looks.plan_file import load_plan
+from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.document import encode
 from ansible_collections.virtops.kubevirt.plugins.modules.maintenance_plan import main
 
 from unit.plugins.module_utils._planner.scene import Scene, node
@@ -92,6 +95,11 @@ def test_another_plan_is_refused(
     make: Any, files: Files, noon: dict[str, Any], changes: dict[str, Any], words: str
 ) -> None:
     assert words in taken(make, files, **changes)["msg"]
+
+
+def test_a_plan_by_which_things_only_move_is_refused(make: Any, files: Files, noon: dict[str, Any]) -> None:
+    files.plan.write_bytes(encode(replace(load_plan(files.plan), actions=(), batches=())))
+    assert "it maintains no node, as by it things only move; vmi_migration carries it out" in taken(make, files)["msg"]
 
 
 def test_another_cluster_is_refused(make: Any, files: Files, scene: Scene, noon: dict[str, Any]) -> None:

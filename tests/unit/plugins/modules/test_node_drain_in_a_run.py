@@ -21,7 +21,8 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.memory
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.cordon import ANNOTATION, Mark
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module.drain_memory import DrainMemory
-from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import ActionKind
+from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.document import to_json
+from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import ActionKind, plan_of
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.in_force import PlanInForce
 
 from testbed.pki import Authority
@@ -149,6 +150,9 @@ def test_a_plan_of_other_nodes_is_refused(drain: Any, api: RunApi) -> None:
     writes = len(api.writes())
     refused = drain(name="n2")
     assert refused["error"]["problems"] == ["the plan does not maintain it, but n1"]
+    moves = to_json(plan_of([]))
+    problem = "the plan does not maintain it, but no node, as by it things only move"
+    assert drain(plan=moves)["error"]["problems"] == [problem]
     assert "nothing was changed" in refused["msg"]
     assert len(api.writes()) == writes
 

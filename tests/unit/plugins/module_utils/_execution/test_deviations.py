@@ -50,7 +50,11 @@ def test_a_drain_that_goes_as_planned_deviates_in_nothing() -> None:
 
 
 def test_in_check_mode_it_would() -> None:
-    would: list[Entry] = [moved(outcome="would_migrate", node="n1"), gone(outcome="would_evict"), off(outcome="would_stop")]
+    would: list[Entry] = [
+        moved(outcome="would_migrate", node="n1"),
+        gone(outcome="would_evict"),
+        off(outcome="would_stop"),
+    ]
     assert found(WEB, API, DB, entries=would) == Fidelity(3, ())
 
 
