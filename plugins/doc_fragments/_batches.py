@@ -59,4 +59,18 @@ options:
         that O(order) allows, and each of these migrations says in RV(lines) for whose sake it is.
     type: int
     default: 0
+  reserve:
+    description:
+      - What may fail while a batch is out of service. There has to be memory for its VMs then on the nodes that are
+        left, once the batch is empty. RV(totals) has in C(batch_reserves) how many bytes would be left.
+      - V(largest_node) is the node that the VMs of which would leave the least, V(zone) the zone, by the label
+        C(topology.kubernetes.io/zone). A node without that label stands for itself. With V(none) nothing is asked for,
+        and RV(totals) tells of nodes.
+      - It is an estimate, by the memory that is free on nodes to which KubeVirt schedules VMs. Rules among VMs, and in
+        how small pieces memory is free, are not looked at.
+      - With O(order=free) a batch is smaller where that keeps the reserve. One that leaves too little all the same
+        stands against the plan, as what cannot leave does, and is not begun.
+    type: str
+    choices: [none, largest_node, zone]
+    default: none
 """

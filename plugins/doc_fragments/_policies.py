@@ -40,3 +40,34 @@ options:
           - stop
         required: true
 """
+
+    # As node_drain carries them out.
+    DRAIN = r"""
+options:
+  policies:
+    description:
+      - What happens to VMs that cannot be migrated, or whose migrations have failed. The first rule that matches a VMI
+        counts, for one that matches none it is V(fail).
+      - A VM that only cannot be migrated for now, as it is backed up for example, is waited for, whatever its policy.
+      - A rule without O(policies[].selector) and O(policies[].expression) matches every VMI.
+    type: list
+    elements: dict
+    default: []
+    suboptions:
+      selector:
+        description: Labels that the VMI must have.
+        type: dict
+      expression:
+        description: A JMESPath expression that must be true of the VMI.
+        type: str
+      policy:
+        description:
+          - V(fail) leaves the VM alone and does not drain the node.
+          - V(restart) ends the VM, for its VirtualMachine or replica set to start it elsewhere, and sees that it runs.
+          - V(stop) ends the VM until the node is back. A VirtualMachine is stopped, and marked by the annotation
+            C(virtops.kubevirt/stopped-for) to be started by O(state=restored). Of a replica set the VMI is deleted;
+            the one in its place waits for a node, and the replica set is marked as well.
+        type: str
+        choices: [fail, restart, stop]
+        required: true
+"""

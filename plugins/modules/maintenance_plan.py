@@ -74,15 +74,12 @@ options:
       - Needed unless O(plan) is given. With O(plan) and O(resume) it is needed as well, for what may be left of the
         plan, and has to be another file.
     type: path
-  document:
-    description: Whether the whole plan is returned, too, as RV(document). That of a large cluster has many megabytes.
-    type: bool
-    default: false
 extends_documentation_fragment:
   - kubernetes.core.k8s_auth_options
   - virtops.kubevirt._approved_plan
   - virtops.kubevirt._batches
   - virtops.kubevirt._connection
+  - virtops.kubevirt._document
   - virtops.kubevirt._kept_plan
   - virtops.kubevirt._policies
   - virtops.kubevirt._profile
@@ -221,8 +218,8 @@ done:
   sample: []
 totals:
   description:
-    - Counts of the whole plan, the seconds that its migrations take, of each batch too, and how few migrations there
-      can be at least.
+    - Counts of the whole plan, the seconds that its migrations take, of each batch too, the bytes of memory that each
+      batch leaves in reserve, as in O(reserve), and how few migrations there can be at least.
   returned: success
   type: dict
   sample:
@@ -232,6 +229,7 @@ totals:
     restarts: 0
     seconds: 320
     batch_seconds: [180, 140]
+    batch_reserves: [68719476736, 51539607552]
     lower_bound: 33
     proof: optimal
 obstacles:
@@ -295,7 +293,7 @@ blocked:
 lines:
   description:
     - The plan for people, with O(resume) after what is said of the one that the cluster keeps. One of more than 40
-      lines is told by RV(obstacles), those who are interrupted, and a line for each batch; RV(text_path) has it all.
+      lines is told by RV(obstacles), those who are interrupted, and a table of its batches; RV(text_path) has it all.
   returned: success
   type: list
   elements: str

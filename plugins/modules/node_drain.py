@@ -44,7 +44,8 @@ options:
     default: drained
   plan:
     description:
-      - The plan that is carried out, by the path of its file or as what M(virtops.kubevirt.maintenance_plan) returned.
+      - The plan that is carried out, by the path of its file, as what M(virtops.kubevirt.maintenance_plan) returned, or
+        as its C(document).
         Of a plan of many nodes, what leaves O(name) is done, in the order of the plan. What it waits for on other nodes
         of the batch is done by their own tasks.
       - A file that group or others may read or write is refused.
@@ -82,32 +83,6 @@ options:
       target_node:
         description: The node.
         type: str
-        required: true
-  policies:
-    description:
-      - What happens to VMs that cannot be migrated, or whose migrations have failed. The first rule that matches a VMI
-        counts, for one that matches none it is V(fail).
-      - A VM that only cannot be migrated for now, as it is backed up for example, is waited for, whatever its policy.
-      - A rule without O(policies[].selector) and O(policies[].expression) matches every VMI.
-    type: list
-    elements: dict
-    default: []
-    suboptions:
-      selector:
-        description: Labels that the VMI must have.
-        type: dict
-      expression:
-        description: A JMESPath expression that must be true of the VMI.
-        type: str
-      policy:
-        description:
-          - V(fail) leaves the VM alone and does not drain the node.
-          - V(restart) ends the VM, for its VirtualMachine or replica set to start it elsewhere, and sees that it runs.
-          - V(stop) ends the VM until the node is back. A VirtualMachine is stopped, and marked by the annotation
-            C(virtops.kubevirt/stopped-for) to be started by O(state=restored). Of a replica set the VMI is deleted;
-            the one in its place waits for a node, and the replica set is marked as well.
-        type: str
-        choices: [fail, restart, stop]
         required: true
   delete_emptydir_data:
     description: Whether pods may go that have C(emptyDir) volumes, whose data is lost then.
@@ -176,6 +151,8 @@ options:
 extends_documentation_fragment:
   - kubernetes.core.k8s_auth_options
   - virtops.kubevirt._connection
+  - virtops.kubevirt._document
+  - virtops.kubevirt._policies.drain
   - virtops.kubevirt._run
   - virtops.kubevirt._run.cluster
   - virtops.kubevirt._progress
@@ -296,8 +273,8 @@ left:
   type: list
   elements: dict
   contains:
-    kind: {description: V(vm) or V(pod)., returned: always, type: str, sample: pod}
-    namespace: {description: Its namespace., returned: always, type: str, sample: shop}
+    kind: {description: "V(vm), V(pod), or V(node) that has to stay.", returned: always, type: str, sample: pod}
+    namespace: {description: "Its namespace, empty for a node.", returned: always, type: str, sample: shop}
     name: {description: Its name., returned: always, type: str, sample: api-0}
     why: {description: What keeps it., returned: always, type: str, sample: the disruption budget api needs 1}
 boot_id:
@@ -324,6 +301,22 @@ started:
     node: {description: Where the VM runs., returned: always, type: str, sample: worker-2}
     message: {description: What keeps it from running., returned: always, type: str, sample: ""}
     seconds: {description: How long it took., returned: always, type: int, sample: 9}
+as_planned:
+  description: How many of those that were to leave for the node's sake left as the plan had it, target for target.
+  returned: O(state=drained), when something was tried
+  type: int
+  sample: 14
+deviations:
+  description: What came otherwise than by the plan, with what was planned and done, and why, where that is known.
+  returned: O(state=drained), when something was tried
+  type: list
+  elements: dict
+  sample: [{"kind": "vm", "namespace": "shop", "name": "web-1", "planned": "goes to worker-3",
+            "done": "migrated to worker-4 in 12 s", "why": "client socket is closed"}]
+document:
+  description: What was, or would be, done in the node's batch, or started, by C(docs/schemas/maintenance-plan.json).
+  returned: with O(document), and O(state=drained) or O(state=restored), when something was tried
+  type: dict
 error:
   description: What went wrong, for programs. The same is in RV(ignore:msg) for people.
   returned: failure

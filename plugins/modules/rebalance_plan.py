@@ -20,6 +20,8 @@ description:
   - Also found is who is where its own required rules no longer hold.
   - Only what can be moved without downtime moves, that is, VMs that can be live-migrated, and pods that a controller
     makes anew, that keep no data in C(emptyDir) volumes, and whose disruption budgets allow it now.
+  - The plan is the same kind of document that M(virtops.kubevirt.maintenance_plan) makes, but no node is maintained by
+    it. M(virtops.kubevirt.vmi_migration) carries it out, move for move.
   - The search is greedy and bounded. The same cluster always gives the same plan, which need not be the best one.
 options:
   snapshot:
@@ -31,9 +33,19 @@ options:
     description: At most so many pods and VMs move.
     type: int
     default: 20
+  run:
+    description: Name of the run that the plan is for, if there is one.
+    type: str
+    default: ""
+  path:
+    description:
+      - A file to write the plan to, and beside it, with the extension C(txt), RV(lines). An existing one is replaced as
+        a whole, or not at all if anything fails. It is readable by its owner only.
+    type: path
 extends_documentation_fragment:
   - kubernetes.core.k8s_auth_options
   - virtops.kubevirt._connection
+  - virtops.kubevirt._document
   - virtops.kubevirt._run.cluster
   - virtops.kubevirt._attributes
   - virtops.kubevirt._attributes.action_group
@@ -41,11 +53,12 @@ attributes:
   check_mode:
     support: full
     details:
-      - Nothing is ever changed.
+      - Everything is planned and returned in check mode too. Only the file of O(path) is not written.
+      - In the cluster nothing is ever changed.
   diff_mode:
     support: none
     details:
-      - Nothing is ever changed.
+      - In the cluster nothing is ever changed.
   idempotent:
     support: full
 requirements:
@@ -61,12 +74,16 @@ EXAMPLES = r"""
 - name: Find out what would rather be elsewhere
   virtops.kubevirt.rebalance_plan:
     max_moves: 10
+    document: true
   register: plan
 
 - name: Show it
   ansible.builtin.debug:
-    msg: "{{ item.namespace }}/{{ item.name }}: {{ item.source_node }} -> {{ item.target_node }}. {{ item.why }}"
-  loop: "{{ plan.moves }}"
+    msg: "{{ plan.lines }}"
+
+- name: Move all of them, as planned
+  virtops.kubevirt.vmi_migration:
+    plan: "{{ plan.document }}"
 """
 
 RETURN = r"""
@@ -123,6 +140,34 @@ moves:
       returned: success
       type: str
       sample: Its preferred rules are met better there.
+lines:
+  description: The plan for people. What has the same number may move at the same time.
+  returned: success
+  type: list
+  elements: str
+  sample:
+    - 1 VM migrates, 1 pod is evicted.
+    - "1. pod customapp/cache-4b9js: kni-worker2 -> kni-worker. Its preferred rules are met better there."
+    - "2. VM customapp/blackbox-x7k2q: kni-worker2 -> kni-worker. It has to follow customapp/cache-4b9js."
+sha256:
+  description: Digest of what the plan says, which its file has as C(sha256).
+  returned: success
+  type: str
+  sample: 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08
+totals:
+  description: Counts of the whole plan, and the seconds that its migrations take if the guests are idle.
+  returned: success
+  type: dict
+  sample: {"migrations": 1, "evictions": 1, "stops": 0, "restarts": 0, "seconds": 12}
+plan_path:
+  description: The file, or empty without O(path).
+  returned: success
+  type: str
+  sample: /var/lib/awx/plans/moves.json
+document:
+  description: The whole plan, as the file has it, by C(docs/schemas/maintenance-plan.json) of the collection.
+  returned: with O(document)
+  type: dict
 error:
   description: What went wrong, for programs. The same is in RV(ignore:msg) for people.
   returned: failure
@@ -151,45 +196,12 @@ error:
       sample: Check the address and port, and that the API server runs and is reachable from this machine.
 """
 
-from pathlib import Path
-from typing import Any
-
-from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.looks import snapshot_file
-from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.looks.snapshot import take
-from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.identity import require_same
-from ansible_collections.virtops.kubevirt.plugins.module_utils._module import arguments
-from ansible_collections.virtops.kubevirt.plugins.module_utils._module.connection import connect
-from ansible_collections.virtops.kubevirt.plugins.module_utils._module.limits import require_positive
-from ansible_collections.virtops.kubevirt.plugins.module_utils._module.run import Module, explained, run
-from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.rebalance import plan_rebalance
-
-_PAGE_SIZE = 500
-
-
-def rebalance_plan(module: Module) -> dict[str, Any]:
-    require_positive(module.params, "max_moves", "request_timeout")
-    if module.params["snapshot"]:
-        snapshot, where = snapshot_file.load(Path(module.params["snapshot"])), module.params["snapshot"]
-    else:
-        client = connect(module)
-        document = take(client, _PAGE_SIZE)
-        snapshot, where = document.decoded(*document.lists), client.server
-    if module.params["cluster_uid"]:
-        found = snapshot.header.cluster.uid if snapshot.header else "unknown"
-        require_same(found, module.params["cluster_uid"], where)
-    with explained("plan moves"):
-        plan = plan_rebalance(snapshot.lists, max_moves=module.params["max_moves"])
-    return {"changed": False, **plan.to_json()}
+from ansible_collections.virtops.kubevirt.plugins.module_utils._module.rebalancing_task import find_moves, spec
+from ansible_collections.virtops.kubevirt.plugins.module_utils._module.run import run
 
 
 def main() -> None:
-    argument_spec = {
-        **arguments.connection(),
-        "snapshot": {"type": "path"},
-        "max_moves": {"type": "int", "default": 20},
-        "cluster_uid": {"type": "str"},
-    }
-    run(rebalance_plan, argument_spec=argument_spec, supports_check_mode=True)
+    run(find_moves, argument_spec=spec(), supports_check_mode=True)
 
 
 if __name__ == "__main__":

@@ -18,6 +18,8 @@ description:
     to their end, and tried again when they fail.
   - A VMI that is where it is wanted stays untouched. A migration that an earlier, interrupted run of this module
     has started is not started again, but watched.
+  - With O(plan) it carries out what M(virtops.kubevirt.rebalance_plan) has planned, or an earlier task of this module
+    in check mode.
   - Everything that can be known beforehand is checked before the first migration is created. If one VMI cannot be
     migrated as wanted, none is.
 options:
@@ -68,14 +70,26 @@ options:
       added_node_selector:
         description: Labels of nodes to migrate it to.
         type: dict
+  plan:
+    description:
+      - A plan by which VMIs move and no node is maintained, as the path of its file, as what returned it with its
+        C(plan_path) or C(document), or as that document itself. One that maintains nodes is for
+        M(virtops.kubevirt.node_drain).
+      - Pods that are evicted by it are evicted here as well, as by M(virtops.kubevirt.pod_eviction). What has to wait
+        for something waits until that has ended, and evicted pods are replaced and ready.
+      - Before anything moves each VMI is looked for. If one is another than was planned for, or elsewhere, the task
+        fails and nothing was changed. What is done already stays as it is, so the plan can be given again.
+      - A file that group or others may read or write is refused.
+    type: raw
   wait:
     description:
-      - Whether to wait until all migrations have ended. Without it none is tried again.
+      - Whether to wait until all migrations have ended. Without it none is tried again. A O(plan) is always waited for.
     type: bool
     default: true
   wait_timeout:
     description:
       - Seconds the whole task may take, all attempts included. After it the task fails and tells what is left.
+      - With O(plan) these are the seconds for the evictions, and for the migrations, that may begin together.
       - Migrations still in flight go on. Run the task again to go on waiting, or cancel them with O(state=absent).
     type: int
     default: 900
@@ -97,6 +111,7 @@ options:
 extends_documentation_fragment:
   - kubernetes.core.k8s_auth_options
   - virtops.kubevirt._connection
+  - virtops.kubevirt._document
   - virtops.kubevirt._run
   - virtops.kubevirt._run.cluster
   - virtops.kubevirt._progress
@@ -119,6 +134,8 @@ notes:
     With O(invocation) the Lease of the run is read, and renewed where nobody does so any more.
     Those to list pods and events serve only to tell why a migration fails. For VMIs in several namespaces, migrations
     are watched in all namespaces.
+  - For a O(plan) that evicts pods the rights of M(virtops.kubevirt.pod_eviction) are needed, too, and for one that
+    says for which cluster it is that to read namespace C(kube-system).
   - KubeVirt runs as many migrations at once as its configuration allows; the others wait in its queue, and that time
     counts for O(wait_timeout).
   - Where the module runs on the controller, as with C(delegate_to=localhost), progress is shown on stderr meanwhile,
@@ -126,6 +143,7 @@ notes:
   - The task cannot be run with C(async).
 seealso:
   - module: virtops.kubevirt.cluster_snapshot
+  - module: virtops.kubevirt.rebalance_plan
 """
 
 EXAMPLES = r"""
@@ -152,6 +170,15 @@ EXAMPLES = r"""
     msg: "{{ item.name }} on {{ item.node }} after {{ item.seconds }} s"
   loop: "{{ moved.migrations }}"
 
+- name: Find out what would rather be elsewhere
+  virtops.kubevirt.rebalance_plan:
+    path: ~/plans/moves.json
+  register: plan
+
+- name: Move it, as planned
+  virtops.kubevirt.vmi_migration:
+    plan: "{{ plan }}"
+
 - name: Cancel whatever migrates the database
   virtops.kubevirt.vmi_migration:
     namespace: shop
@@ -161,7 +188,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 migrations:
-  description: One entry for each VMI, in the order of the task.
+  description: One entry for each VMI, in the order of the task or plan.
   returned: unless nothing was tried
   type: list
   elements: dict
@@ -239,6 +266,35 @@ migrations:
       returned: O(state=present)
       type: str
       sample: "0/6 nodes are available: 6 node(s) didn't match pod anti-affinity rules."
+evicted:
+  description: The pods that were there, as M(virtops.kubevirt.pod_eviction) returns them.
+  returned: with O(plan)
+  type: list
+  elements: dict
+  sample: [{"namespace": "shop", "name": "cache-7c9", "outcome": "evicted", "seconds": 2, "refusal": ""}]
+gone:
+  description: The pods that were not there any more, C(namespace/name).
+  returned: with O(plan)
+  type: list
+  elements: str
+  sample: []
+replacements:
+  description: What came in place of the pods, by controller, as M(virtops.kubevirt.pod_eviction) returns it.
+  returned: with O(plan)
+  type: list
+  elements: dict
+  sample: [{"controller": "shop/cache", "kind": "ReplicaSet", "pods": [{"name": "cache-x2d", "node": "worker-1"}]}]
+deviations:
+  description: Evicted pods in whose place others have come up elsewhere than the plan had it.
+  returned: with O(plan)
+  type: list
+  elements: dict
+  sample: [{"kind": "pod", "namespace": "shop", "name": "cache-7c9", "planned": "comes back on worker-1",
+            "done": "came back on worker-4", "why": ""}]
+document:
+  description: What the task does, or would do, by C(docs/schemas/maintenance-plan.json) of the collection.
+  returned: with O(document) and O(state=present)
+  type: dict
 error:
   description: What went wrong, for programs. The same is in RV(ignore:msg) for people.
   returned: failure
@@ -299,6 +355,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._module import (
     guard,
     migration_results,
     migration_task,
+    moves_task,
     progress,
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module import migration_arguments as own_arguments
@@ -308,9 +365,12 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._module.run impor
 
 def vmi_migration(module: Module) -> dict[str, Any]:
     deadline = Deadline(module.params["wait_timeout"])
-    requests = own_arguments.read_requests(module.params)
+    plan = own_arguments.read_plan(module.params) if module.params["plan"] else None
+    requests = own_arguments.read_requests(module.params) if plan is None else []
     client = connect(module)
     may = guard.require(client, module.params, dry_run=module.check_mode)
+    if plan is not None:
+        return moves_task.carry_out(module, client, plan, may)
     if module.params["state"] == "absent":
         return _cancel(module, client, requests, may)
     return migration_task.migrate(module, client, deadline, requests, may)

@@ -95,6 +95,7 @@ def play(testbed: RunningTestbed, scratch: Path) -> bool:
             *outcomes.maintained(after, before, settings["plan_maintenance_run"]),
             *outcomes.drained(playbook.entries()),
             *outcomes.remembered(history),
+            *outcomes.came_true(playbook.entries()),
         ]
     )
 

@@ -83,6 +83,17 @@ def drained(entries: list[dict[str, Any]]) -> Iterator[Outcome]:
     )
 
 
+def came_true(entries: list[dict[str, Any]]) -> Iterator[Outcome]:
+    """How much of what the plan had printed the drains have done."""
+    ways = {entry["host"]: entry["ways"] for entry in entries if entry["ways"]}.values()
+    as_planned, otherwise = sum(way["as_planned"] for way in ways), [line for way in ways for line in way["deviations"]]
+    told = f" (but {'; '.join(otherwise)})" if otherwise else ""
+    yield Outcome(
+        f"{as_planned} of {as_planned + len(otherwise)} virtual machines and pods left their nodes as planned{told}",
+        bool(as_planned) and not otherwise,
+    )
+
+
 def boot_ids(cluster: Cluster) -> dict[str, str]:
     return {node["metadata"]["name"]: node["status"]["nodeInfo"]["bootID"] for node in cluster.nodes}
 

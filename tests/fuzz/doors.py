@@ -84,7 +84,7 @@ def _lint(dice: random.Random, lists: Lists, folder: Path) -> Any:
 
 def _moves(dice: random.Random, lists: Lists, folder: Path) -> Any:
     with explained("plan moves"):
-        return plan_rebalance(snapshot_file.load(lists).lists, max_moves=5).to_json()
+        return plan_rebalance(snapshot_file.load(lists), max_moves=5).to_json()
 
 
 def _diff(dice: random.Random, lists: Lists, folder: Path) -> Any:

@@ -107,6 +107,9 @@ def _totals(plan: Plan) -> Iterator[PlanFlaw]:
     spans = totals.batch_seconds
     if spans and len(spans) != len(plan.batches):
         yield PlanFlaw(Fault.TOTALS, "batch_seconds", f"they are of {len(spans)} batches, of {len(plan.batches)}")
+    if totals.batch_reserves and len(totals.batch_reserves) != len(plan.batches):
+        many = f"{len(totals.batch_reserves)} batches, of {len(plan.batches)}"
+        yield PlanFlaw(Fault.TOTALS, "batch_reserves", f"they are of {many}")
     if spans and totals.seconds != (None if None in spans else sum(span or 0 for span in spans)):
         yield PlanFlaw(Fault.TOTALS, "seconds", "they are not those of all batches together")
     bound = totals.lower_bound

@@ -22,6 +22,8 @@ _ROOM = frozenset({"no-node", "room-to-come"})
 def free_to_leave(cluster: CarriedCluster, plan: Plan, batch: int) -> Iterator[PlanFlaw]:
     """Of what is blocked on the nodes of a batch, that which could leave."""
     for entry in plan.blocked:
+        if entry.object.kind == "Node":
+            continue  # what would be left in reserve is an estimate, which nothing here can refute
         if plan.batch_of(entry.node) == batch:
             way = _way_of_vm(cluster, plan, entry) if entry.object.kind == VMI else _way_of_pod(cluster, plan, entry)
             if way:

@@ -49,8 +49,9 @@ class Memory(Protocol):
 
 @dataclass(kw_only=True)
 class NodeDrain(PlanRun):
-    """replan: mends what is left of the plan. memory: what the next process gets to know.
+    """planned: the plan as it was given or made, before it was mended. replan: mends what is left of the plan.
 
+    memory: what the next process gets to know.
     retries: how often a VM whose migration failed is migrated again. max_failed: when more VMs than that have failed
     for good, nothing more is begun; None for no limit. before: titles of all that was to leave at first. first: uids of
     the pods among it, None before the first look. is_lost: something will not leave. failed: how many VMs had failed
@@ -58,6 +59,7 @@ class NodeDrain(PlanRun):
     the plan that its run is done with, None if nobody has looked.
     """
 
+    planned: Plan
     replan: Replan
     memory: Memory
     retries: int

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.plan_run import Means, PlanRun, Teller
@@ -82,19 +82,20 @@ class EvictionRun(PlanRun):
     def begin(
         cls,
         client: Client,
-        wanted: Sequence[tuple[str, str]],
+        wanted: Sequence[ObjectReference],
         settings: VerbSettings,
         teller: Teller,
         may: Callable[[], None],
     ) -> EvictionRun:
         """Nothing is evicted yet. Raises Failure, InvalidRequest.
 
-        wanted: namespaces and names of pods. may: raises Failure when nothing may be done any more.
+        wanted: pods, without a uid whichever has the name. may: raises Failure when nothing may be done any more.
         """
-        looks = PodLooks(client, (namespace for namespace, _name in wanted))
+        looks = PodLooks(client, (reference.namespace for reference in wanted))
         looks.look(Questions(), 0.0)
-        by_name = {(pod["metadata"]["namespace"], pod["metadata"]["name"]): pod for pod in looks.pods}
-        found = [by_name[key] for key in wanted if key in by_name]
+        by_name = {f"{pod['metadata']['namespace']}/{pod['metadata']['name']}": pod for pod in looks.pods}
+        there = {pod.title: by_name[pod.title] for pod in wanted if pod.title in by_name}
+        found = [there[pod.title] for pod in wanted if _is_there(pod, there)]
         _refuse_machines(found)
         replacements = (Replacement.of(pod, looks.pods) for pod in found)
         return cls(
@@ -103,7 +104,7 @@ class EvictionRun(PlanRun):
             plan_of(map(_action, found)),
             looks=looks,
             replacements=list({item.controller: item for item in replacements if item}.values()),
-            gone=[f"{namespace}/{name}" for namespace, name in wanted if (namespace, name) not in by_name],
+            gone=[pod.title for pod in wanted if not _is_there(pod, there)],
         )
 
     def _conclude(self) -> None:
@@ -112,6 +113,12 @@ class EvictionRun(PlanRun):
         for replacement in self.replacements:
             replacement.look(self.looks.pods)
         self.is_over = all(replacement.done for replacement in self.replacements)
+
+
+def _is_there(wanted: ObjectReference, pods: Mapping[str, JsonObject]) -> bool:
+    """Whether a pod is among those found by its name, and not another one."""
+    pod = pods.get(wanted.title)
+    return pod is not None and wanted.uid in ("", pod["metadata"]["uid"])
 
 
 def _action(pod: JsonObject) -> Action:

@@ -17,6 +17,7 @@ starting.py      a VM that was stopped for a node and starts again
 slots.py         which migrations may begin now, by KubeVirt's caps and the turns of others
 reducer.py       plan, record and observation become a new record and commands
 draining.py      whether a node is empty, and what is on it that the plan does not know
+deviations.py    what came otherwise than the plan had it
 telling.py       news and counts in words, and where a drain stands
 standing.py      where the drains of a batch stand, in one line of totals
 """

@@ -46,8 +46,15 @@ def _problem(prospect: Prospect) -> str | None:
     """What is wrong and what to do, or None."""
     if prospect.vmi is None:
         return "there is no VirtualMachineInstance of this name; check name and namespace, and that the VM is started"
+    request = prospect.request
+    if request.uid not in ("", prospect.uid):
+        return "it is another one of this name than was planned for; plan anew"
     if not _has_destination(prospect):
         return _no_destination(prospect)
+    if request.source_node not in ("", prospect.source_node) and not prospect.fulfilled:
+        return (
+            f"it is on {prospect.source_node or 'no node'}, and was planned to leave {request.source_node}; plan anew"
+        )
     return next((blocker.clause for blocker in _found(prospect, prospect.vmi)), None)
 
 

@@ -14,12 +14,17 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects im
 
 @dataclass(frozen=True, slots=True)
 class MigrationRequest:
-    """A VMI and where it is to run: on `target_node`, or on any node with the labels of `added_node_selector`."""
+    """A VMI and where it is to run: on `target_node`, or on any node with the labels of `added_node_selector`.
+
+    uid, source_node: which one is meant, and the node that it is to leave; empty for whichever has the name, wherever.
+    """
 
     namespace: str
     name: str
     target_node: str | None
     added_node_selector: Mapping[str, str]
+    uid: str = ""
+    source_node: str = ""
 
     @property
     def title(self) -> str:

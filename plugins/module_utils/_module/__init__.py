@@ -22,6 +22,7 @@ plan_request.py           what maintenance_plan is to plan, by its options
 plan_approval.py          a plan that was approved before, and whether it is one for this run and cluster
 plan_keeping.py           the plan in force of a run, kept in the cluster
 readiness_task.py         what node_readiness takes, sees and gives back
+rebalancing_task.py       what rebalance_plan takes and gives back
 maintenance_task.py       what node_maintenance takes and gives back
 run_task.py               what maintenance_run takes, does and gives back
 rights.py                 sees that all that a task may come to do is allowed
@@ -29,6 +30,7 @@ kubeconfig_task.py        what access_kubeconfig takes, writes and gives back
 guard.py                  sees that the run is the task's own and the cluster the same
 migration_arguments.py    the options of vmi_migration
 migration_task.py         migrate VMIs to where a task wants them
+moves_task.py             carry out a plan by which things only move
 migration_results.py      what vmi_migration returns
 replica_set_arguments.py  the options of vmi_replicaset
 replica_set_outlook.py    looks ahead before a replica set is written

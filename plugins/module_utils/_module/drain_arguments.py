@@ -53,6 +53,7 @@ def spec() -> dict[str, Any]:
         "unschedulable_timeout": {"type": "int", "default": 60},
         "retries": {"type": "int", "default": 2},
         "max_failed_vms": {"type": "int"},
+        "document": {"type": "bool", "default": False},
     }
 
 

@@ -12,6 +12,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.drain im
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.failure import Failure
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.maintenance import NOT_CORDONED
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution import draining
+from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.deviations import fidelity
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.evicting import Evicting
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.interrupting import Interrupting
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.migrating import Migrating
@@ -20,6 +21,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.record
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.invalid_request import InvalidRequest
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import JsonObject
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module.run import Incomplete, Module
+from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.document import to_json
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import Blocked, Plan
 
 # In the sentence for people; the result has all.
@@ -27,7 +29,9 @@ _MOST = 10
 _REMEDIES = {
     "vm": "Remove the cause, or give these VMs a policy.",
     "pod": "Allow these pods to go, or delete them yourself.",
+    "node": "Plan smaller batches, or without a reserve.",
 }
+_KINDS = {"Pod": "pod", "Node": "node"}
 _FAILED_REMEDY = "Remove the cause and run the task again; it goes on with what is left."
 _REFUSED_REMEDY = "Remove the cause. Nothing was changed."
 _DEADLINE_REMEDY = "Run the task again to go on, with a longer wait_timeout if it only takes longer."
@@ -112,13 +116,18 @@ def verified(server: str, node: str, look: Observation) -> JsonObject:
 def _values(module: Module, going: NodeDrain, left: list[JsonObject], *, changed: bool) -> JsonObject:
     entries = going.record.entries.values()
     would = module.check_mode and any(not (entry.unfinished or entry.has_failed) for entry in entries)
+    came_true = fidelity(going.planned, going.execution.node, going.record)
     values: JsonObject = {
         "changed": changed or going.record.has_acted or would,
         "moves": [entry.result() for entry in entries if isinstance(entry, Migrating)],
         "evicted": [entry.result() for entry in entries if isinstance(entry, Evicting)],
         "interrupted": [_interrupted(going, entry) for entry in entries if isinstance(entry, Interrupting)],
         "left": left,
+        "as_planned": came_true.as_planned,
+        "deviations": [entry.to_json() for entry in came_true.deviations],
     }
+    if module.params["document"]:
+        values["document"] = to_json(going.plan)
     if module._diff:
         after = [entry["kind"] + " " + entry["namespace"] + "/" + entry["name"] for entry in left]
         values["diff"] = {"before": _lines(going.before), "after": _lines(after)}
@@ -180,7 +189,7 @@ def _kind(entry: Entry) -> str:
 
 
 def _of_blocked(entry: Blocked) -> JsonObject:
-    kind = "pod" if entry.object.kind == "Pod" else "vm"
+    kind = _KINDS.get(entry.object.kind, "vm")
     return _entry(kind, entry.object.namespace, entry.object.name, "; ".join(entry.reasons))
 
 
@@ -189,7 +198,11 @@ def _entry(kind: str, namespace: str, name: str, why: str) -> JsonObject:
 
 
 def _problems(left: Iterable[JsonObject]) -> list[str]:
-    return [f"{entry['kind']} {entry['namespace']}/{entry['name']}: {entry['why']}" for entry in left]
+    return [f"{entry['kind']} {_title(entry)}: {entry['why']}" for entry in left]
+
+
+def _title(entry: JsonObject) -> str:
+    return f"{entry['namespace']}/{entry['name']}" if entry["namespace"] else str(entry["name"])
 
 
 def _listed(problems: list[str]) -> str:

@@ -60,12 +60,12 @@ def drain(module: Module, client: Client) -> JsonObject:
     memory = DrainMemory(client, params, progress, hold)
     task = _Task(module, client, progress, memory, hold)
     task.require()
-    plan, is_mended = task.plan()
+    planned, plan, is_mended = task.plan()
     if stuck := drain_results.lasting(plan):
         raise drain_results.blocked(client.server, params["name"], stuck)
     caps, before = task.caps(), facts_before(client, task.name)
     changed, epochs = task.take_nodes(plan)
-    going = task.going(plan, memory.begin(epochs, task.run), caps)
+    going = task.going(planned, plan, memory.begin(epochs, task.run), caps)
     if module.check_mode:
         going.rehearse()
         return {**drain_results.result(module, going, changed=changed), **before}
@@ -119,21 +119,23 @@ class _Task:
         if self.params["state"] == "verified" or not self.params["cordon"]:
             self._require_node(self.name)
 
-    def plan(self) -> tuple[Plan, bool]:
-        """The plan that is right now, of the node's batch, and whether one that was given had to be mended for that.
+    def plan(self) -> tuple[Plan, Plan, bool]:
+        """The plan as it was made, the one that is right now, both of the node's batch, and whether that was mended.
 
         Raises Failure, InvalidRequest.
         """
         given = self._given()
         if given is not None and self._is_fresh(given):
-            return of_batch(given, self.name), False
+            plan = of_batch(given, self.name)
+            return plan, plan, False
         # With numpy and the scheduler, which a drain that goes as planned does without.
         from ansible_collections.virtops.kubevirt.plugins.module_utils._module import (  # noqa: PLC0415
             drain_planning,
         )
 
         if given is None:
-            return drain_planning.own_plan(self.client, self.params), False
+            plan = drain_planning.own_plan(self.client, self.params)
+            return plan, plan, False
         source = self.params["snapshot"]
         snapshot = snapshot_file.load(source) if source else drain_planning.fresh_snapshot(self.client)
         plan, changes = drain_planning.held_against(
@@ -141,7 +143,7 @@ class _Task:
         )
         for change in changes:
             self.progress.tell(f"the plan has changed: {change}")
-        return plan, bool(changes)
+        return of_batch(given, self.name), plan, bool(changes)
 
     def _given(self) -> Plan | None:
         """The plan that was given, if it is one for this node in this cluster. Raises Failure, InvalidRequest."""
@@ -152,7 +154,7 @@ class _Task:
             nodes = ", ".join(name for batch in given.batches for name in batch)
             raise InvalidRequest(
                 f"drain node {self.name}",
-                [f"the plan does not maintain it, but {nodes}"],
+                [f"the plan does not maintain it, but {nodes or 'no node, as by it things only move'}"],
                 "Give a node of the plan, or make a plan with it; nothing was changed.",
             )
         if given.cluster.uid:
@@ -182,7 +184,7 @@ class _Task:
         migrations = configuration({"kubevirts": found}).migrations
         return MigrationCaps(migrations.parallel_per_cluster, migrations.parallel_outbound_per_node)
 
-    def going(self, plan: Plan, epochs: Mapping[str, str], caps: MigrationCaps) -> NodeDrain:
+    def going(self, planned: Plan, plan: Plan, epochs: Mapping[str, str], caps: MigrationCaps) -> NodeDrain:
         params = self.params
         execution = Execution(self.name, self.run, epochs, caps)
         settings = VerbSettings(
@@ -202,6 +204,7 @@ class _Task:
             means,
             execution,
             plan,
+            planned=planned,
             replan=self._replan,
             memory=self.memory,
             retries=params["retries"],

@@ -16,6 +16,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._model.object_nam
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import JsonObject
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module import guard
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module.run import Incomplete, Module
+from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import ObjectReference
 
 _REMEDY = "Remove the cause and run the task again; pods that are gone stay gone."
 
@@ -31,12 +32,12 @@ def spec() -> JsonObject:
     }
 
 
-def wanted(params: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Namespaces and names, in the order of the task. Raises InvalidRequest."""
+def wanted(params: Mapping[str, Any]) -> list[ObjectReference]:
+    """In the order of the task, whichever pods have the names. Raises InvalidRequest."""
     pods = [(entry["namespace"].strip(), entry["name"].strip()) for entry in params["pods"]]
     if problems := list(_problems(params, pods)):
         raise InvalidRequest("evict the pods", problems, "Correct the task; nothing was evicted.")
-    return pods
+    return [ObjectReference("Pod", namespace, name, "") for namespace, name in pods]
 
 
 def evict(module: Module, run: EvictionRun, seconds: float) -> JsonObject:
@@ -73,7 +74,7 @@ def _result(module: Module, run: EvictionRun) -> JsonObject:
 
 
 def _failure(module: Module, run: EvictionRun, *, is_left: bool) -> Failure:
-    number, trouble = len(module.params["pods"]), run.trouble
+    number, trouble = len(run.record.entries) + len(run.gone), run.trouble
     lasting = trouble if trouble is not None and not trouble.passing else None
     late = is_left and lasting is None
     prefix = f"after {module.params['wait_timeout']} s " if late else ""

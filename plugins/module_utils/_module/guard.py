@@ -9,6 +9,7 @@ The options stand in doc_fragments/_run.py.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.client import Client
@@ -21,6 +22,8 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.ru
     require_run,
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.run_lease import Invocation, run_problem
+from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.document import to_json
+from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import Plan, PlannedCluster
 
 
 def spec() -> dict[str, Any]:
@@ -39,6 +42,11 @@ def problems(params: Mapping[str, Any]) -> Iterator[str]:
         yield f"run {problem}"
     elif params.get("owner", run) != run:
         yield f"owner is {params['owner']}, but run is {run}: what a run does, it does in its own name"
+
+
+def document(plan: Plan, params: Mapping[str, Any]) -> dict[str, Any]:
+    """The document of what a task does of itself; of the cluster nothing is known but what the task says."""
+    return to_json(replace(plan, run=params["run"] or "", cluster=PlannedCluster(params["cluster_uid"] or "", "", "")))
 
 
 def require(client: Client, params: Mapping[str, Any], *, dry_run: bool) -> May:

@@ -8,11 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.looks.plan_file import load_plan
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.invalid_request import InvalidRequest
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.object_name import name_problem, name_problems
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.prospect import MigrationRequest
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.selectors import SelectorError, label_selector
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module import guard
+from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import ActionKind, Plan
 
 _WHERE_TO: dict[str, Any] = {
     "namespace": {"type": "str"},
@@ -20,9 +22,14 @@ _WHERE_TO: dict[str, Any] = {
     "added_node_selector": {"type": "dict"},
 }
 CONSTRAINTS: dict[str, Any] = {
-    "mutually_exclusive": [("name", "vmis"), ("target_node", "added_node_selector")],
-    "required_one_of": [("name", "vmis")],
+    "mutually_exclusive": [
+        ("name", "vmis", "plan"),
+        ("target_node", "added_node_selector", "plan"),
+        ("namespace", "plan"),
+    ],
+    "required_one_of": [("name", "vmis", "plan")],
 }
+_MOVING = (ActionKind.MIGRATE, ActionKind.EVICT)
 
 
 def spec() -> dict[str, Any]:
@@ -37,6 +44,8 @@ def spec() -> dict[str, Any]:
         "name": {"type": "str"},
         **_WHERE_TO,
         "vmis": vmi,
+        "plan": {"type": "raw"},
+        "document": {"type": "bool", "default": False},
         **guard.spec(),
         "lease_namespace": {"type": "str", "default": "medik8s-leases"},
         "wait": {"type": "bool", "default": True},
@@ -57,6 +66,28 @@ def read_requests(params: Mapping[str, Any]) -> list[MigrationRequest]:
     return requests
 
 
+def read_plan(params: Mapping[str, Any]) -> Plan:
+    """The plan of the task. Raises PlanError, Failure, and InvalidRequest if it is none of moves, or contradicted."""
+    plan = load_plan(params["plan"])
+    problems = [*_limits(params), *_unfit(plan, params)]
+    if problems:
+        raise InvalidRequest("carry out the plan", problems, "Nothing was changed.")
+    return plan
+
+
+def _unfit(plan: Plan, params: Mapping[str, Any]) -> Iterator[str]:
+    if plan.batches:
+        yield f"the plan maintains {', '.join(name for batch in plan.batches for name in batch)}; give it to node_drain"
+    elif other := next((action for action in plan.actions if action.kind not in _MOVING), None):
+        yield f"the plan is to {other.kind.value} {other.object.title}; only what migrates or is evicted is moved here"
+    if plan.run and params["run"] and plan.run != params["run"]:
+        yield f"the plan is of run {plan.run}, and run is {params['run']}"
+    if params["state"] == "absent":
+        yield "state is absent, and plan is given; name the VMIs whose migrations are to be cancelled"
+    if not params["wait"]:
+        yield "wait is false, and plan is given; what it lets wait for others has to be waited for"
+
+
 def _request(entry: Mapping[str, Any], defaults: Mapping[str, Any]) -> MigrationRequest:
     namespace = entry.get("namespace") or defaults["namespace"] or ""
     # A destination of its own, of either kind, replaces the task's.
@@ -69,17 +100,21 @@ def _request(entry: Mapping[str, Any], defaults: Mapping[str, Any]) -> Migration
 def _missing(requests: list[MigrationRequest], params: Mapping[str, Any]) -> Iterator[str]:
     if not requests:
         yield "no VMI is named; give name or vmis"
+    yield from _limits(params)
+    for request in requests:
+        if not request.namespace:
+            yield f"{request.name} has no namespace; give namespace"
+        if params["state"] == "present" and not request.destination:
+            yield f"{request.title} has no destination; give target_node or added_node_selector"
+
+
+def _limits(params: Mapping[str, Any]) -> Iterator[str]:
     yield from guard.problems(params)
     yield from name_problems(params, "lease_namespace")
     negatives = [name for name in ("wait_timeout", "unschedulable_timeout") if params[name] < 1]
     yield from (f"{name} is {params[name]}; give a second at least" for name in negatives)
     if params["retries"] < 0:
         yield f"retries is {params['retries']}; give 0 to try once"
-    for request in requests:
-        if not request.namespace:
-            yield f"{request.name} has no namespace; give namespace"
-        if params["state"] == "present" and not request.destination:
-            yield f"{request.title} has no destination; give target_node or added_node_selector"
 
 
 def _misnamed(requests: list[MigrationRequest]) -> Iterator[str]:

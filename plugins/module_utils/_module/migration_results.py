@@ -17,6 +17,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.migrat
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.record import WAITING
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import JsonObject
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.prospect import Prospect
+from ansible_collections.virtops.kubevirt.plugins.module_utils._module import guard
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module.run import Incomplete, Module
 
 _FAILED_REMEDY = "Remove the cause and run the task again; VMIs that have arrived stay untouched."
@@ -39,6 +40,9 @@ def migrated(module: Module, run: PlanRun, prospects: Sequence[Prospect]) -> Jso
             "before": _lines((entry.title, entry.source_node) for entry in entries),
             "after": _lines((entry.title, _expected(entry)) for entry in entries),
         }
+    if module.params["document"]:
+        # What migrations are named by is no run's name.
+        result["document"] = guard.document(run.plan, module.params)
     left = [] if module.check_mode else [entry for entry in entries if _is_left(module, run, entry)]
     failed = [entry for entry in entries if entry.has_failed]
     if left or failed:

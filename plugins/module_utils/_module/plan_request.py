@@ -44,7 +44,7 @@ def options_of(params: Mapping[str, Any], nodes: int, run: int) -> PlanOptions:
     """nodes: how many a share is of. run: how many that has, with those that are done. Raises InvalidRequest."""
     policies = [{key: value for key, value in rule.items() if value is not None} for rule in params["policies"]]
     allowed = [need for need in NEEDS if params[need]]
-    named = {name: params[name] for name in ("avoid", "targets", "profile", "room")}
+    named = {name: params[name] for name in ("avoid", "targets", "profile", "room", "reserve")}
     batching = _batching(params, nodes, run).to_json() if params["batches"] is None else None
     return PlanOptions.of({**named, "policies": policies, "allowed": allowed, "batching": batching})
 

@@ -58,6 +58,7 @@ def spec() -> dict[str, Any]:
             },
         },
         "room": {"type": "int", "default": 0},
+        "reserve": {"type": "str", "choices": ["none", "largest_node", "zone"], "default": "none"},
         "policies": {
             "type": "list",
             "elements": "dict",

@@ -47,6 +47,8 @@ def _result(module: Module, going: PlanRun) -> dict[str, Any]:
         "changed": any(entry.has_acted for entry in entries),
         "started": [entry.result() for entry in entries],
     }
+    if module.params["document"]:
+        result["document"] = guard.document(going.plan, module.params)
     if module._diff:
         result["diff"] = {"before": "", "after": "".join(f"vm {entry.title}\n" for entry in entries)}
     left = [f"{entry.title}: {entry.status()}" for entry in entries if entry.unfinished or entry.has_failed]

@@ -5,7 +5,8 @@
 
 plan.py        the plan: actions, what they wait for, and what cannot be done
 document.py    the plan as JSON, its hash, and what is refused as no plan
-remainder.py   what is left of a plan, and what of it may begin
+remainder.py   what is left of a plan, what of it may begin, and what one after the other
+turn.py        whether it is a batch's turn
 difference.py  two plans compared, in words
 """
 

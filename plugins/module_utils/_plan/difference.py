@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterator
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import (
     Action,
     ActionKind,
+    Blocked,
     ObjectReference,
     Plan,
     is_foretold,
@@ -45,6 +46,11 @@ def outlook(action: Action) -> str:
 def room(action: Action) -> str:
     """For whose sake a VM leaves a node that stays in service; empty if that is none."""
     return f", to make room on {action.source}" if action.makes_room else ""
+
+
+def unable(entry: Blocked) -> str:
+    """What is wrong with what is blocked for good, a verb: a node stays where it is anyway."""
+    return "cannot be out of service" if entry.object.kind == "Node" else "cannot leave"
 
 
 def named(reference: ObjectReference) -> str:
@@ -98,7 +104,7 @@ def _of_blocked(before: Plan, after: Plan) -> Iterator[str]:
     known = {(entry.object.title, entry.reasons) for entry in before.blocked}
     for entry in after.blocked:
         if (entry.object.title, entry.reasons) not in known:
-            verb = "has to wait" if entry.passing else "cannot leave"
+            verb = "has to wait" if entry.passing else unable(entry)
             yield f"{named(entry.object)} {verb}: {'; '.join(entry.reasons)}"
 
 

@@ -74,8 +74,15 @@ def _content(plan: Plan) -> JsonObject:
         "batches": [list(nodes) for nodes in plan.batches],
         "actions": [_action_to_json(action) for action in plan.actions],
         "blocked": [_blocked_to_json(blocked) for blocked in plan.blocked],
-        "totals": {**asdict(plan.totals), "batch_seconds": list(plan.totals.batch_seconds)},
+        "totals": _totals_to_json(plan.totals),
     }
+
+
+def _totals_to_json(totals: Totals) -> JsonObject:
+    found = {**asdict(totals), "batch_seconds": list(totals.batch_seconds)}
+    # A plan from before they were reckoned keeps its digest.
+    reserves = found.pop("batch_reserves")
+    return {**found, "batch_reserves": list(reserves)} if reserves else found
 
 
 def decode(content: bytes) -> Plan:
@@ -145,8 +152,11 @@ def _check(plan: Plan) -> None:
             for name in action.after
             if name not in earlier
         ]
-        if not 1 <= action.batch <= len(plan.batches):
+        if not 1 <= action.batch <= max(len(plan.batches), 1):
             problems.append(f"{action.id} is of batch {action.batch}, of {len(plan.batches)}")
+        elif not members:
+            if action.object.kind == "Node":
+                problems.append(f"{action.id} is about a node, and no batch has one")
         elif action.node not in members[action.batch - 1]:
             problems.append(f"{action.id} is for node {action.node}, which is not in batch {action.batch}")
         earlier.add(action.id)
@@ -246,6 +256,7 @@ def _totals(given: Mapping[str, Any]) -> Totals:
         restarts=_whole(given["restarts"]),
         seconds=_optional(_whole, given["seconds"]),
         batch_seconds=tuple(_optional(_whole, span) for span in _list(given["batch_seconds"])),
+        batch_reserves=tuple(_optional(_whole, amount) for amount in _list(given.get("batch_reserves", []))),
         lower_bound=_optional(_whole, given["lower_bound"]),
         proof=_text(given["proof"]),
     )

@@ -9,6 +9,7 @@ the plan nor KubeVirt's caps, which whoever carries the plan out has to keep.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
@@ -23,6 +24,8 @@ _SUFFIX = 5
 CAUSE = " Why: "
 # Of an obstacle: the id of the one that only room would clear, and the option that has rules for VMs.
 NO_ROOM, POLICIES = "no-node", "policies"
+# The id of the one that keeps nodes from being taken at all, as too little would be left in reserve.
+NO_RESERVE = "no-reserve"
 
 
 class ActionKind(Enum):
@@ -70,10 +73,11 @@ class ObjectReference:
 class Action:
     """One step. `id`: the same for the same step in every plan of a run.
 
-    batch: its number, from 1. node: the one that is maintained by it. source, target: `from` and `to` in the document,
-    None for nowhere or not known; who makes room for others leaves another node than that. selector: the labels by
-    which a migration is pinned to its target. after: ids of actions that have to end before. seconds: expected, None if
-    nothing tells. why: a sentence. assumed: phrases for what was taken for granted.
+    batch: its number, from 1. node: the one that is maintained by it, or in a plan without batches left. source,
+    target: `from` and `to` in the document, None for nowhere or not known; who makes room for others leaves another
+    node than that. selector: the labels by which a migration is pinned to its target. after: ids of actions that have
+    to end before. seconds: expected, None if nothing tells. why: a sentence. assumed: phrases for what was taken for
+    granted.
     """
 
     id: str
@@ -116,7 +120,10 @@ class Obstacle:
 
 @dataclass(frozen=True, slots=True)
 class Blocked:
-    """What should leave a node and cannot, with the reasons. `passing`: that changes by itself; wait for it."""
+    """What should leave a node and cannot, with the reasons. `passing`: that changes by itself; wait for it.
+
+    A node itself, if it cannot be out of service.
+    """
 
     object: ObjectReference
     node: str
@@ -144,9 +151,11 @@ class PlannedFrom:
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """`seconds`: of all migrations under KubeVirt's caps, with idle guests; None if they never start.
+    """`seconds`: of all migrations under KubeVirt's caps, with idle guests; None if they never start, or nothing tells.
 
-    batch_seconds: the same of each batch, empty if nobody has reckoned them one by one. lower_bound: of migrations,
+    batch_seconds: the same of each batch, empty if nobody has reckoned them one by one. batch_reserves: bytes of memory
+    that are free while a batch is away and the node with most to take over has failed, too, or the zone, with its VMs
+    running elsewhere; negative if they do not all, None if no node is left. lower_bound: of migrations,
     which no plan can go below; None if none is known. proof: `optimal` if the plan reaches it, else `none`.
     """
 
@@ -156,6 +165,7 @@ class Totals:
     restarts: int = 0
     seconds: int | None = 0
     batch_seconds: tuple[int | None, ...] = ()
+    batch_reserves: tuple[int | None, ...] = ()
     lower_bound: int | None = None
     proof: str = "none"
 
@@ -164,6 +174,7 @@ class Totals:
 class Plan:
     """`run`: its name, empty outside a run. `batches`: nodes that are out of service together, in their order.
 
+    Without batches no node is maintained: things move, or start, and their actions are of batch 1.
     options: what the plan was asked for, JSON, so that it can be made again.
     """
 
@@ -188,6 +199,8 @@ class Plan:
 
 def plan_of(actions: Iterable[Action]) -> Plan:
     """What a task does of itself: in no run, no batch, and from no snapshot."""
+    found = tuple(actions)
+    kinds = Counter(action.kind for action in found)
     return Plan(
         run="",
         cluster=PlannedCluster("", "", ""),
@@ -195,7 +208,14 @@ def plan_of(actions: Iterable[Action]) -> Plan:
         options={},
         verdict=Verdict.FEASIBLE,
         batches=(),
-        actions=tuple(actions),
+        actions=found,
+        totals=Totals(
+            migrations=kinds[ActionKind.MIGRATE],
+            evictions=kinds[ActionKind.EVICT],
+            stops=kinds[ActionKind.STOP],
+            restarts=kinds[ActionKind.RESTART],
+            seconds=None if kinds[ActionKind.MIGRATE] else 0,
+        ),
     )
 
 

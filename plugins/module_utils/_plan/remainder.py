@@ -1,7 +1,7 @@
 # Copyright: Contributors to the virtops.kubevirt project
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What is left of a plan in the light of what was seen, and what of it may begin."""
+"""What is left of a plan in the light of what was seen, what of it may begin, and what one after the other."""
 
 from __future__ import annotations
 
@@ -25,6 +25,17 @@ def has_left(action: Action, places: Mapping[str, str]) -> bool:
 def ready(actions: Iterable[Action], ended: Collection[str]) -> tuple[Action, ...]:
     """Those that may begin, in the order of the plan. ended: ids."""
     return tuple(action for action in actions if action.id not in ended and all(name in ended for name in action.after))
+
+
+def stages(plan: Plan) -> list[tuple[Action, ...]]:
+    """All actions, such that each comes in the first part that is later than all it waits for, in the plan's order."""
+    number: dict[str, int] = {}
+    for action in plan.actions:  # whoever waits comes later than what it waits for
+        number[action.id] = max((number[name] + 1 for name in action.after), default=0)
+    found: list[list[Action]] = [[] for _number in range(max(number.values(), default=-1) + 1)]
+    for action in plan.actions:
+        found[number[action.id]].append(action)
+    return [tuple(actions) for actions in found]
 
 
 def left(plan: Plan, ended: Collection[str]) -> Plan:

@@ -12,6 +12,7 @@ batch_rules.py     what people want of them
 batching.py        which batch is best to try next
 room.py            by how much there is room for its VMs, as an estimate
 bound.py           how many migrations any plan needs at least
+reserve.py         what would be left if something failed while a batch is away
 carrying.py        the cluster as a batch leaves it for the next one
 repair.py          a plan mended in the light of a fresh look
 order.py           actions of several plans put together

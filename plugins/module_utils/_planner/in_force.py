@@ -151,7 +151,9 @@ def with_node(plan: Plan, mended: Plan, node: str) -> Plan:
         actions=everything,
         blocked=blocked,
         verdict=verdict(plan.batches, blocked),
-        totals=replace(totals(everything, plan.totals.batch_seconds), seconds=plan.totals.seconds),
+        totals=replace(
+            totals(everything, plan.totals.batch_seconds, plan.totals.batch_reserves), seconds=plan.totals.seconds
+        ),
     )
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import Enum
 from typing import Any
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.drained_pod import DELETE_EMPTYDIR_DATA, FORCE
@@ -19,6 +20,14 @@ _ATTEMPT = "take the options of a plan"
 NEEDS = (FORCE, DELETE_EMPTYDIR_DATA)
 
 
+class Failing(Enum):
+    """What may fail while a batch is away without its VMs finding no memory. NONE: nothing is asked for."""
+
+    NONE = "none"
+    LARGEST_NODE = "largest_node"
+    ZONE = "zone"
+
+
 @dataclass(frozen=True, slots=True)
 class PlanOptions:
     """policies: rules as Ansible gives them; `rules`: the same, compiled.
@@ -26,7 +35,7 @@ class PlanOptions:
     avoid: nodes that VMs go to only if they fit nowhere else. targets: nodes for VMIs, by namespace/name. allowed: what
     evictions may need, of `NEEDS`. profile: how nodes that fit are ranked. batching: what is wanted of the batches,
     None if they are given. room: how many VMs on nodes that stay in service may be moved, in all, for the sake of those
-    that find no node. Raises InvalidRequest for policies that are none.
+    that find no node. reserve: what may fail beside each batch. Raises InvalidRequest for policies that are none.
     """
 
     policies: Sequence[Mapping[str, Any]] = ()
@@ -36,6 +45,7 @@ class PlanOptions:
     profile: Profile = Profile.LOW_NODE_UTILIZATION
     batching: BatchRules | None = None
     room: int = 0
+    reserve: Failing = Failing.NONE
     rules: tuple[Rule, ...] = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -50,6 +60,7 @@ class PlanOptions:
             "profile": self.profile.value,
             "batching": self.batching.to_json() if self.batching else None,
             "room": self.room,
+            "reserve": self.reserve.value,
         }
 
     @classmethod
@@ -70,6 +81,7 @@ class PlanOptions:
             profile=Profile(given.get("profile") or Profile.LOW_NODE_UTILIZATION.value),
             batching=BatchRules.of(given["batching"]) if given.get("batching") else None,
             room=given.get("room") or 0,
+            reserve=Failing(given.get("reserve") or Failing.NONE.value),
         )
 
 
@@ -85,6 +97,7 @@ def _is_mapping_of_texts(value: object) -> bool:
     return isinstance(value, Mapping) and all(isinstance(text, str) for pair in value.items() for text in pair)
 
 
+_FAILING = tuple(failing.value for failing in Failing)
 _PROFILES = tuple(profile.value for profile in Profile)
 _CHECKS: Mapping[str, tuple[str, Any]] = {
     "policies": ("a list of rules", _is_list),
@@ -93,5 +106,6 @@ _CHECKS: Mapping[str, tuple[str, Any]] = {
     "allowed": (f"a list of {', '.join(NEEDS)}", lambda value: _is_texts(value) and set(value) <= set(NEEDS)),
     "profile": (f"one of {', '.join(_PROFILES)}", lambda value: value in _PROFILES),
     "batching": ("what is wanted of batches, or nothing", lambda value: value is None or is_of_batches(value)),
+    "reserve": (f"one of {', '.join(_FAILING)}", lambda value: value in _FAILING),
     "room": ("a number of VMs", lambda value: isinstance(value, int) and not isinstance(value, bool) and value >= 0),
 }

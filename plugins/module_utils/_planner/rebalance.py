@@ -12,7 +12,7 @@ The rest is the drain's: mover.py, board.py, machines.py, evictions.py, waves.py
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blockers.find import Surroundings, surroundings
@@ -27,9 +27,8 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import
     Action,
     ActionKind,
     Plan,
-    Totals,
-    Verdict,
     action_id,
+    plan_of,
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.actions import reference_of
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.board import Board
@@ -68,8 +67,12 @@ class RebalancingMove:
 
 @dataclass(frozen=True, slots=True)
 class RebalancingPlan:
-    """`moves` in the order of their waves. `message`: the plan in a sentence."""
+    """`plan`: what is carried out. `moves`: the same for people, in its order, with what each gains.
 
+    message: the plan in a sentence.
+    """
+
+    plan: Plan
     moves: tuple[RebalancingMove, ...]
     message: str
 
@@ -77,47 +80,36 @@ class RebalancingPlan:
         return {"moves": [asdict(move) for move in self.moves], "message": self.message}
 
 
-def plan_rebalance(lists: Lists, *, max_moves: int, profile: Profile = Profile.LOW_NODE_UTILIZATION) -> RebalancingPlan:
+def plan_rebalance(
+    snapshot: Snapshot, run: str = "", *, max_moves: int, profile: Profile = Profile.LOW_NODE_UTILIZATION
+) -> RebalancingPlan:
     """Moves that are legal in their order, of which each betters its own rules or follows one that does.
 
-    Only what can be moved without downtime moves: VMs that can be live-migrated, and pods that their controller makes
-    anew, that keep no data of their own and whose disruption budgets allow it. Greedy and bounded: it need not be the
-    best plan. Raises `SelectorError`, `QuantityError`, `MissingLibrary`.
+    run: its name, empty outside a run. Only what can be moved without downtime moves: VMs that can be live-migrated,
+    and pods that their controller makes anew, that keep no data of their own and whose disruption budgets allow it.
+    Greedy and bounded: it need not be the best plan. Raises `SelectorError`, `QuantityError`, `MissingLibrary`.
     """
-    waves = _waves(lists, surroundings(lists, Workloads(lists)), max_moves, profile)
-    moves = tuple(_move(change, number) for number, wave in enumerate(waves, start=1) for change in wave)
-    return RebalancingPlan(moves, _message(moves, max_moves))
-
-
-def rebalancing(
-    snapshot: Snapshot, run: str = "", *, max_moves: int, profile: Profile = Profile.LOW_NODE_UTILIZATION
-) -> Plan:
-    """The same as a plan of one batch, whose nodes are not maintained: something leaves them. Raises as above."""
     cluster = surroundings(snapshot.lists, Workloads(snapshot.lists))
     pods = {title(pod): pod for pod in snapshot.lists.get("pods") or ()}
-    actions: list[Action] = []
+    actions, moves = list[Action](), list[RebalancingMove]()
     span, wave = 0, list[Action]()
-    for changes in _waves(snapshot.lists, cluster, max_moves, profile):
+    for number, changes in enumerate(_waves(snapshot.lists, cluster, max_moves, profile), start=1):
         # Who waits for the wave before waits by that for all before it.
         after = tuple(action.id for action in wave)
         wave = [_action(change, cluster, pods, after) for change in changes]
         actions += wave
+        moves += [_move(change, number) for change in changes]
         span += max(action.seconds or 0 for action in wave)
-    nodes = tuple(sorted({action.node for action in actions}))
-    return Plan(
+    plan = plan_of(actions)
+    found = replace(
+        plan,
         run=run,
         cluster=cluster_of(snapshot),
         snapshot=source_of(snapshot),
         options={"max_moves": max_moves, "profile": profile.value},
-        verdict=Verdict.FEASIBLE,
-        batches=(nodes,) if nodes else (),
-        actions=tuple(actions),
-        totals=Totals(
-            migrations=sum(action.kind is ActionKind.MIGRATE for action in actions),
-            evictions=sum(action.kind is ActionKind.EVICT for action in actions),
-            seconds=span,
-        ),
+        totals=replace(plan.totals, seconds=span),
     )
+    return RebalancingPlan(found, tuple(moves), _message(moves, max_moves))
 
 
 def _waves(lists: Lists, cluster: Surroundings, max_moves: int, profile: Profile) -> list[list[Change]]:

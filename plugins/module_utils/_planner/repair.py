@@ -32,12 +32,13 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.ground i
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.machines import leaving, passes
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.mover import Mover
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.order import closed, in_order
-from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.plan_options import PlanOptions
+from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.plan_options import Failing, PlanOptions
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.planned_course import (
     HARMFUL,
     Planned,
     PlannedCourse,
 )
+from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.reserve import MachineMemory, unreserved
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.run_plan import totals, verdict
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.search import Step
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.waits import find_waits
@@ -82,6 +83,9 @@ class _Repair:
 
     def made(self, ground: Ground, failures: Mapping[str, Sequence[str]], hopeless: frozenset[str]) -> Plan:
         options = PlanOptions.of(self.plan.options)
+        # A batch that has begun is not left half way.
+        is_new = self.node is None and not self.ended and options.reserve is not Failing.NONE
+        memory = MachineMemory(ground) if is_new else None
         ways_out = (True, False) if failures else (True,)
         for sparing in ways_out:
             scene = self._scene(ground, options)
@@ -114,7 +118,10 @@ class _Repair:
         before = next((action.after for action in self._old() if action.kind is ActionKind.CORDON), ())
         drain = described(solution)
         found = batch_actions(self.number, solution, drain, waits, before=before, allowed=options.allowed)
-        return self._merged(found.actions, found.blocked, untouched)
+        held = [*found.blocked]
+        if memory is not None and not untouched:
+            held += unreserved(solution, memory.reserve(solution, options.reserve), options.reserve)
+        return self._merged(found.actions, held, untouched)
 
     def _old(self) -> list[Action]:
         return [action for action in self.plan.actions if action.batch == self.number]
@@ -261,8 +268,7 @@ class _Repair:
         earlier = [action for action in self.plan.actions if action.batch < self.number]
         later = [action for action in self.plan.actions if action.batch > self.number]
         everything = (*earlier, *actions, *later)
-        spans = self.plan.totals.batch_seconds
-        counted = totals(everything, spans)
+        counted = totals(everything, self.plan.totals.batch_seconds, self.plan.totals.batch_reserves)
         return replace(
             self.plan,
             actions=everything,

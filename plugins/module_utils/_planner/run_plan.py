@@ -34,7 +34,8 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.drain im
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.drain_plan import DrainPlan
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.ground import Ground
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.making_room import solved
-from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.plan_options import PlanOptions
+from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.plan_options import Failing, PlanOptions
+from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.reserve import MachineMemory, unreserved
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.waits import find_waits
 
 # What the next batch waits for: its hosts' turn comes when those of the batch before are done.
@@ -89,6 +90,8 @@ class GrowingPlan:
         self._actions: list[Action] = []
         self._blocked: list[Blocked] = []
         self._spans: list[int | None] = []
+        self._reserves: list[int | None] = []
+        self._memory = MachineMemory(ground)
         self._moved: set[str] = set()
         self._room = room
         self._before: tuple[str, ...] = ()
@@ -107,6 +110,13 @@ class GrowingPlan:
 
         return solved(prepared, ground, options.profile, self._room if room else 0)
 
+    def unreserved(self, solution: Solution) -> list[Blocked]:
+        """The nodes of a solution, if they cannot be away together as too little would be left in reserve."""
+        failing = self._options.reserve
+        if failing is Failing.NONE:
+            return []
+        return list(unreserved(solution, self._memory.reserve(solution, failing), failing))
+
     def take(self, solution: Solution, drain: DrainPlan | None = None) -> set[str]:
         """The names of all nodes that are not as they were. drain: the solution's, if somebody has it already."""
         scene, number = solution.scene, len(self._batches) + 1
@@ -114,19 +124,20 @@ class GrowingPlan:
         begun = {step.mover.id for step in scene.under_way}
         waits = find_waits(scene.board, solution.steps, last=solution.last, begun=begun)
         found = batch_actions(number, solution, drain, waits, before=self._before, allowed=self._options.allowed)
+        reserve = self._memory.reserve(solution, self._options.reserve)
+        self._reserves.append(reserve.bytes if reserve else None)
+        self._blocked += [*found.blocked, *unreserved(solution, reserve, self._options.reserve)]
         started = carry(self._ground, solution, self._options.profile)
         self._batches.append(scene.nodes)
         self._actions += _with_starts(found.actions, started)
         self._moved |= {action.object.title for action in found.leaving.values()}
         self._room -= sum(action.makes_room for action in found.leaving.values())
-        self._blocked += found.blocked
         self._spans.append(drain.seconds)
         self._before = tuple(action.id for action in found.actions if action.kind in _LAST)
-        return {
-            *scene.nodes,
-            *(step.node for step in solution.steps if step.node),
-            *(back.node for back in started.values()),
-        }
+        targets = {step.node for step in solution.steps if step.node}
+        changed = {*scene.nodes, *targets, *(back.node for back in started.values())}
+        self._memory.look({*changed, *(step.mover.source for step in solution.steps)})
+        return changed
 
     def plan(self, snapshot: Snapshot, run: str) -> Plan:
         return Plan(
@@ -138,7 +149,7 @@ class GrowingPlan:
             batches=tuple(self._batches),
             actions=tuple(self._actions),
             blocked=tuple(self._blocked),
-            totals=totals(self._actions, self._spans),
+            totals=totals(self._actions, self._spans, self._reserves),
         )
 
 
@@ -205,8 +216,8 @@ def verdict(batches: Sequence[Collection[str]], blocked: Iterable[Blocked]) -> V
     return Verdict.PARTIAL if free else Verdict.INFEASIBLE
 
 
-def totals(actions: Iterable[Action], spans: Sequence[int | None]) -> Totals:
-    """spans: of the migrations of each batch, in seconds."""
+def totals(actions: Iterable[Action], spans: Sequence[int | None], reserves: Sequence[int | None]) -> Totals:
+    """spans: of the migrations of each batch, in seconds. reserves: in bytes."""
     known = list(actions)
     kinds = Counter(action.kind for action in known)
     least = len(have_to_move(known))
@@ -217,6 +228,7 @@ def totals(actions: Iterable[Action], spans: Sequence[int | None]) -> Totals:
         restarts=kinds[ActionKind.RESTART],
         seconds=None if None in spans else sum(span or 0 for span in spans),
         batch_seconds=tuple(spans),
+        batch_reserves=tuple(reserves),
         lower_bound=least,
         proof="optimal" if least == kinds[ActionKind.MIGRATE] else "none",
     )

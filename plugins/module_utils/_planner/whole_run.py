@@ -121,7 +121,7 @@ class _Trial:
     """A batch, and those of its nodes that are better put off.
 
     cost: how many VMs find no node although they could migrate, how many pods a budget keeps because others of the
-    batch are away, and how many pods stay away until their node is back.
+    batch are away, and one for a reserve that is not kept, and how many pods stay away until their node is back.
     """
 
     nodes: tuple[str, ...]
@@ -165,7 +165,7 @@ class _Search:
             if best is not None and best.works and (len(nodes) < len(best.nodes) or len(trials) >= _FEW):
                 break
             solution = self._drained(nodes, room=not self.rules.free)
-            trial = _judged(solution, self._bound)
+            trial = _judged(solution, self._bound, short=bool(self.growing.unreserved(solution)))
             if not self.rules.free or not any(trial.cost):
                 drain = described(solution)
                 stuck = self._stuck(solution, drain)
@@ -213,8 +213,8 @@ class _Search:
                     put_off, size = set(reserved), size - 1
 
 
-def _judged(solution: Solution, bound: Collection[str]) -> _Trial:
-    """bound: VMs that migrate nowhere in any case."""
+def _judged(solution: Solution, bound: Collection[str], *, short: bool) -> _Trial:
+    """bound: VMs that migrate nowhere in any case. short: too little is left in reserve while they are away."""
     scene = solution.scene
     moving = {step.mover.id for step in solution.steps if step.mover.chosen}
     ways = (way for way in scene.ways.values() if isinstance(way, Mover) and way.key not in bound)
@@ -227,4 +227,4 @@ def _judged(solution: Solution, bound: Collection[str]) -> _Trial:
     away = [pod.pod for pod in scene.residents.pods if pod.id in waiting]
     kept = [pod["spec"]["nodeName"] for pod, _refusal in scene.budgets.overdrawn(away)]
     put_off = stuck or kept or waiting.values()
-    return _Trial(scene.nodes, frozenset(put_off), (len(stuck), len(kept), len(waiting)))
+    return _Trial(scene.nodes, frozenset(put_off), (len(stuck), len(kept) + short, len(waiting)))

@@ -12,7 +12,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.printable import printable
+from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.difference import unable
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import (
+    NO_RESERVE,
     NO_ROOM,
     POLICIES,
     Blocked,
@@ -21,7 +23,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import
 )
 
 _MOST_NAMED = 3
-_NOUNS = {"VirtualMachineInstance": ("VM", "VMs"), "Pod": ("pod", "pods")}
+_NOUNS = {"VirtualMachineInstance": ("VM", "VMs"), "Pod": ("pod", "pods"), "Node": ("node", "nodes")}
 # Of all VMs that KubeVirt itself calls not migratable, whatever its reason.
 _NOT_MIGRATABLE = {"expression": "status.conditions[?type=='LiveMigratable' && status=='False']", "policy": "stop"}
 
@@ -76,6 +78,8 @@ def advice(group: Kept, plan: Plan, prefix: str) -> str:
         return f"set {' and '.join(needed)} if that may be"
     if group.obstacle.id == NO_ROOM:
         return "; ".join([*_rooms(plan, prefix), "have them stopped by a policy"])
+    if group.obstacle.id == NO_RESERVE:
+        return "; ".join([*_smaller(plan, prefix), f"{prefix}reserve: none takes the risk"])
     return group.obstacle.advice
 
 
@@ -91,9 +95,9 @@ def clearing(plan: Plan, groups: Collection[Kept]) -> dict[str, Any]:
 
 def obstacle_text(group: Kept, plan: Plan, prefix: str) -> str:
     """A sentence on what one obstacle keeps, and what to do."""
-    verb = "has to be waited for" if group.passing else "cannot leave"
-    if len(group.blocked) != 1:
-        verb = "have to be waited for" if group.passing else "cannot leave"
+    verb = "has to be waited for" if group.passing else unable(group.blocked[0])
+    if len(group.blocked) != 1 and group.passing:
+        verb = "have to be waited for"
     todo = advice(group, plan, prefix)
     return printable(f"{group.whom} {verb} ({group.names}): {group.problem}{'; ' if todo else ''}{todo}.")
 
@@ -137,15 +141,19 @@ def some(names: Iterable[str]) -> str:
 
 
 def _rooms(plan: Plan, prefix: str) -> Iterator[str]:
+    yield from _smaller(plan, prefix)
+    if plan.options.get("room"):
+        yield "make room"
+    else:
+        yield f"{prefix}room: 5 lets up to 5 VMs on other nodes move out of the way"
+
+
+def _smaller(plan: Plan, prefix: str) -> Iterator[str]:
     batching = plan.options.get("batching")
     if isinstance(batching, Mapping) and batching.get("order") == "given" and sum(map(len, plan.batches)) > 1:
         yield f"{prefix}order: free looks for an order in which they can"
     if isinstance(batching, Mapping) and any(len(nodes) > 1 for nodes in plan.batches):
         yield f"a smaller {prefix}batch needs less room"
-    if plan.options.get("room"):
-        yield "make room"
-    else:
-        yield f"{prefix}room: 5 lets up to 5 VMs on other nodes move out of the way"
 
 
 def _numbered(batches: Sequence[int]) -> str:
@@ -156,7 +164,7 @@ def _numbered(batches: Sequence[int]) -> str:
 
 def _example(group: Kept) -> str:
     """The scheduler's words, which differ with what each needs."""
-    if group.obstacle.id != NO_ROOM or not group.blocked[0].reasons:
+    if group.obstacle.id not in (NO_ROOM, NO_RESERVE) or not group.blocked[0].reasons:
         return ""
     return group.blocked[0].reasons[0].removeprefix(f"{group.obstacle.problem}: ")
 

@@ -1,7 +1,7 @@
 # Copyright: Contributors to the virtops.kubevirt project
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A plan on one screen: what stands against it, who is interrupted, and a line for each batch; and in one sentence.
+"""A plan on one screen: what stands against it, who is interrupted, a table of its batches; and in one sentence.
 
 A plan that is short enough is told action by action instead.
 """
@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterator, Sequence
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.printable import printable
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import Action, ActionKind, Plan
+from ansible_collections.virtops.kubevirt.plugins.module_utils._report.batch_table import batch_table, reserve_line
 from ansible_collections.virtops.kubevirt.plugins.module_utils._report.obstacles import (
     Kept,
     clearing_lines,
@@ -23,7 +24,6 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._report.obstacles
 from ansible_collections.virtops.kubevirt.plugins.module_utils._report.plan_text import (
     Batch,
     batches_left,
-    counts,
     duration,
     heading,
     plan_text,
@@ -32,7 +32,6 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._report.plan_text
 
 # More lines are not read before a run; they stand in the text beside the plan.
 MOST_LINES = 40
-_MOST_BATCHES = 60
 _MOST_NAMED = 20
 _INTERRUPTED = (
     (ActionKind.STOP, "off until their node is back"),
@@ -46,7 +45,8 @@ def told(plan: Plan, done: Collection[str] = (), *, prefix: str = "", text: str 
     if len(whole) > MOST_LINES:
         where = [f"Each virtual machine and pod, its node and the reasons: {text}"] if text else []
         return [printable(line) for line in (*_overview(plan, frozenset(done), prefix), *where)]
-    return [*whole, *(printable(line) for line in clearing_lines(plan, kept(plan, done), prefix))]
+    reserve = reserve_line(plan, batches_left(plan, done))
+    return [*whole, *reserve, *(printable(line) for line in clearing_lines(plan, kept(plan, done), prefix))]
 
 
 def _overview(plan: Plan, done: frozenset[str], prefix: str) -> Iterator[str]:
@@ -56,18 +56,18 @@ def _overview(plan: Plan, done: frozenset[str], prefix: str) -> Iterator[str]:
         yield f"Done already: {len(done)} nodes"
     yield from _standing(plan, kept(plan, done), prefix)
     yield from _interrupted([action for batch in batches for action in batch.leaving])
-    for batch in batches[:_MOST_BATCHES]:
-        yield f"{batch.number}. {some(batch.nodes)}: {_line(plan, batch)}"
-    if len(batches) > _MOST_BATCHES:
-        yield f"and {len(batches) - _MOST_BATCHES} more batches"
+    yield from batch_table(plan, batches)
     yield from summary(plan, batches, done)
     yield from _span(plan, batches)
+    yield from reserve_line(plan, batches)
 
 
 def _standing(plan: Plan, groups: Sequence[Kept], prefix: str) -> Iterator[str]:
     if groups:
-        entries = [entry for group in groups for entry in group.blocked]
-        yield f"As things are, {counted(entry.object.kind for entry in entries)} cannot leave:"
+        kinds = [entry.object.kind for group in groups for entry in group.blocked]
+        leaving, nodes = (counted(kind for kind in kinds if (kind == "Node") is is_node) for is_node in (False, True))
+        words = [f"{leaving} cannot leave"] * bool(leaving) + [f"{nodes} cannot be out of service"] * bool(nodes)
+        yield f"As things are, {', and '.join(words)}:"
         yield from (f"  {line}" for line in obstacle_lines(plan, groups, prefix))
         yield from (f"  {line}" for line in clearing_lines(plan, groups, prefix))
 
@@ -84,19 +84,6 @@ def _span(plan: Plan, batches: Sequence[Batch]) -> Iterator[str]:
     seconds = sum(spans[batch.number - 1] or 0 for batch in batches if batch.number <= len(spans))
     if seconds:
         yield f"By KubeVirt's limits the migrations take about {duration(seconds)} if the guests are idle."
-
-
-def _line(plan: Plan, batch: Batch) -> str:
-    parts = [counts(batch.leaving) or "nothing has to leave"]
-    spans = plan.totals.batch_seconds
-    span = spans[batch.number - 1] if len(spans) >= batch.number else None
-    if span:
-        parts.append(f"about {duration(span)}")
-    if lasting := sum(not entry.passing for entry in batch.blocked):
-        parts.append(f"{lasting} cannot leave")
-    if passing := sum(entry.passing for entry in batch.blocked):
-        parts.append(f"{passing} to be waited for")
-    return "; ".join(parts)
 
 
 def possible(plan: Plan, done: Collection[str] = ()) -> list[str]:

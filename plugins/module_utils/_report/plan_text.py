@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.printable import printable
-from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.difference import named, room
+from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.difference import named, room, unable
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import Action, ActionKind, Blocked, Plan
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.remainder import LEAVING
 
@@ -22,7 +22,7 @@ _MOST_WAITING = 1000
 _MOST_NAMED = 3
 _MOST_ASSUMED = 5
 _INDENT = "     "
-_NOUNS = {"VirtualMachineInstance": "VM ", "Pod": "pod"}
+_NOUNS = {"VirtualMachineInstance": "VM ", "Pod": "pod", "Node": "node"}
 _COUNTED = (
     (ActionKind.MIGRATE, "migration", "migrations"),
     (ActionKind.EVICT, "eviction", "evictions"),
@@ -41,8 +41,9 @@ def plan_text(plan: Plan, done: Collection[str] = ()) -> list[str]:
 
 def blocked_text(entry: Blocked) -> str:
     """A sentence on what cannot leave."""
-    verb = "has to be waited for" if entry.passing else "cannot leave"
-    return printable(f"{named(entry.object)} on {entry.node} {verb}{_reasons(entry)}.")
+    verb = "has to be waited for" if entry.passing else unable(entry)
+    place = "" if entry.object.kind == "Node" else f" on {entry.node}"
+    return printable(f"{named(entry.object)}{place} {verb}{_reasons(entry)}.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +170,7 @@ def _waits(batch: Sequence[Action]) -> dict[str, list[Action]]:
 
 def _kept(blocked: Sequence[Blocked]) -> Iterator[str]:
     for entry in blocked:
-        verb = "has to be waited for" if entry.passing else "cannot leave"
+        verb = "has to be waited for" if entry.passing else unable(entry)
         noun = _NOUNS.get(entry.object.kind, entry.object.kind)
         yield f"{_INDENT}{noun} {entry.object.title} {verb}{_reasons(entry)}"
 

@@ -97,9 +97,12 @@ def _moving(values: dict[str, Any]) -> int:
     return sum(max((entry["seconds"] or 0 for entry in values.get(kind) or ()), default=0) for kind in kinds)
 
 
-def _ways(values: dict[str, Any]) -> dict[str, list[str]]:
-    """Where VMs went, and which were interrupted."""
+def _ways(values: dict[str, Any]) -> dict[str, Any]:
+    """Where VMs went, which were interrupted, how many left as planned, and what came otherwise."""
+    deviations = values.get("deviations", ())
     return {
+        "as_planned": values.get("as_planned", 0),
+        "deviations": [f"{entry['name']}: {entry['planned']}, {entry['done']}" for entry in deviations],
         "moves": [move["node"] for move in values["moves"]],
         "interrupted": [machine["name"] for machine in values["interrupted"]],
     }

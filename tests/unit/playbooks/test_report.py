@@ -64,3 +64,27 @@ def test_what_became_of_a_vm_that_cannot_move(
 ) -> None:
     told = report(tmp_path, drain_result={"interrupted": [{**CUT, **cut}]}, uncordon_started={"started": started})
     assert told.splitlines() == ["Run kernel:", "n1: done", f"     VM  {line}"]
+
+
+DEVIATION = {
+    "kind": "vm",
+    "namespace": "shop",
+    "name": "web",
+    "planned": "goes to n2",
+    "done": "migrated to n3 in 6 s",
+    "why": "the network was gone",
+}
+
+
+def test_how_much_of_the_plan_came_true(tmp_path: Path) -> None:
+    told = report(tmp_path, drain_result={"moves": [], "as_planned": 3, "deviations": [DEVIATION]})
+    assert told.splitlines() == [
+        "Run kernel:",
+        "n1: done",
+        "     not as planned: VM  shop/web goes to n2; instead: migrated to n3 in 6 s, as the network was gone",
+        "Of 4 virtual machines and pods 3 have left as planned.",
+    ]
+
+
+def test_nothing_is_said_of_a_plan_that_nothing_was_done_by(tmp_path: Path) -> None:
+    assert report(tmp_path).splitlines() == ["Run kernel:", "n1: done"]

@@ -113,11 +113,11 @@ def api(tmp_path: Path) -> Iterator[RunApi]:
         yield fake
 
 
-def rebalance(folder: Path, **given: str) -> tuple[str, int]:
+def rebalance(folder: Path, options: tuple[str, ...] = (), **given: str) -> tuple[str, int]:
     run = {"rebalance_run": "kernel", "rebalance_invocation": "a1", "rebalance_cluster_uid": CLUSTER}
     role = {"role": "virtops.kubevirt.rebalance", "vars": {**run, **given}}
     content = yaml.safe_dump([{"hosts": "localhost", "gather_facts": False, "roles": [role]}])
-    return play(folder, content, kubeconfig=folder / "files/cluster.kubeconfig")
+    return play(folder, content, *options, kubeconfig=folder / "files/cluster.kubeconfig")
 
 
 def changes(api: RunApi) -> list[Object]:
@@ -128,6 +128,18 @@ def changes(api: RunApi) -> list[Object]:
 def test_who_holds_the_run_rebalances(tmp_path: Path, api: RunApi) -> None:
     told, status = rebalance(tmp_path)
     assert (status, len(changes(api))) == (0, 1), told
+
+
+def test_a_rebalancing_is_done_as_it_is_told(tmp_path: Path, api: RunApi) -> None:
+    told, _status = rebalance(tmp_path)
+    (migration,) = changes(api)
+    assert migration["spec"] == {"vmiName": "db", "addedNodeSelector": {"kubernetes.io/hostname": "n2"}}
+    assert "1. VM shop/db: n1 -> n2. Its preferred rules are met better there." in told
+
+
+def test_check_mode_rebalances_nothing(tmp_path: Path, api: RunApi) -> None:
+    told, status = rebalance(tmp_path, options=("--check",))
+    assert (status, [request.query for request in api.writes()]) == (0, [{"dryRun": "All"}]), told
 
 
 def test_who_has_lost_the_run_does_not(tmp_path: Path, api: RunApi) -> None:

@@ -15,6 +15,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.document im
     PlanError,
     decode,
     encode,
+    from_json,
     sha256,
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import Plan
@@ -26,14 +27,18 @@ _DIGEST, _LONGEST = "The plan with the digest ", 200
 
 
 def load_plan(source: object) -> Plan:
-    """The plan of a path, or of a handle as maintenance_plan returns it. Raises PlanError, Failure.
+    """The plan of a path, of a document, or of a handle as a module that plans returns it. Raises PlanError, Failure.
 
     The file of a handle must still hold the plan that it held then, and any file must be for its owner alone.
     """
+    if isinstance(source, Mapping) and "schema" in source:
+        return from_json(source)
     if isinstance(source, (str, os.PathLike)):
         return _read(Path(source), private=True)
     path = source.get("plan_path") if isinstance(source, Mapping) else None
-    if not isinstance(source, Mapping) or not isinstance(path, (str, os.PathLike)):
+    if isinstance(source, Mapping) and not path and "document" in source:
+        return from_json(source["document"])
+    if not isinstance(source, Mapping) or not path or not isinstance(path, (str, os.PathLike)):
         raise PlanError(
             f"A plan is expected, got {source!r:.60}. Give the path of its file, or what maintenance_plan returned."
         )

@@ -6,12 +6,15 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.looks.plan_file import load_plan
+from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.document import encode
 from ansible_collections.virtops.kubevirt.plugins.modules.maintenance_plan import main
 
 from unit.plugins.module_utils._planner.scene import Scene, node
@@ -94,6 +97,11 @@ def test_another_plan_is_refused(
     assert words in taken(make, files, **changes)["msg"]
 
 
+def test_a_plan_by_which_things_only_move_is_refused(make: Any, files: Files, noon: dict[str, Any]) -> None:
+    files.plan.write_bytes(encode(replace(load_plan(files.plan), actions=(), batches=())))
+    assert "it maintains no node, as by it things only move; vmi_migration carries it out" in taken(make, files)["msg"]
+
+
 def test_another_cluster_is_refused(make: Any, files: Files, scene: Scene, noon: dict[str, Any]) -> None:
     result = taken(make, files.see(scene, EVENING, uid="uid-of-another"))
     assert "it is for the cluster uid-of-cluster, and this is uid-of-another" in result["msg"]
@@ -115,6 +123,7 @@ def test_another_cluster_is_refused(make: Any, files: Files, scene: Scene, noon:
         ({"avoid": ["n2"]}, 'avoid is ["n2"], and the plan has []'),
         ({"delete_emptydir_data": True}, "delete_emptydir_data is true, and the plan has false"),
         ({"room": 3}, "room is 3, and the plan has 0"),
+        ({"reserve": "zone"}, 'reserve is "zone", and the plan has "none"'),
         ({"profile": "NoScoring"}, 'profile is "NoScoring", and the plan has "LowNodeUtilization"'),
         ({"room": 3, "option_prefix": "plan_maintenance_"}, "plan_maintenance_room is 3, and the plan has 0"),
     ],

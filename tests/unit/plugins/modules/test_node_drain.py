@@ -28,6 +28,7 @@ from unit.plugins.support.fake_api import Answer, Request, refusal, serving
 from unit.plugins.support.listener import listener
 from unit.plugins.support.migrating_api import FAILURE, SUCCESS, migrations_path, vmi_path
 from unit.plugins.support.modules import ModuleRunner
+from unit.plugins.support.plan_schema import plan_in
 
 TO_N2 = [{"namespace": "shop", "name": "db", "target_node": "n2"}]
 NEAR = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"app": "api"}}}
@@ -56,9 +57,19 @@ def test_a_node_is_emptied_once(drain: Any, api: DrainingApi) -> None:
     assert [(move["name"], move["outcome"], move["node"]) for move in first["moves"]] == [("db", "migrated", "n2")]
     assert [(entry["name"], entry["outcome"]) for entry in first["evicted"]] == [("api", "evicted")]
     assert first["diff"] == {"before": "vm shop/db\npod shop/api\n", "after": ""}
+    assert (first["as_planned"], first["deviations"]) == (2, [])
     assert api.node("n1")["spec"]["unschedulable"]
     second = drain()
     assert (second["changed"], second["moves"], second["evicted"]) == (False, [], [])
+
+
+def test_a_single_drain_is_the_document_that_everything_obeys(drain: Any) -> None:
+    foretold = plan_in(drain(check=True, document=True)["document"])
+    done = plan_in(drain(document=True)["document"])
+    assert (foretold.actions, foretold.batches) == (done.actions, (("n1",),))
+    kinds = [action.kind.value for action in done.actions]
+    assert sorted(kinds) == ["cordon", "evict", "maintain", "migrate", "uncordon"]
+    assert "document" not in drain()
 
 
 def test_without_a_library_nothing_is_begun(drain: Any, api: DrainingApi, monkeypatch: pytest.MonkeyPatch) -> None:

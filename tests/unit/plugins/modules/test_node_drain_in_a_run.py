@@ -21,7 +21,8 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.memory
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.cordon import ANNOTATION, MAINTAINED, Mark
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module.drain_memory import DrainMemory
-from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import ActionKind
+from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.document import to_json
+from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import ActionKind, plan_of
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.in_force import PlanInForce
 from ansible_collections.virtops.kubevirt.plugins.modules import cluster_snapshot, maintenance_plan
 
@@ -88,7 +89,12 @@ def test_what_a_fresh_look_changes_is_kept(drain: Any, api: RunApi, store: RunSt
 def test_what_a_failure_changes_is_kept(drain: Any, api: RunApi, store: RunStore) -> None:
     planned = target(store)
     api.courses = [FAILURE, SUCCESS]
-    assert drain()["moves"][0]["target_node"] == other(planned) == target(store)
+    result = drain()
+    assert result["moves"][0]["target_node"] == other(planned) == target(store)
+    (deviation,) = result["deviations"]
+    assert (deviation["name"], deviation["planned"], deviation["why"]) == ("db", f"goes to {planned}", api.reason)
+    assert deviation["done"].startswith(f"migrated to {other(planned)}")
+    assert result["as_planned"] == 1
 
 
 def drifted(result: dict[str, Any], planned: str | None) -> bool:
@@ -145,6 +151,9 @@ def test_a_plan_of_other_nodes_is_refused(drain: Any, api: RunApi) -> None:
     writes = len(api.writes())
     refused = drain(name="n2")
     assert refused["error"]["problems"] == ["the plan does not maintain it, but n1"]
+    moves = to_json(plan_of([]))
+    problem = "the plan does not maintain it, but no node, as by it things only move"
+    assert drain(plan=moves)["error"]["problems"] == [problem]
     assert "nothing was changed" in refused["msg"]
     assert len(api.writes()) == writes
 

@@ -19,6 +19,7 @@ from unit.plugins.support.draining_api import QUICK, DrainingApi, act_path, empt
 from unit.plugins.support.fake_api import Answer, Request, refusal, serving
 from unit.plugins.support.migrating_api import vmi_path
 from unit.plugins.support.modules import ModuleRunner
+from unit.plugins.support.plan_schema import plan_in
 
 STOP = [{"policy": "stop"}]
 MARK = "virtops.kubevirt/stopped-for"
@@ -254,6 +255,13 @@ def test_a_mark_of_an_older_version_is_read(drain: Any, api: DrainingApi) -> Non
     metadata |= {"labels": {"virtops.kubevirt/stopped": "true"}, "annotations": {MARK: json.dumps({"n1": mark})}}
     assert drain(state="restored")["started"][0]["outcome"] == "started"
     assert (api.acts, is_marked(api)) == (["start pets"], False)
+
+
+def test_what_is_started_is_the_document_that_everything_obeys(drain: Any, api: DrainingApi) -> None:
+    stop_and_be_killed(drain, api, "Always")
+    api.shut_down("pets")
+    (action,) = plan_in(drain(state="restored", document=True)["document"]).actions
+    assert (action.kind.value, action.object.title, action.node) == ("start", "shop/pets", "n1")
 
 
 def test_check_mode_starts_nothing(drain: Any, api: DrainingApi) -> None:

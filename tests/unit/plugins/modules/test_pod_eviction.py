@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -16,36 +15,13 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transpor
 from ansible_collections.virtops.kubevirt.plugins.modules.pod_eviction import main
 
 from testbed.pki import Authority
-from unit.plugins.support.draining_api import BUDGET, QUICK, DrainingApi, pod_path
-from unit.plugins.support.fake_api import SILENCE, Answer, Request, refusal, serving
+from unit.plugins.support.draining_api import BUDGET, QUICK, pod_path
+from unit.plugins.support.evicting_api import READY, EvictingApi
+from unit.plugins.support.fake_api import SILENCE, Answer, refusal, serving
 from unit.plugins.support.listener import listener
 from unit.plugins.support.modules import ModuleRunner
 
-PODS = "/api/v1/namespaces/shop/pods"
-READY = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
 WEB_1 = {"namespace": "shop", "name": "web-1"}
-
-
-@dataclass
-class EvictingApi(DrainingApi):
-    """Evicted pods of a controller are replaced by one on n2, unless they are `forgotten`."""
-
-    forgotten: bool = False
-    attempts: list[str] = field(default_factory=list)
-
-    def _list(self, request: Request) -> Answer:
-        if request.path == PODS:
-            return self._items([item for path, item in self.objects.items() if path.startswith(f"{PODS}/")])
-        return super()._list(request)
-
-    def _evict(self, request: Request) -> Answer:
-        path = request.path.removesuffix("/eviction")
-        self.attempts.append(path.rpartition("/")[2])
-        pod = self.objects.get(path)
-        answer = super()._evict(request)
-        if pod and path not in self.objects and pod["metadata"]["ownerReferences"] and not self.forgotten:
-            self.add_pod(f"{pod['metadata']['name']}-new", "n2", status=READY)
-        return answer
 
 
 @pytest.fixture

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import json
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from ansible_collections.virtops.kubevirt.plugins.modules.rebalance_plan import 
 
 from unit.plugins.module_utils._planner.scene import Scene, node
 from unit.plugins.support.modules import ModuleRunner
+from unit.plugins.support.plan_schema import plan_in
 
 FAST = {
     "nodeAffinity": {
@@ -70,6 +72,34 @@ def test_the_plan_of_a_snapshot(plan: Any, snapshot: str, check: bool) -> None:
             "why": "Its preferred rules are met better there.",
         }
     ]
+
+
+def test_the_plan_is_the_document_that_everything_obeys(plan: Any, snapshot: str, tmp_path: Path) -> None:
+    path = tmp_path / "moves.json"
+    assert plan(snapshot=snapshot, path=str(path), check=True)["changed"]
+    assert not path.exists()
+    result = plan(snapshot=snapshot, run="patch", path=str(path), document=True)
+    written = json.loads(path.read_text())
+    assert plan_in(written).batches == ()
+    assert (result["changed"], result["document"], result["plan_path"]) == (True, written, str(path))
+    assert (written["run"], written["cluster"]["uid"], written["sha256"]) == ("patch", "u", result["sha256"])
+    assert result["totals"]["migrations"] == 1
+    (action,) = written["actions"]
+    assert (action["kind"], action["from"], action["to"]) == ("migrate", "n1", "n2")
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert path.with_suffix(".txt").read_text().splitlines()[1:] == result["lines"]
+    assert not plan(snapshot=snapshot, run="patch", path=str(path))["changed"]
+
+
+def test_the_lines_say_what_moves(plan: Any, snapshot: str) -> None:
+    assert plan(snapshot=snapshot)["lines"] == [
+        "1 VM migrates.",
+        "1. VM shop/db: n1 -> n2. Its preferred rules are met better there.",
+    ]
+
+
+def test_a_path_that_cannot_be_written(plan: Any, snapshot: str, tmp_path: Path) -> None:
+    assert "Cannot write the plan" in plan(snapshot=snapshot, path=str(tmp_path / "none/moves.json"))["msg"]
 
 
 def test_a_snapshot_of_another_cluster(plan: Any, snapshot: str, tmp_path: Path) -> None:

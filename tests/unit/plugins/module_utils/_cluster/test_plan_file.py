@@ -17,7 +17,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.looks.pl
     write,
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.failure import Failure
-from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.document import PlanError, sha256
+from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.document import PlanError, sha256, to_json
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import ActionKind
 
 from unit.plugins.module_utils._plan.plans import action, plan, vm
@@ -35,8 +35,10 @@ def test_a_handle_and_a_path_give_the_same(tmp_path: Path, monkeypatch: pytest.M
         str(path),
         "~/plan.json",
         {"plan_path": str(path), "sha256": sha256(FIRST), "changed": 1},
+        to_json(FIRST),
+        {"plan_path": "", "document": to_json(FIRST)},
     ]
-    assert [load_plan(source) for source in sources] == [FIRST] * 4
+    assert [load_plan(source) for source in sources] == [FIRST] * 6
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
@@ -70,7 +72,7 @@ def test_a_file_that_others_may_change_is_only_looked_at_before_it_is_replaced(t
     assert find_plan(path) == FIRST
 
 
-@pytest.mark.parametrize("source", [None, 5, ["a"], {}, {"plan_path": 5}])
+@pytest.mark.parametrize("source", [None, 5, ["a"], {}, {"plan_path": 5}, {"plan_path": ""}])
 def test_what_is_neither_path_nor_handle(source: Any) -> None:
     with pytest.raises(PlanError, match="A plan is expected, got"):
         load_plan(source)

@@ -28,7 +28,9 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.document im
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import (
     ActionKind,
     Blocked,
+    ObjectReference,
     Plan,
+    plan_of,
 )
 
 from unit.plugins.module_utils._plan.plans import action, plan, plans, vm
@@ -36,6 +38,7 @@ from unit.plugins.module_utils._plan.plans import action, plan, plans, vm
 SCHEMA = json.loads((Path(__file__).parents[5] / "docs/schemas/maintenance-plan.json").read_text())
 VALIDATOR = jsonschema.Draft202012Validator(SCHEMA)
 FIRST = action(ActionKind.MIGRATE, vm("a"), "n1", "n2")
+CORDON = action(ActionKind.CORDON, ObjectReference("Node", "", "n1", "uid-n1"), "n1")
 SECOND = action(ActionKind.MIGRATE, vm("b"), "n1", "n3", FIRST)
 
 
@@ -44,6 +47,23 @@ def test_a_plan_is_read_as_it_was_written(written: Plan) -> None:
     jsonschema.validate(json.loads(encode(written)), SCHEMA)
     assert decode(encode(written)) == written
     assert sha256(decode(encode(written))) == sha256(written)
+
+
+def test_a_plan_from_before_reserves_were_reckoned_keeps_its_digest() -> None:
+    document = to_json(plan(FIRST))
+    assert "batch_reserves" not in document["totals"]
+    reckoned = plan(FIRST)
+    reckoned = replace(reckoned, totals=replace(reckoned.totals, batch_reserves=(-5,)))
+    assert to_json(reckoned)["totals"]["batch_reserves"] == [-5]
+    jsonschema.validate(json.loads(encode(reckoned)), SCHEMA)
+    assert (decode(encode(reckoned)), from_json(document)) == (reckoned, plan(FIRST))
+
+
+def test_a_plan_without_batches_moves_something_and_maintains_nothing() -> None:
+    moves = plan_of([FIRST, SECOND])
+    jsonschema.validate(json.loads(encode(moves)), SCHEMA)
+    assert decode(encode(moves)) == moves
+    assert (moves.totals.migrations, moves.totals.evictions, moves.totals.seconds) == (2, 0, None)
 
 
 def test_the_schema_is_a_schema_and_refuses_other_keys() -> None:
@@ -94,7 +114,11 @@ def test_a_plan_of_the_version_without_digests_is_read_and_keeps_the_one_that_wa
         ({"schema": None}, "it has no `schema`"),
         ({"verdict": "maybe"}, "The plan is damaged"),
         ({"actions": [{}]}, "The plan is damaged"),
-        ({"batches": []}, "is of batch 1, of 0"),
+        ({"batches": [], "actions": [{**to_json(plan(FIRST))["actions"][0], "batch": 2}]}, "is of batch 2, of 0"),
+        (
+            {"batches": [], "actions": to_json(plan(CORDON))["actions"]},
+            "1.cordon.n1 is about a node, and no batch has one",
+        ),
         ({"actions": [to_json(plan(FIRST, SECOND))["actions"][1]]}, "waits for 1.migrate.shop/a"),
         ({"actions": to_json(plan(FIRST))["actions"] * 2}, "1.migrate.shop/a stands in it twice"),
         ({"batches": [["n1"], ["n3", "n1"]]}, "node n1 stands in batch 1 and in batch 2"),

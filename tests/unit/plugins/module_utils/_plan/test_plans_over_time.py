@@ -7,7 +7,13 @@ from dataclasses import replace
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.difference import differences
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import ActionKind, Blocked
-from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.remainder import for_node, has_left, left, ready
+from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.remainder import (
+    for_node,
+    has_left,
+    left,
+    ready,
+    stages,
+)
 
 from unit.plugins.module_utils._plan.plans import action, plan, pod, vm
 
@@ -20,6 +26,12 @@ def test_what_waits_begins_when_what_it_waits_for_has_ended() -> None:
     assert ready([X, Y, API], ()) == (X, API)
     assert ready([X, Y, API], {X.id}) == (Y, API)
     assert [entry.after for entry in left(plan(X, Y, API), {X.id}).actions] == [(), ()]
+
+
+def test_stages_are_as_early_as_what_they_wait_for_lets_them_be() -> None:
+    last = action(ActionKind.MIGRATE, vm("last"), "n1", "n2", API, Y)
+    assert stages(plan(X, Y, API, last)) == [(X, API), (Y,), (last,)]
+    assert stages(plan()) == []
 
 
 def test_a_node_waits_for_actions_of_others() -> None:

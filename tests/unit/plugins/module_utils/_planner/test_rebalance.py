@@ -8,22 +8,25 @@ from __future__ import annotations
 import copy
 import json
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import pytest
 
+from ansible_collections.virtops.kubevirt.plugins.module_utils._checker.check import violations
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot import from_plain
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.document import decode, encode
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.rebalance import (
     RebalancingPlan,
     plan_rebalance,
-    rebalancing,
 )
 
 from unit.plugins.module_utils._planner.scene import HOST, ZONE, Json, Lists, Scene, apart, near, node
 
 RECORDED: Lists = json.loads(Path(__file__).with_name("customapp.json").read_text())
+SCHEMA = json.loads((Path(__file__).parents[5] / "docs/schemas/maintenance-plan.json").read_text())
 AT_HOME = "Every pod and virtual machine that can be moved is where its rules want it."
 PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 
@@ -53,19 +56,21 @@ def rather(key: str, weight: int = 10) -> Json:
 
 def plan(scene: Scene, max_moves: int = 20) -> RebalancingPlan:
     before = copy.deepcopy(scene.lists)
-    found = plan_rebalance(scene.lists, max_moves=max_moves)
+    found = plan_rebalance(from_plain(scene.lists), max_moves=max_moves)
     assert scene.lists == before
-    assert found == plan_rebalance(scene.lists, max_moves=max_moves)
+    assert found == plan_rebalance(from_plain(scene.lists), max_moves=max_moves)
     return found
 
 
 def test_nobody_moves_who_is_at_home() -> None:
-    found = plan_rebalance(RECORDED, max_moves=20)
+    found = plan_rebalance(from_plain(RECORDED), max_moves=20)
     assert (found.moves, found.message) == ((), AT_HOME)
 
 
 def test_caches_go_home_and_black_boxes_follow() -> None:
-    found = plan_rebalance(displaced(("kni-worker", "kni-worker2"), ("kni-worker5", "kni-worker6")), max_moves=20)
+    found = plan_rebalance(
+        from_plain(displaced(("kni-worker", "kni-worker2"), ("kni-worker5", "kni-worker6"))), max_moves=20
+    )
     assert sorted(summary(found)) == [
         ("blackbox", "kni-worker2", "kni-worker", 2),
         ("blackbox", "kni-worker6", "kni-worker5", 2),
@@ -80,7 +85,7 @@ def test_caches_go_home_and_black_boxes_follow() -> None:
 @pytest.mark.parametrize(("most", "moves"), [(1, 0), (2, 2), (3, 2), (4, 4)])
 def test_no_one_moves_without_its_followers(most: int, moves: int) -> None:
     lists = displaced(("kni-worker", "kni-worker2"), ("kni-worker5", "kni-worker6"))
-    assert len(plan_rebalance(lists, max_moves=most).moves) == moves
+    assert len(plan_rebalance(from_plain(lists), max_moves=most).moves) == moves
 
 
 def test_a_cache_stays_whose_black_box_cannot_follow() -> None:
@@ -89,7 +94,7 @@ def test_a_cache_stays_whose_black_box_cannot_follow() -> None:
     for vmi in lists["vmis"]:
         if vmi["status"]["nodeName"] == "kni-worker2":
             vmi["status"]["conditions"] = [reason]
-    assert {move.source_node for move in plan_rebalance(lists, max_moves=20).moves} == {"kni-worker6"}
+    assert {move.source_node for move in plan_rebalance(from_plain(lists), max_moves=20).moves} == {"kni-worker6"}
 
 
 def test_who_stands_where_its_required_rules_do_not_hold_goes_where_they_do() -> None:
@@ -202,15 +207,24 @@ def test_a_machine_and_a_pod_of_one_name_both_go_home() -> None:
     assert sorted(move.kind for move in plan(scene).moves) == ["Pod", "VirtualMachineInstance"]
 
 
-def test_the_plan_that_is_carried_out_says_the_same() -> None:
+def test_what_is_carried_out_says_the_same() -> None:
     lists = displaced(("kni-worker", "kni-worker2"))
-    moves = plan_rebalance(lists, max_moves=20).moves
-    plan = rebalancing(from_plain(lists), "patch", max_moves=20)
+    found = plan_rebalance(from_plain(lists), "patch", max_moves=20)
+    plan, moves = found.plan, found.moves
+    jsonschema.validate(json.loads(encode(plan)), SCHEMA)
     assert decode(encode(plan)) == plan
     assert [(action.object.title, action.source, action.target, action.why) for action in plan.actions] == [
         (f"{move.namespace}/{move.name}", move.source_node, move.target_node, move.why) for move in moves
     ]
     assert [bool(action.after) for action in plan.actions] == [move.wave > 1 for move in moves]
     assert all(action.object.uid for action in plan.actions)
-    assert (plan.totals.migrations + plan.totals.evictions, len(plan.batches)) == (len(moves), 1)
-    assert rebalancing(from_plain(RECORDED), max_moves=20).batches == ()
+    assert (plan.run, plan.batches, plan.totals.migrations, plan.totals.evictions) == ("patch", (), 1, 1)
+    assert plan_rebalance(from_plain(RECORDED), max_moves=20).plan.actions == ()
+
+
+def test_another_way_to_the_rules_finds_nothing_wrong_with_it() -> None:
+    lists = displaced(("kni-worker", "kni-worker2"), ("kni-worker5", "kni-worker6"))
+    plan = plan_rebalance(from_plain(lists), max_moves=20).plan
+    assert violations(lists, plan) == []
+    hasty = replace(plan, actions=tuple(replace(action, after=()) for action in plan.actions))
+    assert violations(lists, hasty)

@@ -20,15 +20,19 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import
     Action,
     ActionKind,
     Blocked,
+    ObjectReference,
     Obstacle,
     Plan,
     Totals,
 )
+from ansible_collections.virtops.kubevirt.plugins.module_utils._report.batch_table import batch_table
 from ansible_collections.virtops.kubevirt.plugins.module_utils._report.obstacles import clearing, kept, obstacle_text
 from ansible_collections.virtops.kubevirt.plugins.module_utils._report.overview import MOST_LINES, told
+from ansible_collections.virtops.kubevirt.plugins.module_utils._report.plan_text import batches_left, blocked_text
 
 from unit.plugins.module_utils._plan.plans import action, plan, pod, vm
 
+GIB = 2**30
 GOLDEN = Path(__file__).with_name("golden")
 NO_ROOM = Obstacle("no-node", "no node can take it")
 DISK = Obstacle(
@@ -41,6 +45,9 @@ SCRATCH = Obstacle(
     "delete_emptydir_data", "the data in its emptyDir volumes would be lost", cleared_by=("delete_emptydir_data",)
 )
 BARE = Obstacle("force", "nothing would replace it", cleared_by=("force",))
+RESERVE = Obstacle(
+    "no-reserve", "while its batch is away there is no memory in reserve for the VMs of any one more node"
+)
 BACKUP = Obstacle("backup-under-way", "it is being backed up", "let the backup end")
 
 
@@ -82,6 +89,16 @@ SMALL_KEPT = maintenance(
     6, 1, 2, *stuck(1, "worker-02", DISK, "a disk (its words); move it"), *stuck(1, "worker-03", BARE)
 )
 LARGE = maintenance(60, 3, 10)
+SINGLE = replace(
+    maintenance(60, 1, 10),
+    options={"reserve": "zone", "batching": {"order": "free"}},
+    totals=Totals(
+        migrations=600,
+        batch_seconds=(60,) * 60,
+        batch_reserves=(*range(60 * GIB, 2 * GIB, -GIB), -GIB, GIB),
+        lower_bound=600,
+    ),
+)
 LARGE_KEPT = maintenance(
     60,
     3,
@@ -97,6 +114,7 @@ PLANS = {
     "six-nodes-kept": SMALL_KEPT,
     "sixty-nodes": LARGE,
     "sixty-nodes-kept": LARGE_KEPT,
+    "sixty-nodes-one-by-one": SINGLE,
 }
 
 
@@ -109,13 +127,35 @@ def test_texts(name: str) -> None:
     assert text == golden.read_text()
 
 
-@pytest.mark.parametrize("found", [LARGE, LARGE_KEPT])
-def test_sixty_nodes_fit_a_screen(found: Plan) -> None:
-    assert len(told(found)) <= 50
+@pytest.mark.parametrize(("found", "lines"), [(LARGE, 30), (SINGLE, 30), (LARGE_KEPT, 50)])
+def test_sixty_nodes_fit_a_screen(found: Plan, lines: int) -> None:
+    assert len(told(found)) <= lines
 
 
-def test_of_very_many_batches_the_rest_is_counted() -> None:
-    assert "and 40 more batches" in told(maintenance(100, 1, 1))
+@pytest.mark.parametrize("nodes", [25, 60, 100, 1000])
+def test_however_many_batches_there_are_each_is_in_a_row(nodes: int) -> None:
+    found = maintenance(nodes, 1, 2)
+    rows = list(batch_table(found, batches_left(found, ())))[1:]
+    assert len(rows) <= 24
+    ends = [[int(number) for number in row.split()[0].split("-")] for row in rows]
+    assert [first for first, *_last in ends] == [1, *(last[-1] + 1 for last in ends[:-1])]
+    assert ends[-1][-1] == nodes
+    assert sum(int(row.split()[1]) for row in rows) == found.totals.migrations
+
+
+def test_without_batches_there_is_no_table() -> None:
+    assert list(batch_table(SMALL, [])) == []
+
+
+def test_what_a_row_has_of_its_batches() -> None:
+    found = replace(
+        maintenance(48, 1, 1, *stuck(3, "worker-00", DISK), *stuck(2, "worker-01", BACKUP, passing=True)),
+        totals=Totals(batch_seconds=(None, 6) * 24, batch_reserves=(None, 1) * 24),
+    )
+    head, first, *_rest = batch_table(found, batches_left(found, ()))
+    assert head.split() == ["batch", "migrations", "evictions", "stops", "time", "reserve", "nodes"]
+    assert first.split("  ")[-1] == "worker-00, worker-01; 3 cannot leave; 2 to be waited for"
+    assert first.split()[:6] == ["1-2", "2", "2", "-", "never", "none"]
 
 
 def test_a_plan_that_is_short_is_told_whole() -> None:
@@ -195,3 +235,30 @@ def test_nothing_of_the_cluster_steers_the_terminal() -> None:
     for found in (maintenance(6, 1, 2, evil), maintenance(60, 3, 10, evil)):
         assert all(line.isprintable() for line in told(found, text="/plans/\x1b[2J.txt"))
         assert obstacle_text(kept(found)[0], found, "").isprintable()
+
+
+def without_reserve(*nodes: str) -> list[Blocked]:
+    reason = "if node worker-09 fails then, 4.3 GiB of memory are missing for its VMs"
+    return [Blocked(ObjectReference("Node", "", name, ""), name, (reason,), obstacle=RESERVE) for name in nodes]
+
+
+def test_nodes_that_cannot_be_out_of_service_are_told_as_such() -> None:
+    given = maintenance(60, 3, 10, *without_reserve("worker-00", "worker-01"), *stuck(1, "worker-03", DISK))
+    assert told(given, prefix="plan_maintenance_")[1:6] == [
+        "As things are, 1 VM cannot leave, and 2 nodes cannot be out of service:",
+        "  2 nodes in batch 1: while its batch is away there is no memory in reserve for the VMs of any one more node",
+        "      worker-00, worker-01",
+        "      such as: if node worker-09 fails then, 4.3 GiB of memory are missing for its VMs",
+        "      -> plan_maintenance_order: free looks for an order in which they can; a smaller plan_maintenance_batch "
+        "needs less room; plan_maintenance_reserve: none takes the risk",
+    ]
+    (group,) = kept(maintenance(2, 1, 1, *without_reserve("worker-00")))
+    assert obstacle_text(group, given, "").startswith("1 node cannot be out of service (worker-00): while its batch")
+
+
+def test_a_node_that_cannot_be_out_of_service_stands_in_the_whole_text() -> None:
+    lines = told(maintenance(2, 1, 1, *without_reserve("worker-00")))
+    assert lines[1] == "1. worker-00: cannot be emptied now"
+    assert any(line.strip().startswith("node worker-00 cannot be out of service: if node") for line in lines)
+    (entry,) = without_reserve("worker-00")
+    assert blocked_text(entry).startswith("node worker-00 cannot be out of service: if node worker-09 fails")

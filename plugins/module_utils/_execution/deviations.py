@@ -1,0 +1,168 @@
+# Copyright: Contributors to the virtops.kubevirt project
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What came otherwise than a plan had it, beside how much came true."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.evicting import (
+    EVICTED,
+    WOULD_EVICT,
+    Evicting,
+)
+from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.interrupting import (
+    RESTARTED,
+    STOPPED,
+    WOULD,
+    Interrupting,
+)
+from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.migrating import (
+    ALREADY_THERE,
+    MIGRATED,
+    WOULD_MIGRATE,
+    Migrating,
+)
+from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.record import Entry
+from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.reducer import Record
+from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.difference import outlook
+from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import (
+    Action,
+    ActionKind,
+    ObjectReference,
+    Plan,
+    is_foretold,
+    kin,
+)
+from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.remainder import LEAVING
+
+_POD = "Pod"
+_INTERRUPTED = {
+    ActionKind.RESTART: (RESTARTED, WOULD[ActionKind.RESTART.value]),
+    ActionKind.STOP: (STOPPED, WOULD[ActionKind.STOP.value]),
+}
+_NOT_THERE = "had left the node already, or was not there any more"
+_UNPLANNED = "nothing, as it was not there"
+
+
+@dataclass(frozen=True, slots=True)
+class Deviation:
+    """kind: `vm` or `pod`. planned, done: what was to become of it, and what did, as in `goes to n2`. why: if told."""
+
+    kind: str
+    namespace: str
+    name: str
+    planned: str
+    done: str
+    why: str
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Fidelity:
+    """`as_planned`: how many of the actions by which something was to leave came true."""
+
+    as_planned: int
+    deviations: tuple[Deviation, ...]
+
+
+def fidelity(plan: Plan, node: str, record: Record) -> Fidelity:
+    """How much of a plan came true for what was to leave for a node's sake. plan: as it was before it was mended."""
+    pairs, strangers = _paired(plan, list(record.entries.values()))
+    own = [(action, entry) for action, entry in pairs if action.node == node]
+    found = [_deviation(action, entry) for action, entry in own if not _came_true(action, entry)]
+    new = [_stranger(entry) for entry in strangers if entry.source_node == node and not entry.unfinished]
+    return Fidelity(len(own) - len(found), (*found, *new))
+
+
+def landings(actions: Sequence[Action], replacements: Mapping[str, Sequence[str]]) -> Iterator[Deviation]:
+    """Pods that were evicted and whose place another one has taken elsewhere than was foretold.
+
+    replacements: by controller, namespace/name, the nodes of the pods that it has made since.
+    """
+    left = {controller: list(nodes) for controller, nodes in replacements.items()}
+    astray = []
+    for action in actions:
+        controller = f"{action.object.namespace}/{kin(action.object)}"
+        if action.target is not None and controller in left:
+            if action.target in left[controller]:
+                left[controller].remove(action.target)
+            else:
+                astray.append((action, left[controller]))
+    for action, nodes in astray:
+        done = f"came back on {nodes.pop(0)}" if nodes else "has not come back yet"
+        reference = action.object
+        yield Deviation("pod", reference.namespace, reference.name, f"comes back on {action.target}", done, "")
+
+
+def _paired(plan: Plan, entries: Sequence[Entry]) -> tuple[list[tuple[Action, Entry | None]], list[Entry]]:
+    """Each action with what became of its object, and what nothing was planned for."""
+    left = {id(entry): entry for entry in sorted(entries, key=_weight)}
+    wanted = [action for action in plan.actions if action.kind in LEAVING]
+    found: dict[str, Entry] = {}
+    # What was only foretold takes what is left, as nobody knows which of its kin it has become.
+    for action in sorted(wanted, key=is_foretold):
+        mine = [entry for entry in left.values() if _is_of(action, entry)]
+        if mine:
+            found[action.id] = next((entry for entry in mine if _came_true(action, entry)), mine[0])
+            uid = found[action.id].uid
+            left = {key: entry for key, entry in left.items() if entry.uid != uid}
+    return [(action, found.get(action.id)) for action in wanted], list(left.values())
+
+
+def _weight(entry: Entry) -> tuple[bool, bool]:
+    """Of several attempts on one object the one that has come to an end says what became of it."""
+    return entry.has_failed, entry.unfinished
+
+
+def _is_of(action: Action, entry: Entry) -> bool:
+    if (action.object.kind == _POD) is not isinstance(entry, Evicting):
+        return False
+    if not is_foretold(action):
+        return entry.uid == action.object.uid
+    other = ObjectReference(action.object.kind, entry.namespace, entry.name, "")
+    same = entry.name == action.object.name or kin(other) == kin(action.object)
+    return same and entry.namespace == action.object.namespace
+
+
+def _came_true(action: Action, entry: Entry | None) -> bool:
+    if isinstance(entry, Migrating):
+        there = entry.target_node if entry.outcome == WOULD_MIGRATE else entry.node
+        left = entry.outcome in (MIGRATED, ALREADY_THERE, WOULD_MIGRATE)
+        return action.kind is ActionKind.MIGRATE and left and action.target in (None, there)
+    if isinstance(entry, Interrupting):
+        if entry.outcome not in _INTERRUPTED.get(action.kind, ()):
+            return False
+        return entry.outcome != RESTARTED or action.target in (None, entry.target_node)
+    # A pod that was gone before anybody looked had to leave, and has.
+    return action.kind is ActionKind.EVICT and (entry is None or entry.outcome in (EVICTED, WOULD_EVICT))
+
+
+def _deviation(action: Action, entry: Entry | None) -> Deviation:
+    reference = action.object
+    kind, done = "pod" if reference.kind == _POD else "vm", entry.status() if entry else _NOT_THERE
+    return Deviation(kind, reference.namespace, reference.name, outlook(action), done, _why(entry, action))
+
+
+def _stranger(entry: Entry) -> Deviation:
+    kind = "pod" if isinstance(entry, Evicting) else "vm"
+    return Deviation(kind, entry.namespace, entry.name, _UNPLANNED, entry.status(), _why(entry))
+
+
+def _why(entry: Entry | None, action: Action | None = None) -> str:
+    return next(_reasons(entry, action), "").rstrip(".")
+
+
+def _reasons(entry: Entry | None, action: Action | None) -> Iterator[str]:
+    if isinstance(entry, Migrating):
+        yield entry.failure_reason
+    elif isinstance(entry, Interrupting):
+        # Why it does not migrate was known if that was not planned.
+        yield entry.reason or ("" if action is not None and action.kind in _INTERRUPTED else entry.why)
+    elif isinstance(entry, Evicting):
+        yield entry.refusal

@@ -1,0 +1,113 @@
+# Copyright: Contributors to the virtops.kubevirt project
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What came true is counted, and whatever did not is told, with what was planned and what was done."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.deviations import Fidelity, fidelity
+from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.evicting import Evicting
+from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.interrupting import Interrupting
+from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.migrating import FailedAttempt, Migrating
+from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.record import Entry
+from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.reducer import Record
+from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import Action, ActionKind, ObjectReference
+
+from unit.plugins.module_utils._plan.plans import action, plan, pod, vm
+
+WEB = action(ActionKind.MIGRATE, vm("web"), "n1", "n2")
+API = action(ActionKind.EVICT, pod("api"), "n1", "n2")
+DB = action(ActionKind.STOP, vm("db"), "n1")
+CACHE = action(ActionKind.RESTART, vm("cache"), "n1", "n3")
+LOST = FailedAttempt("uid-1", "client socket is closed.", "n2")
+
+
+def moved(of: Action = WEB, node: str = "n2", outcome: str = "migrated", **changes: Any) -> Migrating:
+    return replace(Migrating.begin(of), node=node, outcome=outcome, **changes)
+
+
+def gone(of: Action = API, outcome: str = "evicted", **changes: Any) -> Evicting:
+    return replace(Evicting.begin(of), outcome=outcome, **changes)
+
+
+def off(of: Action = DB, outcome: str = "stopped", **changes: Any) -> Interrupting:
+    return replace(Interrupting.begin(of), outcome=outcome, **changes)
+
+
+def found(*actions: Action, entries: Sequence[Entry], node: str = "n1") -> Fidelity:
+    return fidelity(plan(*actions), node, Record({str(number): entry for number, entry in enumerate(entries)}))
+
+
+def test_a_drain_that_goes_as_planned_deviates_in_nothing() -> None:
+    done: list[Entry] = [moved(), gone(), off(), off(CACHE, "restarted", target_node="n3")]
+    assert found(WEB, API, DB, CACHE, entries=done) == Fidelity(4, ())
+
+
+def test_in_check_mode_it_would() -> None:
+    would: list[Entry] = [
+        moved(outcome="would_migrate", node="n1"),
+        gone(outcome="would_evict"),
+        off(outcome="would_stop"),
+    ]
+    assert found(WEB, API, DB, entries=would) == Fidelity(3, ())
+
+
+@pytest.mark.parametrize(
+    ("planned", "entries", "told"),
+    [
+        (WEB, [moved(node="n4", failed=(LOST,))], ("goes to n2", "migrated to n4", "client socket is closed")),
+        (WEB, [moved(outcome="already_there", node="n4")], ("goes to n2", "already there", "")),
+        (WEB, [moved(outcome="failed", failed=(LOST,))], ("goes to n2", "failed, client", "client socket is closed")),
+        (
+            WEB,
+            [moved(outcome="failed", failed=(LOST,)), off(replace(DB, object=vm("web")), why="no node fits")],
+            ("goes to n2", "stopped in", "no node fits"),
+        ),
+        (WEB, [], ("goes to n2", "had left the node already, or was not there any more", "")),
+        (DB, [moved(replace(WEB, object=vm("db")))], ("stops until its node is back", "migrated to n2", "")),
+        (CACHE, [off(CACHE, "restarted", target_node="n4")], ("starts anew on n3", "restarted on n4", "")),
+        (CACHE, [off(CACHE, "already_gone", target_node="n4")], ("starts anew on n3", "not interrupted", "")),
+        (API, [gone(outcome="failed", refusal="no")], ("is evicted", "failed, no", "no")),
+        (API, [gone(outcome="waiting", refusal="a budget")], ("is evicted", "held back", "a budget")),
+    ],
+)
+def test_what_deviates(planned: Action, entries: list[Entry], told: tuple[str, str, str]) -> None:
+    came = found(planned, entries=entries)
+    (entry,) = came.deviations
+    assert (came.as_planned, entry.planned, entry.why) == (0, told[0], told[2])
+    assert entry.done.startswith(told[1])
+    assert (entry.namespace, entry.name) == ("shop", planned.object.name)
+
+
+def test_a_pod_that_is_gone_has_left() -> None:
+    assert found(API, entries=[]) == Fidelity(1, ())
+
+
+def test_what_was_not_there_when_it_was_planned() -> None:
+    (entry,) = found(WEB, entries=[moved(), moved(replace(WEB, object=vm("new")), node="n3")]).deviations
+    assert (entry.name, entry.planned, entry.done) == ("new", "nothing, as it was not there", "migrated to n3")
+
+
+def test_what_leaves_other_nodes_is_told_of_these() -> None:
+    other = action(ActionKind.MIGRATE, vm("other"), "n9", "n2")
+    assert found(WEB, other, entries=[moved(), moved(other, node="n5")]) == Fidelity(1, ())
+
+
+def test_what_was_foretold_is_found_by_its_kin() -> None:
+    def later(name: str, target: str) -> Action:
+        return action(ActionKind.MIGRATE, ObjectReference("VirtualMachineInstance", "shop", name, ""), "n1", target)
+
+    first, second = later("set-aaaaa", "n2"), later("set-bbbbb", "n3")
+    actual = [
+        moved(replace(WEB, object=vm("set-xxxxx")), node="n3"),
+        moved(replace(WEB, object=vm("set-yyyyy")), node="n2"),
+    ]
+    assert found(first, second, entries=actual) == Fidelity(2, ())
+    replacement = action(ActionKind.EVICT, ObjectReference("Pod", "shop", "api-1/2", ""), "n1")
+    assert found(replacement, entries=[gone(replace(API, object=pod("api-9")))]) == Fidelity(1, ())
