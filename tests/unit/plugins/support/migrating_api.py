@@ -58,7 +58,6 @@ class MigratingApi(ObjectApi):
     step_seconds: float = 0.0
     _ticks: Iterator[int] = field(default_factory=itertools.count)
     _playing: dict[str, Iterator[str]] = field(default_factory=dict)
-    _told: set[str] = field(default_factory=set)
 
     def add_vmi(self, name: str, node: str = "n1", namespace: str = "shop", **spec: Any) -> Object:
         status = {"phase": "Running", "nodeName": node, "conditions": [{"type": "LiveMigratable", "status": "True"}]}
@@ -177,27 +176,24 @@ class MigratingApi(ObjectApi):
     def _migrations(self, query: dict[str, str]) -> Answer:
         selector = query.get("labelSelector", "")
         if "watch" in query:
-            shown = [item for item in self._news() if matches(selector, item)]
+            shown = [item for item in self._news(query["resourceVersion"]) if matches(selector, item)]
             events = (json.dumps({"type": "MODIFIED", "object": item}).encode() + b"\n" for item in shown)
             return Answer(200, b"".join(events))
         return self._items([item for item in self.migrations() if matches(selector, item)])
 
-    def _news(self) -> list[Object]:
-        """What was created since the last watch, as a server tells at once; else the next step that is played.
+    def _news(self, version: str) -> list[Object]:
+        """What has changed since a version, as a server tells each who watches at once; else the next step is played.
 
-        It is waited for a moment, as a server keeps a watch open: one that ends at once is opened again at once.
+        It is waited for a moment, as a server keeps a watch open: one that ends at once is opened again at once. The
+        watch of a task that has ended may still be open: it takes nothing from those of the next one.
         """
         end = time.monotonic() + _STREAM
         while True:
-            untold = [item for path, item in self._migrations_by_path() if path not in self._told]
-            self._told.update(path for path, _item in self._migrations_by_path())
-            step = None if untold else self._play()
-            news = [step] if step else untold
-            if news:
+            news = [item for item in self.migrations() if int(item["metadata"]["resourceVersion"]) > int(version)]
+            if news or time.monotonic() > end:
                 return news
-            if time.monotonic() > end:
-                return []
-            time.sleep(_PAUSE)
+            if self._play() is None:
+                time.sleep(_PAUSE)
 
     def _play(self) -> Object | None:
         """The first migration that has a next step, after it."""
