@@ -30,9 +30,10 @@ def isolate(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
     monkeypatch.setattr(Configuration, "_default", None)
     # kubernetes.core remembers what a server offers in the folder for temporary files, by the server's address.
     monkeypatch.setattr(tempfile, "tempdir", str(folder))
-    # Ansible collects a module's warnings for the whole process, unless a filter's test has made that a controller's,
-    # which prints them instead.
+    # Ansible collects warnings and deprecations of a module for the whole process, unless the test of a filter has made
+    # that a controller's, which prints them instead.
     monkeypatch.setattr(warnings, "_global_warnings", {})
+    monkeypatch.setattr(warnings, "_global_deprecations", {})
     monkeypatch.setattr(_internal, "is_controller", False)
 
 
