@@ -147,7 +147,7 @@ def test_a_vm_comes_back_though_the_run_that_stopped_it_was_killed(drain: Any, y
 
 @pytest.mark.parametrize("run_strategy", ["Always", "Once"])
 def test_a_vm_whose_guest_is_slow_comes_back(drain: Any, yard: Yard, run_strategy: str) -> None:
-    """The drain that stopped it is killed, and the node is back before the guest has shut down."""
+    """The drain that stopped it is killed, and the node is back before its VMI is gone."""
     uid = yard.start_vm("stays", SOURCE, migratable=False, run_strategy=run_strategy)["metadata"]["uid"]
     let_go = yard.hold_back("stays")
     drain(policies=STOP, wait_timeout=5)

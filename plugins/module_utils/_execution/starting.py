@@ -34,6 +34,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import
 STARTING = "starting"
 STARTED, WOULD_START, NOT_STARTED = "started", "would_start", "failed"
 STILL_ENDING = "its guest has yet to shut down"
+STILL_THERE = f"{STILL_ENDING}, or its former VMI to be gone"
 LEFT_OFF = "somebody else has stopped it since; start it if it is to run"
 _FAILED = "its VMI has failed, and another one is asked for"
 _GONE = "it ended before it was seen running; start it, or set its run strategy to Halted if it is to stay off"
@@ -215,9 +216,11 @@ class Starting(Timed):
 
     def _following(self, found: StartStage, vmi: SeenVmi | None, moment: Moment) -> tuple[Starting, TakeMarkOff | None]:
         if found is StartStage.ENDING:
-            return replace(self, message=STILL_ENDING), None
+            return replace(self, message=STILL_THERE if vmi is not None and vmi.has_ended else STILL_ENDING), None
         if found is StartStage.RUNS and vmi is not None:
             return replace(self, node=vmi.node, message=""), self._take_mark_off()
+        if vmi is not None and vmi.ending and vmi.has_ended:
+            return replace(self, outcome=STARTING, message=STILL_THERE), None
         words = moment.look.words.get(vmi.uid, "") if vmi is not None else ""
         coming = replace(self, outcome=STARTING, message=f"no node fits: {words}" if words else "")
         return (replace(coming, vmi_uid=vmi.uid) if vmi is not None else coming), None

@@ -39,7 +39,7 @@ FORGET = TakeMarkOff(WEB.id, VM, "shop", "web", "uid-vm", "n1")
 FORGET_SET = TakeMarkOff(SET.id, REPLICA_SET, "shop", "set", "uid-set", "n1")
 
 RUNS, PENDING = seen_vmi(uid="uid-new"), seen_vmi(uid="uid-new", node="", phase="Scheduling")
-ENDING = seen_vmi(ending=True)
+ENDING, HELD_BACK = seen_vmi(ending=True), seen_vmi(ending=True, phase="Failed")
 STILL = "its guest has yet to shut down"
 STOPS = frozenset({"uid-web"})
 
@@ -138,6 +138,8 @@ def seen(vm: SeenVm | None, *vmis: SeenVmi, **changes: Any) -> Any:
         (seen(stopped("Halted", "Always")), START, "waiting"),
         (seen(stopped("Halted")), START, "waiting"),
         (seen(stopped("Always"), ENDING), None, "waiting, its guest has yet to shut down"),
+        (seen(stopped("Always"), HELD_BACK), None, f"starting, {STILL}, or its former VMI to be gone"),
+        (seen(stopped("Manual"), HELD_BACK), None, f"waiting, {STILL}, or its former VMI to be gone"),
         (seen(stopped("Always")), None, "starting"),
         (seen(stopped("Always"), PENDING, words={"uid-new": "0/6"}), None, "starting, no node fits: 0/6"),
         (seen(stopped("Always"), RUNS), FORGET, "waiting"),
@@ -145,7 +147,7 @@ def seen(vm: SeenVm | None, *vmis: SeenVmi, **changes: Any) -> Any:
         (seen(None), None, "failed, the VirtualMachine is gone"),
         (seen(SeenVm("uid-of-another", "Always")), None, "failed, the VirtualMachine is gone"),
     ],
-    ids="halted|by another|ending|coming|no node|runs|failed|gone|another".split("|"),
+    ids="halted|by another|ending|ended|manual ended|coming|no node|runs|failed|gone|another".split("|"),
 )
 def test_what_is_done_follows_from_what_is_seen(shown: Any, command: Any, status: str) -> None:
     entry, given = BEGUN.step(shown)
