@@ -12,9 +12,12 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from testbed.api import Api  # beside this folder, which only the line above knows
+# Beside this folder, which only the line above knows.
+from testbed.api import Api
+from testbed.waiting import wait_for
 
 SECONDS = 1.5
+_PATIENCE = 300.0
 
 
 def look(api: Api, name: str) -> dict[str, object]:
@@ -30,10 +33,17 @@ def look(api: Api, name: str) -> dict[str, object]:
     }
 
 
+def patiently(api: Api, name: str) -> dict[str, object]:
+    """The same, as people who maintain a node do: an API server that is away is looked at later."""
+    seen: dict[str, object] = {}
+    wait_for(f"a look at {name}", lambda: bool(seen.update(look(api, name)) or seen), _PATIENCE)
+    return seen
+
+
 def main(kubeconfig: str, name: str, journal: str) -> None:
     with Api(kubeconfig) as api:
         for _look in range(2):
-            seen = look(api, name)
+            seen = patiently(api, name)
             with Path(journal).open("a") as file:
                 file.write(json.dumps(seen) + "\n")
             time.sleep(SECONDS / 2)
