@@ -85,12 +85,12 @@ class Migrating:
 
     @classmethod
     def begin(cls, action: Action) -> Migrating:
-        reference, source = action.object, action.source or ""
+        source = action.source or ""
         return cls(
             action=action.id,
-            namespace=reference.namespace,
-            name=reference.name,
-            uid=reference.uid,
+            namespace=action.object.namespace,
+            name=action.object.name,
+            uid=action.object.uid,
             source_node=source,
             target_node=action.target,
             selector=dict(action.selector),
@@ -252,17 +252,12 @@ class Migrating:
         return ", ".join(words)
 
     def result(self) -> dict[str, Any]:
-        names = ("namespace", "name", "outcome", "source_node", "target_node")
+        names = ("namespace", "name", "outcome", "source_node", "target_node", "node", "migration", "attempts")
+        details = ("seconds", "failure_reason", "scheduler_message")
         return {
-            **{name: getattr(self, name) for name in names},
+            **{name: getattr(self, name) for name in (*names, *details)},
             "node_selector": dict(self.selector),
-            "node": self.node,
-            "migration": self.migration,
-            "attempts": self.attempts,
             "phases": [{"phase": phase, "reached_at": time} for phase, time in self.phases],
-            "seconds": self.seconds,
-            "failure_reason": self.failure_reason,
-            "scheduler_message": self.scheduler_message,
         }
 
     def _current(self, moment: Moment) -> Migration | None:
@@ -310,10 +305,16 @@ class Migrating:
 
     def _found_elsewhere(self, vmi: SeenVmi, moment: Moment) -> Migrating:
         """It has left its node, and no migration of ours tells how."""
-        arrived = bool(self.migration) and self.heading in ("", vmi.node)
-        if moment.binding and not arrived and vmi.node != self.target_node:
+        if self.migration and self.heading in ("", vmi.node):
+            return self._arrived(vmi)
+        if moment.binding and vmi.node != self.target_node:
             return replace(self._failed(f"somebody has moved it to {vmi.node} meanwhile"), node=vmi.node)
-        return replace(self, outcome=MIGRATED if arrived else ALREADY_THERE, node=vmi.node, suspect=False)
+        return replace(self, outcome=ALREADY_THERE, node=vmi.node, suspect=False)
+
+    def _arrived(self, vmi: SeenVmi) -> Migrating:
+        """By the newest attempt, which may be of an earlier plan than what it was to do next."""
+        target = self.heading or self.target_node
+        return replace(self, outcome=MIGRATED, target_node=target, node=vmi.node, scheduler_message="", suspect=False)
 
     def _known(self, moment: Moment) -> Sequence[Migration]:
         """All attempts so far, also settled ones."""
@@ -332,10 +333,10 @@ class Migrating:
         reason = moment.look.reasons.get(current.uid) or (words and f"no node could take it: {words}")
         known = replace(self._with_earlier(current, moment), scheduler_message=words)
         entry = known._failed(reason or "KubeVirt gives no reason")
-        if len(entry.failed) <= moment.retries:
-            again = replace(entry, outcome=WAITING, migration="", migration_uid="", asked_at=0.0)
-            return again._without_migration(vmi, moment)
-        return entry, None
+        if len(entry.failed) > moment.retries:
+            return entry, None
+        again = replace(entry, outcome=WAITING, migration="", migration_uid="", asked_at=0.0)
+        return again._without_migration(vmi, moment)
 
     def _succeeded(self, vmi: SeenVmi | None) -> Migrating:
         # The VMI may have been looked at before its migration.
@@ -346,8 +347,7 @@ class Migrating:
             return self._failed("the VM ended right after its migration")
         if self.heading not in ("", vmi.node):
             return replace(self._failed(f"KubeVirt reports success, but the VM runs on {vmi.node}"), node=vmi.node)
-        target = self.heading or self.target_node
-        return replace(self, outcome=MIGRATED, target_node=target, node=vmi.node, scheduler_message="", suspect=False)
+        return self._arrived(vmi)
 
     def _with_earlier(self, current: Migration, moment: Moment) -> Migrating:
         """With attempts that failed before the one that counts, and are not remembered: the record was lost."""
@@ -363,9 +363,8 @@ class Migrating:
         """The node that a migration is pinned to. One that was not created from this record may be of another plan."""
         if self.migration_uid == current.uid:
             return self.heading
-        if dict(current.node_selector) == dict(self.selector):
-            return self.target_node or ""
-        return current.node_selector.get(HOSTNAME, "")
+        is_of_this_plan = dict(current.node_selector) == dict(self.selector)
+        return self.target_node or "" if is_of_this_plan else current.node_selector.get(HOSTNAME, "")
 
     def _deleted(self) -> Migrating:
         """Nobody but a user deletes an unfinished migration, or KubeVirt when its VM is gone."""

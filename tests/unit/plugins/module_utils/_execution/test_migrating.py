@@ -244,6 +244,14 @@ def test_another_plan_sends_elsewhere_what_is_not_on_its_way(entry: Migrating, o
     assert (changed.outcome, changed.destination) == (outcome, goes_to)
 
 
+def test_what_arrived_by_a_migration_that_is_deleted_was_to_go_where_that_was_pinned_to() -> None:
+    entry, _command = created().step(moment(seen_vmi(), migration(NAME, "Running")))
+    changed = entry.redirected(action(ActionKind.MIGRATE, vm("web"), "n1", "n5"))
+    deleted = moment(seen_vmi(node="n2"))
+    entry, _command = changed.step(deleted)[0].step(deleted)
+    assert (entry.outcome, entry.node, entry.target_node) == ("migrated", "n2", "n2")
+
+
 def test_what_was_on_its_way_goes_where_the_new_plan_says_after_it_has_failed() -> None:
     over = moment(seen_vmi(), migration(NAME, "Failed"), retries=1)
     entry = created().redirected(action(ActionKind.MIGRATE, vm("web"), "n1", "n5"))
