@@ -122,7 +122,7 @@ options:
     choices: [wait, take_over]
     default: wait
   lease_duration:
-    description: Seconds for which the node's Lease is held, for O(cordon).
+    description: Seconds for which the node's Lease is held, for O(cordon), as in M(virtops.kubevirt.node_maintenance).
     type: int
     default: 3600
   lease_namespace:
