@@ -9,7 +9,7 @@ name: batch_turn
 short_description: Say whether it is a batch's turn in a run
 version_added: 0.1.0
 author:
-  - Contributors to the virtops.kubevirt project (@virtops-kubevirt)
+  - Contributors to the virtops.kubevirt project (@virtops)
 description:
   - Says of the hosts of a play whether they are a batch of a planned run, and whether the batches before it are done.
     Role P(virtops.kubevirt.drain#role) asks that before it touches anything.

@@ -9,7 +9,7 @@ name: drain_feasibility
 short_description: Tell whether nodes can be drained, and how
 version_added: 0.1.0
 author:
-  - Contributors to the virtops.kubevirt project (@virtops-kubevirt)
+  - Contributors to the virtops.kubevirt project (@virtops)
 description:
   - Plans how the nodes are emptied together. Each VM gets a target and a turn such that its live migration, pinned to
     the target, is legal for kube-scheduler 1.36 at that moment, with the VM's own pod and those of the others where

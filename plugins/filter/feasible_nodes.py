@@ -9,7 +9,7 @@ name: feasible_nodes
 short_description: Tell where a pod or a VM could run, and why not elsewhere
 version_added: 0.1.0
 author:
-  - Contributors to the virtops.kubevirt project (@virtops-kubevirt)
+  - Contributors to the virtops.kubevirt project (@virtops)
 description:
   - Answers what kube-scheduler 1.36 would answer if the pod were to be placed in the cluster of a snapshot, in its own
     words and without asking the cluster.

@@ -9,7 +9,7 @@ name: launcher_pod
 short_description: Foretell the pod that KubeVirt makes for a VM
 version_added: 0.1.0
 author:
-  - Contributors to the virtops.kubevirt project (@virtops-kubevirt)
+  - Contributors to the virtops.kubevirt project (@virtops)
 description:
   - Renders the C(virt-launcher) pod of a VM as virt-controller 1.8 would create it and the API server would store it,
     without asking the cluster. It has what kube-scheduler, quotas and drains look at.
@@ -18,8 +18,8 @@ description:
   - Instance types and preferences are applied, from the revisions that KubeVirt has stored with the VM, else as the
     cluster has them. Where KubeVirt would not start the VM, because they are missing or in conflict with it, the filter
     fails and says so in KubeVirt's words.
-  - What cannot be foreseen is told in warnings, such as instance types that the lists do not have, and devices of
-    secondary networks. So is what a limit range or a quota refuses. Changes by admission webhooks of third parties are
+  - What cannot be foreseen is told in warnings, such as instance types and networks that the lists do not have. So is
+    what a limit range or a quota refuses. Changes by admission webhooks of third parties are
     never foreseen.
   - It runs on the controller.
 options:

@@ -9,7 +9,7 @@ name: placement_lint
 short_description: Find rules that cannot work, or that will block maintenance
 version_added: 0.1.0
 author:
-  - Contributors to the virtops.kubevirt project (@virtops-kubevirt)
+  - Contributors to the virtops.kubevirt project (@virtops)
 description:
   - Looks through the VMs, pods, nodes and disruption budgets of a snapshot for rules that do not do what they say, VMs
     that nothing can move, and drains that would never end. Each finding says what follows, how to mend it, and where

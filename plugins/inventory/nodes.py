@@ -9,7 +9,7 @@ name: nodes
 short_description: The nodes of a cluster as hosts, in groups by zone, role and state
 version_added: 0.1.0
 author:
-  - Contributors to the virtops.kubevirt project (@virtops-kubevirt)
+  - Contributors to the virtops.kubevirt project (@virtops)
 description:
   - Makes a host of each node of a Kubernetes cluster, with the address under which the node is reached as
     C(ansible_host).

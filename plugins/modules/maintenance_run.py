@@ -278,8 +278,8 @@ error:
       type: str
       sample: Let that invocation end, or end it and start this one again.
     problems:
-      description: All that is wrong with the task.
-      returned: when the task cannot be meant so
+      description: All that is wrong with the task, or with C(state=aborted) all that is left.
+      returned: when there is such a thing
       type: list
       elements: str
       sample: ["lease_namespace is empty"]
@@ -297,7 +297,8 @@ error:
       description:
         - One word for the cause, the server's own where it gave one. V(RunHeld) tells that another process holds the
           run, V(NotRenewed) that the process that renews the Lease did not begin, V(NotUndone) that something is left,
-          V(OtherCluster) that O(cluster_uid) is another's.
+          V(RightsMissing) that the user may not do all that C(state=aborted) takes, V(OtherCluster) that O(cluster_uid)
+          is another's.
       returned: when the cluster did not do what it was asked for
       type: str
       sample: RunHeld
@@ -308,6 +309,11 @@ error:
       sample: >-
         it is held by invocation 3f9c0d17a2be (jane@controller-1, process 4711) since 2026-11-22T02:14:07.000000Z, last
         renewed 2026-11-22T02:15:07.000000Z; it is renewed, so that invocation is alive
+    missing:
+      description: The rights that are missing, as M(virtops.kubevirt.access_review) returns them.
+      returned: with C(state=aborted), when rights are missing, before anything was done
+      type: list
+      elements: dict
     holder:
       description: Who holds the run.
       returned: when somebody else holds it

@@ -122,7 +122,7 @@ options:
     choices: [wait, take_over]
     default: wait
   lease_duration:
-    description: Seconds for which the node's Lease is held, for O(cordon).
+    description: Seconds for which the node's Lease is held, for O(cordon), as in M(virtops.kubevirt.node_maintenance).
     type: int
     default: 3600
   lease_namespace:
@@ -340,13 +340,14 @@ error:
     server_message: {description: "What is left and why, or the words of the server.",
                      returned: when something was tried, type: str, sample: "after 600 s there is left pod shop/api-0"}
     missing:
-      description: The rights that are missing.
-      returned: when they are, before anything was done
+      description: The rights that are missing, as M(virtops.kubevirt.access_review) returns them.
+      returned: when rights are missing, before anything was done
       type: list
       elements: dict
-      sample:
-        - {"verb": "create", "api_group": "", "resource": "pods/eviction", "name": "", "namespace": "",
-           "why": ["let a pod leave with respect for its disruption budgets"]}
+    holder: {description: "Who has the node or the run, as M(virtops.kubevirt.node_maintenance) returns it.",
+             returned: when somebody else has it, type: raw, sample: kubectl-cordon}
+    newcomers: {description: What has come to the node since the first look.,
+                returned: when somebody has uncordoned it in mid-drain, type: list, elements: str, sample: [vm shop/web-9]}
     problems:
       description: Each thing that is wrong or left, by itself.
       returned: when there are several

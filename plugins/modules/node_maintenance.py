@@ -218,7 +218,7 @@ error:
     reason:
       description:
         - One word for the cause, the server's own where it gave one. V(LeaseHeld) and V(CordonedByOther) tell that
-          somebody else has the node, V(RunLost) that another process of C(ansible-playbook) has the run,
+          somebody else has the node, V(RightsMissing) that the user may not do all of it, V(RunLost) that another process of C(ansible-playbook) has the run,
           V(OtherCluster) that another cluster answers.
       returned: when the cluster did not do what it was asked for
       type: str
@@ -229,10 +229,16 @@ error:
       type: str
       sample: it has been cordoned by kubectl-cordon since 2026-11-21T13:40:12Z, not by kernel-update
     holder:
-      description: Who has the node.
-      returned: when somebody else has the node
-      type: str
+      description:
+        - Who has the node. With V(RunLost) who holds the run, as RV(virtops.kubevirt.maintenance_run#module:holder).
+      returned: when somebody else has the node or the run
+      type: raw
       sample: kubectl-cordon
+    missing:
+      description: The rights that are missing, as M(virtops.kubevirt.access_review) returns them.
+      returned: when rights are missing, before anything was done
+      type: list
+      elements: dict
 """
 
 from typing import Any

@@ -163,16 +163,27 @@ error:
       returned: when something was tried
       type: str
       sample: https://api.example.org:6443
+    status:
+      description: HTTP status of the API server's answer, if there was one.
+      returned: when something was tried
+      type: int
+      sample: 403
     reason:
       description:
-        - One word for the cause. V(DeadlineExceeded) if O(wait_timeout) was over before.
+        - One word for the cause, the server's own where it gave one. V(EvictionFailed) if a pod cannot be evicted,
+          V(DeadlineExceeded) if O(wait_timeout) was over before.
         - V(RunLost) if O(invocation) does not hold O(run) any more, V(OtherCluster) if O(cluster_uid) is another's.
       returned: when something was tried
       type: str
       sample: DeadlineExceeded
+    server_message:
+      description: What is wrong with which pod, or the words of the server.
+      returned: when something was tried
+      type: str
+      sample: "after 600 s pod shop/web-1: held back, Cannot evict pod as it would violate the pod's disruption budget."
     problems:
       description: What is wrong with the task, or with which pod.
-      returned: failure
+      returned: when there is such a thing
       type: list
       elements: str
       sample: ["pod shop/web-1: held back, Cannot evict pod as it would violate the pod's disruption budget."]

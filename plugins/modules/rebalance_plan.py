@@ -183,6 +183,22 @@ error:
       returned: when something was tried
       type: str
       sample: https://api.example.org:6443
+    status:
+      description: HTTP status of the API server's answer, if there was one.
+      returned: when something was tried
+      type: int
+      sample: 403
+    reason:
+      description: One word for the cause, the server's own where it gave one. V(OtherCluster) if O(cluster_uid) is
+        another's.
+      returned: when something was tried
+      type: str
+      sample: Forbidden
+    server_message:
+      description: The words of the server or of the operating system, or what was found.
+      returned: when something was tried
+      type: str
+      sample: connection refused
     problems:
       description: What is wrong with the task.
       returned: when the task cannot be meant so

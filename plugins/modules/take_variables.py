@@ -16,6 +16,7 @@ description:
     does not know are refused, all at once, with the nearest name that it knows.
   - Tells what the others mean in the types of the role's argument spec. A survey of AWX and a command line give texts.
     V(3), V(true), V(a, b) or a name on each line, JSON and YAML are understood, and a blank text is what is not given.
+    A relative path starts from the folder in which C(ansible-playbook) runs.
   - The role's argument spec is its file C(meta/argument_specs.yml), with all of its entry points. Names that its tasks
     set by C(register) or M(ansible.builtin.set_fact) are known, and those that begin with an underscore are
     nobody's concern.

@@ -12,6 +12,7 @@ kubernetes.core's: `module_defaults` of ours would reach users' tasks with `kube
 from __future__ import annotations
 
 import copy
+from pathlib import Path
 from typing import Any
 
 from ansible.errors import AnsibleActionFail, AnsibleError, AnsibleFileNotFound
@@ -56,3 +57,13 @@ class ClusterAction(KubernetesAction):  # type: ignore[misc]  # kubernetes.core 
             ) from None
         except AnsibleError as error:
             raise AnsibleActionFail(f"Cannot read the kubeconfig {kubeconfig}: {error}") from error
+
+    def _find_needle(self, dirname: str, needle: str) -> str:
+        """Last of all in the folder in which ansible-playbook runs: the collection's playbooks stand elsewhere."""
+        try:
+            return str(super()._find_needle(dirname, needle))
+        except AnsibleFileNotFound:
+            path = Path(needle).absolute()
+            if not path.is_file():
+                raise
+            return str(path)

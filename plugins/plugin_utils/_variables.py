@@ -80,6 +80,8 @@ def check_names(owner: Owner, others: Iterable[Owner], seen: Mapping[str, Iterab
 def taken(owner: Owner, given: Mapping[str, Any]) -> dict[str, Any]:
     """What is given or has a default, in the types of the argument spec, by names without the prefix.
 
+    A relative path starts from the folder in which ansible-playbook runs, as on every command line. A module would
+    take it from the folder of the playbook, which for those of the collection is one inside of it.
     Raises InvalidRequest.
     """
     meant = understood(owner.attempted, owner.options, given)
@@ -87,6 +89,9 @@ def taken(owner: Owner, given: Mapping[str, Any]) -> dict[str, Any]:
     if checked.error_messages:
         raise InvalidRequest(owner.attempted, checked.error_messages, _REMEDY)
     values = _given(checked.validated_parameters)
+    for name, value in values.items():
+        if value and owner.options.get(name, {}).get("type") == "path":
+            values[name] = str(Path(value).absolute())
     return {name.removeprefix(owner.prefix): value for name, value in values.items()}
 
 

@@ -9,7 +9,7 @@ name: drainable
 short_description: Test whether nodes can be drained
 version_added: 0.1.0
 author:
-  - Contributors to the virtops.kubevirt project (@virtops-kubevirt)
+  - Contributors to the virtops.kubevirt project (@virtops)
 description:
   - Asks whether all VMs of the nodes can be live-migrated away, or follow their policy, and all other pods can leave.
     Filter P(virtops.kubevirt.drain_feasibility#filter) says how, and what is in the way.

@@ -9,7 +9,7 @@ name: live_migratable
 short_description: Test whether a VM can be live-migrated
 version_added: 0.1.0
 author:
-  - Contributors to the virtops.kubevirt project (@virtops-kubevirt)
+  - Contributors to the virtops.kubevirt project (@virtops)
 description:
   - Asks whether KubeVirt would migrate the VM, whichever the node. Which nodes could take it, filter
     P(virtops.kubevirt.feasible_nodes#filter) says.

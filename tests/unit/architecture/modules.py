@@ -19,6 +19,8 @@ from unit.architecture.tree import Tree, parse
 LONGEST_MAIN = 15
 FRAGMENTS = ("virtops.kubevirt._attributes", "virtops.kubevirt._attributes.action_group")
 ATTRIBUTES = ("check_mode", "diff_mode", "idempotent")
+# As Failure.to_json has them.
+ERROR = ("attempted", "object", "status", "reason", "server_message", "remedy")
 
 
 def check(tree: Tree) -> Iterator[str]:
@@ -41,6 +43,7 @@ def check(tree: Tree) -> Iterator[str]:
         if name not in actions:
             yield f"{path}: it has no action plugin plugins/action/{name}.py, so a kubeconfig in a role is not found."
         yield from _documentation(path, tree.files[path], FRAGMENTS)
+        yield from _error(path, tree.files[path])
         yield from _main(path, tree.files[path])
     for name in sorted(set(group) - set(modules)):
         yield f"meta/runtime.yml: it names {name}, but there is no plugins/modules/{name}.py."
@@ -54,12 +57,8 @@ def _is_stub(text: str) -> bool:
 
 
 def _documentation(path: str, text: str, fragments: Iterable[str]) -> Iterator[str]:
-    for node in parse(text).body:
-        match node:
-            case ast.Assign(targets=[ast.Name(id="DOCUMENTATION")], value=ast.Constant(value=str() as source)):
-                documentation: dict[str, Any] = yaml.safe_load(source)
-                break
-    else:
+    documentation = _found(text, "DOCUMENTATION")
+    if documentation is None:
         yield f"{path}: it has no DOCUMENTATION."
         return
     for fragment in fragments:
@@ -68,6 +67,23 @@ def _documentation(path: str, text: str, fragments: Iterable[str]) -> Iterator[s
     for attribute in ATTRIBUTES:
         if "support" not in documentation.get("attributes", {}).get(attribute, {}):
             yield f"{path}: its documentation does not say how far it supports {attribute}."
+
+
+def _error(path: str, text: str) -> Iterator[str]:
+    told = (_found(text, "RETURN") or {}).get("error", {}).get("contains", {})
+    for name in ERROR:
+        if name not in told:
+            yield f"{path}: its RETURN does not say that error has {name}."
+
+
+def _found(text: str, name: str) -> dict[str, Any] | None:
+    """What a module documents under this name."""
+    for node in parse(text).body:
+        match node:
+            case ast.Assign(targets=[ast.Name(id=found)], value=ast.Constant(value=str() as source)) if found == name:
+                documented: dict[str, Any] = yaml.safe_load(source)
+                return documented
+    return None
 
 
 def _main(path: str, text: str) -> Iterator[str]:

@@ -24,6 +24,9 @@ DOCUMENTATION = r"""
 extends_documentation_fragment: [virtops.kubevirt._attributes, virtops.kubevirt._attributes.action_group]
 attributes: {check_mode: {support: full}, diff_mode: {support: none}, idempotent: {support: full}}
 """
+RETURN = r"""
+error: {contains: {attempted: {}, object: {}, status: {}, reason: {}, server_message: {}, remedy: {}}}
+"""
 def main():
     pass
 '''
@@ -292,6 +295,7 @@ def test_maps_circles_and_names(rule: str, files: dict[str, str], sentence: str)
         ({"plugins/modules/drain.py": MODULE.replace("DOCUMENTATION", "DOCS")}, "it has no DOCUMENTATION"),
         ({"plugins/modules/drain.py": MODULE.replace("._attributes.action_group", ".x")}, "does not extend virtops"),
         ({"plugins/modules/drain.py": MODULE.replace("diff_mode", "diff")}, "how far it supports diff_mode"),
+        ({"plugins/modules/drain.py": MODULE.replace("status", "state")}, "does not say that error has status"),
         ({"plugins/modules/drain.py": MODULE.replace("main", "run")}, "it has no main()"),
         ({"plugins/modules/drain.py": MODULE + "    pass\n" * 15}, "main() has 16 lines"),
     ],

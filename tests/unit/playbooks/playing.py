@@ -13,7 +13,9 @@ from pathlib import Path
 import ansible_collections
 
 
-def play(folder: Path, content: str, *options: str, kubeconfig: Path | None = None) -> tuple[str, int]:
+def play(
+    folder: Path, content: str, *options: str, kubeconfig: Path | None = None, begun_in: Path | None = None
+) -> tuple[str, int]:
     """What a playbook tells, and its status. Without a kubeconfig it reaches no cluster."""
     playbook = folder / "playbook.yml"
     playbook.write_text(content)
@@ -25,5 +27,7 @@ def play(folder: Path, content: str, *options: str, kubeconfig: Path | None = No
     }
     program = Path(sys.executable).with_name("ansible-playbook")
     command = [str(program), "-e", f"ansible_python_interpreter={sys.executable}", *options, str(playbook)]
-    done = subprocess.run(command, env={**environment, **own}, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        command, env={**environment, **own}, capture_output=True, text=True, check=False, cwd=begun_in
+    )
     return done.stdout + done.stderr, done.returncode

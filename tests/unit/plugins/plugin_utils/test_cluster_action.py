@@ -83,6 +83,19 @@ def test_a_kubeconfig_that_is_not_there_is_named(play: Play) -> None:
     assert "Cannot read the kubeconfig other.kubeconfig: it is not there" in result["msg"]
 
 
+def test_a_kubeconfig_is_found_in_the_folder_in_which_ansible_playbook_runs(
+    tmp_path: Path, kubeconfig: Path, api: MigratingApi
+) -> None:
+    """The playbooks of the collection stand elsewhere than the files of whoever starts them."""
+    begun_in = tmp_path / "begun in"
+    begun_in.mkdir()
+    kubeconfig.rename(begun_in / "mine.kubeconfig")
+    task = {"virtops.kubevirt.vmi_migration": {**TASK, "kubeconfig": "mine.kubeconfig"}}
+    result, _lines = run_task(tmp_path, task, begun_in=begun_in)
+    assert result["migrations"][0]["outcome"] == "migrated"
+    assert len(api.created()) == 1
+
+
 def test_a_module_without_progress_finds_the_kubeconfig_too(play: Play, kubeconfig: Path) -> None:
     result, _lines = play(
         task={"virtops.kubevirt.node_maintenance": {"name": "n9", "owner": "us", "kubeconfig": kubeconfig.name}}

@@ -94,3 +94,11 @@ def test_values_are_taken_by_their_types() -> None:
         taken(OWNER, {**given, "drain_wait": "soon"})
     with pytest.raises(InvalidRequest, match="missing required arguments: drain_owner"):
         taken(OWNER, {})
+
+
+def test_a_relative_path_starts_from_the_folder_of_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    paths = {name: {"type": "path"} for name in ("drain_file", "drain_whole", "drain_none")}
+    owner = Owner("role drain", "drain_", paths, frozenset())
+    given = {"drain_file": "plans/a.json", "drain_whole": "/plans/a.json", "drain_none": ""}
+    assert taken(owner, given) == {"file": str(tmp_path / "plans/a.json"), "whole": "/plans/a.json", "none": ""}

@@ -15,6 +15,8 @@ from typing import Any
 
 import yaml
 
+import ansible_collections
+
 from testbed.pki import Authority
 from unit.plugins.support.fake_api import FakeApi
 
@@ -22,7 +24,11 @@ Task = dict[str, Any]
 
 
 def run_task(
-    folder: Path, task: Task, *options: str, environment: Mapping[str, str] | None = None
+    folder: Path,
+    task: Task,
+    *options: str,
+    environment: Mapping[str, str] | None = None,
+    begun_in: Path | None = None,
 ) -> tuple[dict[str, Any], list[str]]:
     """The result of a task on this host, and the lines on stderr. Files beside the playbook lie in `folder`."""
     playbook = folder / "play.yml"
@@ -31,7 +37,7 @@ def run_task(
         "ANSIBLE_HOME": str(folder / "home"),
         "ANSIBLE_STDOUT_CALLBACK": "ansible.builtin.tree",
         "ANSIBLE_CALLBACK_TREE_DIR": str(folder / "results"),
-        "ANSIBLE_COLLECTIONS_PATH": os.environ["PYTHONPATH"],
+        "ANSIBLE_COLLECTIONS_PATH": str(Path(next(iter(ansible_collections.__path__))).parent),
         "ANSIBLE_LOCALHOST_WARNING": "false",
         "ANSIBLE_INVENTORY_UNPARSED_WARNING": "false",
     }
@@ -43,6 +49,7 @@ def run_task(
         capture_output=True,
         text=True,
         check=False,
+        cwd=begun_in,
     )
     result = folder / "results" / "localhost"
     assert result.exists(), done.stdout + done.stderr
