@@ -71,18 +71,21 @@ class _Trouble:
     def __init__(self, tell: Tell) -> None:
         self._tell = tell
         self._lock = threading.Lock()
-        self._since = float("inf")
+        self._since, self._begun = float("inf"), ""
+        self._is_told = False
         self._teller: _Request | None = None
 
     def goes_on(self, request: _Request, error: Failure) -> float:
-        """When it began. One that lasts is told once, until the request that has told it is over."""
+        """When it began. One that lasts is told once, until the server answers and who has told it is over."""
         now = clock.now()
         with self._lock:
-            self._since = min(self._since, now)
+            if now < self._since:
+                self._since, self._begun = now, request.begun
+            request.troubled = self._begun if self._since < request.since else ""
             since = min(self._since, request.since)
-            is_news = self._teller is None and now - since >= _TOLD_AFTER
+            is_news = not self._is_told and self._teller is None and now - since >= _TOLD_AFTER
             if is_news:
-                self._teller = request
+                self._is_told, self._teller = True, request
         if is_news:
             self._tell(f"API server {_words(error)}, trying again since {request.begun}")
         return since
@@ -90,16 +93,20 @@ class _Trouble:
     def is_over(self, request: _Request, *, answered: bool) -> None:
         with self._lock:
             if answered:
-                self._since = float("inf")
+                self._since, self._is_told = float("inf"), False
             if self._teller is request:
                 self._teller = None
 
 
 class _Request:
-    """tries: so often it was sent. maybe_done: one of them may have been carried out."""
+    """tries: so often it was sent. maybe_done: one of them may have been carried out.
+
+    troubled: since when the server had answered nothing before it was sent at all, empty if it was in no trouble.
+    """
 
     def __init__(self) -> None:
         self.since, self.begun = clock.now(), time.strftime("%H:%M:%S")
+        self.troubled = ""
         self.tries = 0
         self.maybe_done = False
 
@@ -148,7 +155,9 @@ class Persistence:
                 left = self._left(self._trouble.goes_on(request, error), reads=reads) if again else 0.0
                 if left <= 0.0:
                     self._trouble.is_over(request, answered=not error.passing)
-                    told = _tried(refusal, request)
+                    # Who asks anew tells what is new, and how often that was is none.
+                    told = refusal if self._brief else _tried(refusal, request)
+                    told.maybe_done = request.maybe_done
                     raise told from (None if told is error else error)
                 time.sleep(min(left, _pause(error, request.tries)))
                 if not reads:
@@ -188,7 +197,9 @@ def _words(error: Failure) -> str:
 
 def _tried(refusal: Failure, request: _Request) -> Failure:
     if request.tries > 1:
-        message = f"{refusal.message.rstrip('.')}; tried {request.tries} times since {request.begun}"
-        refusal = refusal.replaced(message=message)
-    refusal.maybe_done = request.maybe_done
-    return refusal
+        more = f"tried {request.tries} times since {request.begun}"
+    elif request.troubled:
+        more = f"in trouble since {request.troubled}"
+    else:
+        return refusal
+    return refusal.replaced(message=f"{refusal.message.rstrip('.')}; {more}")
