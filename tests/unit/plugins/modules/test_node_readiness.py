@@ -179,6 +179,15 @@ def test_who_is_to_leave_another_node_is_not(look: Maintain, api: DrainingApi, n
     assert look()["leaving"] == []
 
 
+@pytest.mark.parametrize("phase", ["Succeeded", "Failed"])
+def test_who_has_ended_does_not_leave_any_more(look: Maintain, api: DrainingApi, phase: str) -> None:
+    """KubeVirt migrates it no more, nor takes the mark off; one that nobody starts again may stay so for ever."""
+    api.add_vmi("db")
+    evacuate(api)
+    api.objects[vmi_path("db")]["status"]["phase"] = phase
+    assert look()["leaving"] == []
+
+
 def test_whoever_is_to_leave_may_be_ignored(look: Maintain, api: DrainingApi) -> None:
     api.add_vmi("db")
     evacuate(api)
