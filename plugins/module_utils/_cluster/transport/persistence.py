@@ -161,7 +161,16 @@ class Persistence:
                     raise told from (None if told is error else error)
                 time.sleep(min(left, _pause(error, request.tries)))
                 if not reads:
-                    self._may()
+                    self._see_that_it_may(request)
+
+    def _see_that_it_may(self, request: _Request) -> None:
+        """Go on with what an earlier try may have done; who is stopped then has to know that as well."""
+        try:
+            self._may()
+        except Failure as error:
+            self._trouble.is_over(request, answered=False)
+            error.maybe_done = request.maybe_done
+            raise
 
     def _answered(self, request: _Request, answer: Answer) -> Answer:
         self._trouble.is_over(request, answered=True)

@@ -189,6 +189,31 @@ def test_who_may_not_any_more_sends_nothing_again(time: Time) -> None:
     assert patience.carry(failing(BUSY), None, reads=True) == "done"
 
 
+@pytest.mark.parametrize(("error", "maybe_done"), [(LOST, True), (BUSY, False)])
+def test_who_may_not_any_more_hears_what_may_have_been_done(error: Failure, maybe_done: bool, time: Time) -> None:
+    def may() -> None:
+        raise Failure("go on", "server", "it is another's", "Stop.", reason="RunLost")
+
+    with pytest.raises(Failure, match="it is another's") as told:
+        Persistence(None).guarded(may).carry(failing(error), lambda: None, reads=False)
+    assert told.value.maybe_done is maybe_done
+
+
+def test_who_may_not_any_more_leaves_it_to_others_to_tell(time: Time) -> None:
+    told: list[str] = []
+    patience = Persistence(None, told.append)
+
+    def may() -> None:
+        if told:
+            raise Failure("go on", "server", "it is another's", "Stop.", reason="RunLost")
+
+    with pytest.raises(Failure, match="it is another's"):
+        patience.guarded(may).carry(failing(*[BUSY] * 1000), None, reads=False)
+    assert patience.carry(failing(), None, reads=True) == "done"
+    assert patience.carry(failing(*[BUSY] * 12), None, reads=True) == "done"
+    assert len(told) == 2, told
+
+
 @pytest.mark.parametrize("seconds", [None, 2.0, 3600.0])
 def test_who_asks_anew_is_not_kept_waiting(seconds: float | None, time: Time) -> None:
     """Nor is it cut short by a task's time that is over: what it does next, it decides itself.
