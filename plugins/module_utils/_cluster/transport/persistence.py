@@ -46,6 +46,8 @@ READING = 120.0
 BRIEF = 5.0
 # Between two tries where the server does not ask for more, and the most it may ask for, in seconds.
 _FIRST, _LONGEST, _MOST_ASKED_FOR = 0.2, 5.0, 30.0
+# So often a pause is doubled at most, whatever it begins with.
+_DOUBLED = 10
 # Trouble that lasts so many seconds is told.
 _TOLD_AFTER = 10.0
 
@@ -194,8 +196,10 @@ class Persistence:
 def _pause(error: Failure, tries: int) -> float:
     """Seconds. Many that wait for one server do not come back at the same moment."""
     if error.retry_after is not None and error.retry_after > 0:
-        return min(error.retry_after, _MOST_ASKED_FOR)
-    return min(_FIRST * 2.0 ** (tries - 1), _LONGEST) * random.uniform(0.5, 1.0)  # noqa: S311  # guards nothing
+        return min(max(error.retry_after, _FIRST), _MOST_ASKED_FOR)
+    # A number that doubles for hours is one too large for a float.
+    growing = min(_FIRST * 2.0 ** min(tries - 1, _DOUBLED), _LONGEST)
+    return growing * random.uniform(0.5, 1.0)  # noqa: S311  # guards nothing
 
 
 def _words(error: Failure) -> str:
