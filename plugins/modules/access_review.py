@@ -29,6 +29,11 @@ options:
     description: Namespace of the Leases.
     type: str
     default: medik8s-leases
+  wait_timeout:
+    description:
+      - Seconds for which an API server that is busy or away is waited for. Two minutes if it is not given, and in check
+        mode.
+    type: int
 extends_documentation_fragment:
   - kubernetes.core.k8s_auth_options
   - virtops.kubevirt._connection

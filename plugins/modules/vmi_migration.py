@@ -359,21 +359,28 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._module import (
     progress,
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module import migration_arguments as own_arguments
-from ansible_collections.virtops.kubevirt.plugins.module_utils._module.connection import connect
+from ansible_collections.virtops.kubevirt.plugins.module_utils._module.connection import connect, connect_for
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module.run import Module, run
+from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import Plan
 
 
 def vmi_migration(module: Module) -> dict[str, Any]:
     deadline = Deadline(module.params["wait_timeout"])
     plan = own_arguments.read_plan(module.params) if module.params["plan"] else None
     requests = own_arguments.read_requests(module.params) if plan is None else []
-    client = connect(module)
+    client = _connected(module, plan)
     may = guard.require(client, module.params, dry_run=module.check_mode)
     if plan is not None:
         return moves_task.carry_out(module, client, plan, may)
     if module.params["state"] == "absent":
         return _cancel(module, client, requests, may)
     return migration_task.migrate(module, client, deadline, requests, may)
+
+
+def _connected(module: Module, plan: Plan | None) -> Client:
+    if plan is None or module.check_mode:
+        return connect(module)
+    return connect_for(module, moves_task.own_time(plan, module.params["wait_timeout"]))
 
 
 def _cancel(module: Module, client: Client, requests: list[MigrationRequest], may: May) -> dict[str, Any]:

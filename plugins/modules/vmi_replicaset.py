@@ -288,6 +288,7 @@ error:
       sample: connection refused
 """
 
+import contextlib
 import time
 from dataclasses import replace
 from functools import partial
@@ -295,6 +296,7 @@ from typing import Any
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.looks.replicas import Replicas
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.client import Client
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.failure import Failure
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.replica_sets import (
     ReplicaSet,
 )
@@ -354,7 +356,8 @@ def _apply(
     result |= results.replicas_of(replace(view, vmis=replicas.vmis, expected=(), successors=()))
     if not reached:
         if not replicas.trouble:
-            replica_set.read()
+            with contextlib.suppress(Failure):  # it would add why virt-controller creates none
+                replica_set.read()
         raise results.not_ready(module, client.server, replica_set, replicas, spec["replicas"], result)
     return result
 

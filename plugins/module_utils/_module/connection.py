@@ -23,7 +23,16 @@ def connect(module: Module) -> client.Client:
 
 def connect_for(module: Module, seconds: float | None) -> client.Client:
     """The same where the task's own time is another one, None if it has none. Raises Failure."""
-    params = module.params
+    return connect_with(module, persistence_of(module, seconds))
+
+
+def connect_with(module: Module, persistence: Persistence) -> client.Client:
+    """The same by what a task that connects more than once has for all its requests. Raises Failure."""
+    return client.connect(module, module.params["request_timeout"], persistence)
+
+
+def persistence_of(module: Module, seconds: float | None) -> Persistence:
+    """seconds: the task's own time, from now on; None if it has none."""
     # Who cannot listen while the task runs is warned when it ends.
-    tell: Tell = Progress.of(params).tell if params.get("_progress") else module.warn
-    return client.connect(module, params["request_timeout"], Persistence(seconds, tell))
+    tell: Tell = Progress.of(module.params).tell if module.params.get("_progress") else module.warn
+    return Persistence(seconds, tell)

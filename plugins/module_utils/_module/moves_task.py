@@ -58,6 +58,11 @@ class _Done:
         self.after += values.get("diff", {}).get("after", "")
 
 
+def own_time(plan: Plan, wait_timeout: int) -> float:
+    """Seconds that all of it may take: the evictions of each stage have all of `wait_timeout`, and then its moves."""
+    return 2.0 * len(stages(plan)) * wait_timeout
+
+
 def carry_out(module: Module, client: Client, plan: Plan, may: May) -> JsonObject:
     """Raises Failure, InvalidRequest, and Incomplete unless all has come about, or would.
 

@@ -29,7 +29,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._model.invalid_re
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.object_name import name_problems
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import JsonObject, Object
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.printable import brief
-from ansible_collections.virtops.kubevirt.plugins.module_utils._module.connection import connect_for
+from ansible_collections.virtops.kubevirt.plugins.module_utils._module.connection import connect_with, persistence_of
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module.progress import Progress
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module.run import Incomplete, Module
 
@@ -87,6 +87,7 @@ class Readiness:
         # In check mode nothing has rebooted.
         rebooted = params["rebooted"] and not module.check_mode
         self._before = BeforeMaintenance(params["boot_id"] or "", params["heartbeat"] or "", rebooted)
+        self._persistence = persistence_of(module, params["wait_timeout"] if self._waits else None)
         self._client: Client | None = None
 
     def result(self) -> JsonObject:
@@ -107,9 +108,9 @@ class Readiness:
             raise Incomplete(self._failure([*map(str, sight.obstacles)], _REMEDY), sight.values())
         raise Incomplete(self._failure(sight.reasons(), _LET_THEM), sight.values())
 
-    def _look(self, left: float) -> _Sight:
+    def _look(self) -> _Sight:
         """Raises Failure. Whoever is to leave counts only once it is fit."""
-        client, name = self._connected(left), self._module.params["name"]
+        client, name = self._connected(), self._module.params["name"]
         node = read_node(client, name)
         obstacles = node_obstacles(node, datetime.now(timezone.utc), self._module.params["heartbeat_age"], self._before)
         if obstacles:
@@ -118,10 +119,10 @@ class Readiness:
         leaving = tuple({"namespace": vmi["namespace"], "name": vmi["name"]} for vmi in metadata)
         return _Sight(_facts(node), (), leaving)
 
-    def _connected(self, left: float) -> Client:
+    def _connected(self) -> Client:
         """An API server that is away when the task begins is waited for as one that goes away later. Raises Failure."""
         if self._client is None:
-            client, uid = connect_for(self._module, left if self._waits else None), self._module.params["cluster_uid"]
+            client, uid = connect_with(self._module, self._persistence), self._module.params["cluster_uid"]
             if uid:
                 require_cluster(client, uid)
             self._client = client

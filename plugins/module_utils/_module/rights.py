@@ -26,6 +26,7 @@ def spec() -> dict[str, Any]:
     return {
         "roles": {"type": "list", "elements": "str", "choices": list(ROLES), "required": True},
         "lease_namespace": {"type": "str", "default": LEASE_NAMESPACE},
+        "wait_timeout": {"type": "int"},
     }
 
 

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from datetime import datetime, timezone
 from pathlib import Path
@@ -121,12 +122,18 @@ def test_a_node_that_is_not_fit_stays_cordoned(
     assert (status, words in told, is_cordoned(api)) == (2, True, True), told
 
 
-def test_an_api_server_that_does_not_come_back_ends_the_wait(tmp_path: Path, api: RunApi) -> None:
+@pytest.mark.parametrize("given", [{}, {"uncordon_run": "", "uncordon_invocation": ""}])
+def test_an_api_server_that_does_not_come_back_ends_the_wait(
+    tmp_path: Path, api: RunApi, given: dict[str, Any]
+) -> None:
+    """Also outside of a run, where the role asks first what it may do."""
     kubeconfig = tmp_path / "files/cluster.kubeconfig"
     kubeconfig.write_text(kubeconfig.read_text().replace(api.url, "https://127.0.0.1:9"))
-    told, status = uncordon(tmp_path)
+    begun = time.monotonic()
+    told, status = uncordon(tmp_path, **given)
     words = f"{REFUSED} after 1 s: the API server does not answer (connection refused"
     assert (status, words in told) == (2, True), told
+    assert time.monotonic() - begun < 60.0, "a task without a time of its own waits for two minutes"
 
 
 def test_whoever_is_to_leave_stays_by_choice(tmp_path: Path, api: RunApi) -> None:

@@ -20,7 +20,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._model.migration 
     label_value,
     read_migration,
 )
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import JsonObject
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import FINISHED, JsonObject
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.stopped_mark import LABEL
 
 API_VERSION = "kubevirt.io/v1"
@@ -75,10 +75,14 @@ def evacuated_from(vmi: JsonObject | None) -> str:
 
 
 def evacuees(client: Client, node: str) -> list[JsonObject]:
-    """The VMIs on a node that KubeVirt wants to leave it. Raises Failure."""
+    """The VMIs on a node that KubeVirt wants to leave it. Raises Failure.
+
+    The mark stays on one that has ended, and KubeVirt passes it over (filterRunningNonMigratingVMIs in its controller's
+    drain/evacuation).
+    """
     path = collection_path(API_VERSION, None, VMIS)
     found = listed(client, path, f"list VMIs on node {node}", labelSelector=f"{NODE_LABEL}={node}")
-    return [vmi for vmi in found if evacuated_from(vmi) == node]
+    return [vmi for vmi in found if evacuated_from(vmi) == node and vmi["status"].get("phase") not in FINISHED]
 
 
 def find_vmi(client: Client, namespace: str, name: str) -> JsonObject | None:

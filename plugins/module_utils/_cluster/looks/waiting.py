@@ -16,7 +16,7 @@ Seen = TypeVar("Seen")
 
 
 def until(
-    look: Callable[[float], Seen],
+    look: Callable[[], Seen],
     is_enough: Callable[[Seen], bool],
     wait_seconds: float,
     pause: float,
@@ -24,14 +24,14 @@ def until(
 ) -> Seen:
     """What was seen that is enough, or else at last: the time is over then.
 
-    look: takes the seconds that are left, and raises Failure. One that may pass is no reason not to look again.
+    look: raises Failure. One that may pass is no reason not to look again.
     pause: seconds between two looks. wanting: hears what was seen and was not enough. Raises Failure: at once what does
     not pass, and in the end how the last look has failed.
     """
     end = clock.now() + wait_seconds
     while True:
         try:
-            seen = look(max(0.0, end - clock.now()))
+            seen = look()
             if is_enough(seen):
                 return seen
             wanting(seen)

@@ -46,6 +46,8 @@ READING = 120.0
 BRIEF = 5.0
 # Between two tries where the server does not ask for more, and the most it may ask for, in seconds.
 _FIRST, _LONGEST, _MOST_ASKED_FOR = 0.2, 5.0, 30.0
+# So often a pause is doubled at most, whatever it begins with.
+_DOUBLED = 10
 # Trouble that lasts so many seconds is told.
 _TOLD_AFTER = 10.0
 
@@ -71,18 +73,21 @@ class _Trouble:
     def __init__(self, tell: Tell) -> None:
         self._tell = tell
         self._lock = threading.Lock()
-        self._since = float("inf")
+        self._since, self._begun = float("inf"), ""
+        self._is_told = False
         self._teller: _Request | None = None
 
     def goes_on(self, request: _Request, error: Failure) -> float:
-        """When it began. One that lasts is told once, until the request that has told it is over."""
+        """When it began. One that lasts is told once, until the server answers and who has told it is over."""
         now = clock.now()
         with self._lock:
-            self._since = min(self._since, now)
+            if now < self._since:
+                self._since, self._begun = now, request.begun
+            request.troubled = self._begun if self._since < request.since else ""
             since = min(self._since, request.since)
-            is_news = self._teller is None and now - since >= _TOLD_AFTER
+            is_news = not self._is_told and self._teller is None and now - since >= _TOLD_AFTER
             if is_news:
-                self._teller = request
+                self._is_told, self._teller = True, request
         if is_news:
             self._tell(f"API server {_words(error)}, trying again since {request.begun}")
         return since
@@ -90,16 +95,20 @@ class _Trouble:
     def is_over(self, request: _Request, *, answered: bool) -> None:
         with self._lock:
             if answered:
-                self._since = float("inf")
+                self._since, self._is_told = float("inf"), False
             if self._teller is request:
                 self._teller = None
 
 
 class _Request:
-    """tries: so often it was sent. maybe_done: one of them may have been carried out."""
+    """tries: so often it was sent. maybe_done: one of them may have been carried out.
+
+    troubled: since when the server had answered nothing before it was sent at all, empty if it was in no trouble.
+    """
 
     def __init__(self) -> None:
         self.since, self.begun = clock.now(), time.strftime("%H:%M:%S")
+        self.troubled = ""
         self.tries = 0
         self.maybe_done = False
 
@@ -148,11 +157,22 @@ class Persistence:
                 left = self._left(self._trouble.goes_on(request, error), reads=reads) if again else 0.0
                 if left <= 0.0:
                     self._trouble.is_over(request, answered=not error.passing)
-                    told = _tried(refusal, request)
+                    # Who asks anew tells what is new, and how often that was is none.
+                    told = refusal if self._brief else _tried(refusal, request)
+                    told.maybe_done = request.maybe_done
                     raise told from (None if told is error else error)
                 time.sleep(min(left, _pause(error, request.tries)))
                 if not reads:
-                    self._may()
+                    self._see_that_it_may(request)
+
+    def _see_that_it_may(self, request: _Request) -> None:
+        """Go on with what an earlier try may have done; who is stopped then has to know that as well."""
+        try:
+            self._may()
+        except Failure as error:
+            self._trouble.is_over(request, answered=False)
+            error.maybe_done = request.maybe_done
+            raise
 
     def _answered(self, request: _Request, answer: Answer) -> Answer:
         self._trouble.is_over(request, answered=True)
@@ -176,8 +196,10 @@ class Persistence:
 def _pause(error: Failure, tries: int) -> float:
     """Seconds. Many that wait for one server do not come back at the same moment."""
     if error.retry_after is not None and error.retry_after > 0:
-        return min(error.retry_after, _MOST_ASKED_FOR)
-    return min(_FIRST * 2.0 ** (tries - 1), _LONGEST) * random.uniform(0.5, 1.0)  # noqa: S311  # guards nothing
+        return min(max(error.retry_after, _FIRST), _MOST_ASKED_FOR)
+    # A number that doubles for hours is one too large for a float.
+    growing = min(_FIRST * 2.0 ** min(tries - 1, _DOUBLED), _LONGEST)
+    return growing * random.uniform(0.5, 1.0)  # noqa: S311  # guards nothing
 
 
 def _words(error: Failure) -> str:
@@ -188,7 +210,9 @@ def _words(error: Failure) -> str:
 
 def _tried(refusal: Failure, request: _Request) -> Failure:
     if request.tries > 1:
-        message = f"{refusal.message.rstrip('.')}; tried {request.tries} times since {request.begun}"
-        refusal = refusal.replaced(message=message)
-    refusal.maybe_done = request.maybe_done
-    return refusal
+        more = f"tried {request.tries} times since {request.begun}"
+    elif request.troubled:
+        more = f"in trouble since {request.troubled}"
+    else:
+        return refusal
+    return refusal.replaced(message=f"{refusal.message.rstrip('.')}; {more}")

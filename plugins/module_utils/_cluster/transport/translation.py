@@ -143,17 +143,23 @@ def _seconds(text: str | None) -> float | None:
 
 def _is_considered(answer: dict[str, Any]) -> bool:
     """Whether a webhook has said no, or a disruption budget (pkg/registry/core/pod/storage/eviction.go)."""
-    causes = (answer.get("details") or {}).get("causes") or ()
-    by_budget = any(cause.get("reason") == _BUDGET for cause in causes)
+    by_budget = any(cause.get("reason") == _BUDGET for cause in _causes_in(answer))
     return by_budget or _BY_WEBHOOK in str(answer.get("message") or "")
 
 
 def _said(answer: dict[str, Any]) -> str:
     """The message, and causes that it leaves out, such as which disruption budget forbids an eviction."""
     message = str(answer.get("message") or "")
-    causes = (answer.get("details") or {}).get("causes") or ()
-    more = [words for words in (str(cause.get("message") or "") for cause in causes) if words not in message]
+    told = (str(cause.get("message") or "") for cause in _causes_in(answer))
+    more = [words for words in told if words not in message]
     return ": ".join([message.rstrip("."), *more]) if more else message
+
+
+def _causes_in(answer: dict[str, Any]) -> list[dict[str, Any]]:
+    """Of a Status. A proxy may answer in JSON of its own, with other details or none."""
+    details = answer.get("details")
+    causes = details.get("causes") if isinstance(details, dict) else None
+    return [cause for cause in causes if isinstance(cause, dict)] if isinstance(causes, list) else []
 
 
 def _certificate(error: Any) -> Explained:

@@ -23,7 +23,7 @@ _GONE = 410
 _STREAM_SECONDS = 30
 # Events seldom come alone: with this many seconds without a further one they are taken for all there are.
 _LULL = 0.02
-# Seconds between a watch that has failed and the next one.
+# Seconds between a watch that has failed, or has ended at once, and the next one.
 _REST = 0.5
 
 
@@ -63,18 +63,22 @@ class WatchedList:
                 self._stream = self._begin(self._version)
             return
         stream = self._stream = self._stream or self._begin(self._version)
+        begun, in_vain = time.monotonic(), True
         try:
             for event in stream.at_hand(seconds):
                 self._apply(event["type"], event["object"])
+                in_vain = False
         except Failure as error:
             self._version = None
             if error.status != _GONE and not error.passing:
                 raise
-            # The next update reads the list, by a request that is patient; a server that ends each watch has a rest.
-            time.sleep(min(max(0.0, seconds), _REST))
         finally:
             if stream.ended or self._version is None:
                 self._stream = None
+        in_vain = in_vain and stream.ended and time.monotonic() - begun < _REST
+        if self._version is None or in_vain:
+            # A server that ends each watch has a rest. Where the list has to be read, the next update is patient.
+            time.sleep(min(max(0.0, seconds), _REST))
 
     def forget(self) -> None:
         """Let the next update read the list again."""

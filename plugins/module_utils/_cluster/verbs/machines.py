@@ -180,7 +180,7 @@ def _as_before(vm: JsonObject, strategy: str) -> JsonObject:
 def _write(
     client: Client, item: JsonObject, kind: str, change: Callable[[JsonObject], JsonObject], *, dry_run: bool
 ) -> None:
-    """Patch what was read, if there is a change."""
+    """Patch what was read, if there is a change; another one of its name is not it, with status 409."""
     namespace, name = item["metadata"]["namespace"], item["metadata"]["name"]
     path, attempted = owner_path(kind, namespace, name), f"mark {kind} {namespace}/{name}"
     query = {"dryRun": "All"} if dry_run else {}
@@ -191,4 +191,10 @@ def _write(
             body["metadata"]["resourceVersion"] = found["metadata"]["resourceVersion"]
             client.patch(path, attempted, body, **query)
 
-    retry_on_newest(item, write, lambda _conflict: client.get(path, attempted))
+    def read(conflict: Failure) -> JsonObject:
+        found: JsonObject = client.get(path, attempted)
+        if found["metadata"]["uid"] != item["metadata"]["uid"]:
+            raise conflict.replaced(message=f"{kind} {namespace}/{name} is another one by now")
+        return found
+
+    retry_on_newest(item, write, read)

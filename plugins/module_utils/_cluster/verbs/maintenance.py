@@ -157,8 +157,13 @@ def _begin(client: Client, request: Request, may: May, seen: list[State]) -> Tra
             marked = {"annotations": {ANNOTATION: mark.to_text()}}
             _write(client, request, node, "cordon", marked, {"unschedulable": True})
         except Failure:
-            may()  # another invocation of the run has the Lease by the same name
-            _let_go(leases, request, seen[0])
+            try:
+                may()  # another invocation of the run has the Lease by the same name
+                _let_go(leases, request, seen[0])
+            except Failure as trouble:
+                # A server that is still away: how the cordon has failed says more, and the Lease runs out by itself.
+                if not trouble.passing:
+                    raise
             raise
         cordon = Cordon(mark.owner, mark.since, mark.reason, marked=True)
     return Transition(seen[0], replace(before, cordon=cordon, lease=parse_lease(held)))

@@ -75,7 +75,8 @@ class RunHold:
         force: take it from whoever holds it.
         """
         lease, holder = self._look()
-        before, watched, since = holder, holder, time.monotonic()
+        before, watched = holder, holder
+        began = since = time.monotonic()
         failures: list[Failure] = []
         taken_over = False
         while True:
@@ -90,11 +91,15 @@ class RunHold:
                     return Taken(before, written, taken_over)
             elif not unchanged:
                 raise self._held(holder, "it is renewed, so that invocation is alive")
-            elif now - since >= wait_seconds:
+            elif now - began >= wait_seconds:
                 raise self._held(holder, f"it was not renewed for {round(now - since)} s, which proves nothing yet")
             else:
-                time.sleep(max(0.0, min(_PAUSE, since + min(wait_seconds, holder.seconds) - now)))
+                time.sleep(max(0.0, min(_PAUSE, since + holder.seconds - now, began + wait_seconds - now)))
+            asked = time.monotonic()
             lease, holder = self._look()
+            if (away := time.monotonic() - asked) > RENEWAL:
+                # While a server is away its holder cannot renew, and nobody watches it: it has all its time again.
+                began, since = began + away, asked + away
 
     def renew(self, renewer: str | None = None) -> RunLease:
         """`renewer`: who does so from now on. Fails with reason RunLost if another invocation, or nobody, holds it."""

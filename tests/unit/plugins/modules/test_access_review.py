@@ -5,12 +5,15 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from functools import partial
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport import permissions, persistence
 from ansible_collections.virtops.kubevirt.plugins.module_utils._rights.reading import DISPENSABLE
 from ansible_collections.virtops.kubevirt.plugins.module_utils._rights.right import Right
 from ansible_collections.virtops.kubevirt.plugins.module_utils._rights.roles import MODULES, ROLES, demanded, reasons
@@ -163,6 +166,26 @@ def test_who_may_not_even_ask_is_told_so_or_goes_on(
     api.faults[REVIEWS] = lambda request: refusal(403, "Forbidden", "no reviews")
     assert "no reviews" in run_module(access_review.main, **connection, roles=["drain"])["msg"]
     assert run_module(node_maintenance.main, **connection, name="n1", owner="me")["changed"]
+
+
+@pytest.mark.parametrize(("own", "lasts"), [(None, 120.0), (10, 10.0), (600, 600.0)])
+def test_a_server_that_is_busy_is_waited_for_as_long_as_the_task_has(
+    run_module: ModuleRunner,
+    connection: dict[str, Any],
+    api: RunApi,
+    monkeypatch: pytest.MonkeyPatch,
+    own: int | None,
+    lasts: float,
+) -> None:
+    slept: list[float] = []  # the only time that passes
+    monkeypatch.setattr(persistence, "READING", 120.0)
+    monkeypatch.setattr(persistence, "clock", SimpleNamespace(now=lambda: sum(slept)))
+    monkeypatch.setattr(persistence, "time", SimpleNamespace(sleep=slept.append, strftime=time.strftime))
+    monkeypatch.setattr(permissions, "_THREADS", 1)
+    api.faults[REVIEWS] = lambda _request: refusal(429, "TooManyRequests", "later")
+    result = run_module(access_review.main, **connection, roles=["uncordon"], wait_timeout=own)
+    assert result["error"]["status"] == 429
+    assert sum(slept) == pytest.approx(lasts)
 
 
 def test_all_rights_there_are_is_a_success(run_module: ModuleRunner, connection: dict[str, Any], api: RunApi) -> None:

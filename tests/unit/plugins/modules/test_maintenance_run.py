@@ -145,13 +145,16 @@ def patient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def time_flies(monkeypatch: pytest.MonkeyPatch) -> None:
+def time_flies(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """Where a holder is waited for."""
     slept: list[float] = []  # the only time that passes
     monkeypatch.setattr(run_lease, "time", SimpleNamespace(monotonic=lambda: sum(slept), sleep=slept.append))
+    return slept
 
 
-def test_of_two_that_wait_for_a_dead_holder_one_takes_over(maintain: Maintain, api: RunApi, time_flies: None) -> None:
+def test_of_two_that_wait_for_a_dead_holder_one_takes_over(
+    maintain: Maintain, api: RunApi, time_flies: list[float]
+) -> None:
     def lose(request: Request) -> Answer | None:
         if request.method == "PUT":
             api.hold_run("c3", renewed="2026-01-01T00:01:00.000000Z")
@@ -165,7 +168,9 @@ def test_of_two_that_wait_for_a_dead_holder_one_takes_over(maintain: Maintain, a
     assert api.run_lease()["spec"]["holderIdentity"] == "kernel/c3"
 
 
-def test_a_holder_that_renews_at_the_last_moment_lives(maintain: Maintain, api: RunApi, time_flies: None) -> None:
+def test_a_holder_that_renews_at_the_last_moment_lives(
+    maintain: Maintain, api: RunApi, time_flies: list[float]
+) -> None:
     def renew(request: Request) -> Answer | None:
         if len([seen for seen in api.requests if seen.path == LEASE]) == 31:
             api.run_lease()["metadata"]["resourceVersion"] = "2"
@@ -177,8 +182,29 @@ def test_a_holder_that_renews_at_the_last_moment_lives(maintain: Maintain, api: 
     assert api.writes() == []
 
 
+@pytest.mark.parametrize("lives", [True, False])
+def test_a_server_that_is_away_proves_nothing_of_the_holder(
+    maintain: Maintain, api: RunApi, time_flies: list[float], lives: bool
+) -> None:
+    """It could not renew meanwhile, and nobody could watch it; so it has all its time again."""
+
+    def be_away_for_long(request: Request) -> Answer | None:
+        looks = len([seen for seen in api.requests if seen.path == LEASE])
+        if looks == 29:
+            time_flies.append(100.0)
+        if looks == 40 and lives:
+            api.run_lease()["metadata"]["resourceVersion"] = "2"
+        return None
+
+    api.hold_run("b2")
+    api.faults[LEASE] = be_away_for_long
+    result = maintain(wait_timeout=60)
+    assert result.get("error", {}).get("reason") == ("RunHeld" if lives else None), result
+    assert bool(api.writes()) is not lives
+
+
 def test_a_run_that_is_taken_over_is_resumed_though_the_answer_is_lost(
-    maintain: Maintain, api: RunApi, time_flies: None, patient: None
+    maintain: Maintain, api: RunApi, time_flies: list[float], patient: None
 ) -> None:
     """And though what was written cannot be told by what is there."""
     rest = [refusal(504, "Timeout", "the proxy has waited long enough")]

@@ -288,6 +288,22 @@ def test_a_vmi_whose_vm_is_gone_is_not_ended(drain: Any, api: DrainingApi) -> No
     assert "Nothing was changed" in drain(policies=STOP, check=True)["msg"]
 
 
+def test_another_vm_that_has_the_name_by_now_is_neither_marked_nor_stopped(drain: Any, api: DrainingApi) -> None:
+    """It is made anew between the look at the one and the write of its mark, while its VMI still ends."""
+    vm = api.add_vm("pets")
+
+    def make_anew(request: Request) -> Answer | None:
+        if request.method == "PATCH" and api.objects[vm_path("pets")] is vm:
+            metadata = {**vm["metadata"], "uid": "another", "resourceVersion": "99"}
+            api.objects[vm_path("pets")] = {**vm, "metadata": metadata}
+        return None
+
+    api.faults[vm_path("pets")] = make_anew
+    result = drain(policies=STOP)
+    assert "VirtualMachine shop/pets is another one by now" in result["msg"]
+    assert (api.acts, "labels" in api.objects[vm_path("pets")]["metadata"]) == ([], False)
+
+
 @pytest.mark.parametrize("path", [act_path("stop", "pets"), vm_path("pets")])
 def test_a_webhook_that_forbids_one_stop_ends_no_other(drain: Any, api: DrainingApi, path: str) -> None:
     api.add_vm("pets")

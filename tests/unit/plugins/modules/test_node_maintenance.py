@@ -279,6 +279,22 @@ def test_a_refused_cordon_releases_the_lease(maintain: Maintain, api: ObjectApi)
     assert traces(api) == (False, False, False)
 
 
+def test_a_server_that_goes_away_before_the_cordon_is_what_is_told(maintain: Maintain, api: ObjectApi) -> None:
+    """And not that the Lease could not be let go of either, which was asked for once only, at the end of all time."""
+    away = refusal(503, "ServiceUnavailable", "shutting down")
+
+    def go_away(request: Request) -> Answer | None:
+        if request.method == "PATCH":
+            api.faults[LEASE] = lambda _request: away
+            return away
+        return None
+
+    api.faults[f"{NODES}/n1"] = go_away
+    result = maintain()
+    assert "Cannot cordon node n1" in result["msg"]
+    assert result["error"]["status"] == 503
+
+
 def test_a_refused_lease_leaves_the_node_alone(maintain: Maintain, api: ObjectApi) -> None:
     api.faults[LEASE.rpartition("/")[0]] = lambda request: refusal(403, "Forbidden", "no leases")
     result = maintain()

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.looks import waiting
-from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport import clock
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport import clock, persistence
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module import progress
 from ansible_collections.virtops.kubevirt.plugins.modules.node_readiness import main
 
@@ -179,6 +179,15 @@ def test_who_is_to_leave_another_node_is_not(look: Maintain, api: DrainingApi, n
     assert look()["leaving"] == []
 
 
+@pytest.mark.parametrize("phase", ["Succeeded", "Failed"])
+def test_who_has_ended_does_not_leave_any_more(look: Maintain, api: DrainingApi, phase: str) -> None:
+    """KubeVirt migrates it no more, nor takes the mark off; one that nobody starts again may stay so for ever."""
+    api.add_vmi("db")
+    evacuate(api)
+    api.objects[vmi_path("db")]["status"]["phase"] = phase
+    assert look()["leaving"] == []
+
+
 def test_whoever_is_to_leave_may_be_ignored(look: Maintain, api: DrainingApi) -> None:
     api.add_vmi("db")
     evacuate(api)
@@ -237,6 +246,21 @@ def test_nobody_listens(look: Maintain, time: Time) -> None:
     late = look(**away, **WAITING)
     assert (late["error"]["reason"], time.now) == ("DeadlineExceeded", 1060.0)
     assert "fit for virtual machines (https://127.0.0.1:9): after 60 s the API server does not answer" in late["msg"]
+
+
+def test_one_that_is_away_from_the_first_is_told_of_once(
+    look: Maintain, time: Time, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However often a connection is given up meanwhile, and tried anew."""
+    monkeypatch.setattr(persistence, "READING", 60.0)
+    # Ansible shows two warnings alike as one.
+    told = SimpleNamespace(sleep=time.sleep, strftime=lambda _format: f"at second {time.now - 1000.0:.0f}")
+    monkeypatch.setattr(persistence, "time", told)
+    late = look(host="https://127.0.0.1:9", wait=True, wait_timeout=180)
+    assert (late["error"]["reason"], time.now) == ("DeadlineExceeded", 1180.0)
+    assert str(late["warnings"]).count("trying again since at second 0") == 1
+    assert str(late["warnings"]).count("trying again") == 1
+    assert "connection refused; in trouble since at second 0" in late["msg"]
 
 
 def test_another_cluster_is_not_looked_at(look: Maintain, api: DrainingApi) -> None:

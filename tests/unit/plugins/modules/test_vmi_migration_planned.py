@@ -5,14 +5,17 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport import persistence
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.document import encode, sha256, to_json
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import (
     Action,
@@ -169,6 +172,19 @@ def test_what_was_done_is_told_when_the_server_refuses_the_rest(move: Any, api: 
     result = move(plan=given(CACHE, DB))
     assert (result["failed"], result["changed"], doings(api)) == (True, True, ["cache"])
     assert result["evicted"][0]["outcome"] == "evicted"
+
+
+def test_a_busy_server_ends_no_plan_that_has_taken_long(
+    move: Any, api: EvictingApi, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each of its parts has all of `wait_timeout`, so the last one begins long after that."""
+    later = SimpleNamespace(now=lambda: time.monotonic() + (15.0 if doings(api) else 0.0))
+    monkeypatch.setattr(persistence, "clock", later)
+    monkeypatch.setattr(persistence, "READING", 20.0)
+    busy = [refusal(429, "TooManyRequests", "later")]
+    api.faults[vmi_path("db")] = lambda _request: busy.pop() if doings(api) and busy else None
+    result = move(plan=given(CACHE, DB))
+    assert (busy, places(result)) == ([], [("db", "migrated", "n2")])
 
 
 def cluster_of(plan: Plan, uid: str) -> dict[str, Any]:

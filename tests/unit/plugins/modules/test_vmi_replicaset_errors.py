@@ -171,6 +171,17 @@ def test_replicas_that_do_not_get_ready(task: Run, api: ReplicasApi) -> None:
     assert [one["message"] for one in result["replicas"]] == [NO_NODE]
 
 
+def test_a_busy_server_hides_nothing_of_what_was_done(task: Run, api: ReplicasApi) -> None:
+    """It is only asked once more, when the time is over, why replicas are not created."""
+    api.homeless = True
+    busy = refusal(429, "TooManyRequests", "later")
+    path = f"{SETS}/db"
+    api.faults[path] = lambda request: busy if request.method == "GET" and path in api.objects else None
+    result = task(**CREATE, wait_timeout=1)
+    assert (result["changed"], result["error"]["reason"]) == (True, "DeadlineExceeded")
+    assert f"after 1 s 0 of 1 are ready; db1: {NO_NODE.rstrip('.')}. Remove the cause" in result["msg"]
+
+
 def test_replicas_that_cannot_be_created(task: Run, api: ReplicasApi) -> None:
     task(**CREATE)
     words = "Error creating VMI: exceeded quota: vms."

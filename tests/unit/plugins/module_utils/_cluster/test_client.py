@@ -272,6 +272,22 @@ def test_a_server_that_is_busy_for_ever_ends_it_in_time(
     assert sum(slept) == pytest.approx(0.5)
 
 
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"code": 14, "message": "no server is left", "details": [{"@type": "type.googleapis.com/google.rpc.Help"}]},
+        {"message": "no server is left", "details": "upstream"},
+        {"message": "no server is left", "details": {"causes": "upstream"}},
+        {"message": "no server is left", "details": {"causes": ["upstream"]}},
+    ],
+)
+def test_a_proxy_may_refuse_in_json_of_its_own(client: Client, api: ObjectApi, body: dict[str, Any]) -> None:
+    answers = [Answer(503, body, headers=SOON), Answer(404, body)]
+    api.faults[NODE] = lambda _request: answers.pop(0)
+    with pytest.raises(Failure, match="answered 404, no server is left"):
+        client.get(NODE, "read")
+
+
 def test_reviews_and_tokens_may_come_twice(client: Client, api: ObjectApi) -> None:
     answers: list[Fault] = [drop]
     api.faults[ACT] = lambda request: answers.pop()(request) if answers else Answer(201, {"status": {}})

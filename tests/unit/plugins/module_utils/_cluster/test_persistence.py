@@ -103,13 +103,20 @@ def test_what_is_final_is_told_at_once(error: Failure, reads: bool, time: Time) 
 
 @pytest.mark.parametrize(
     ("seconds", "reads", "lasts"),
-    [(None, True, 120.0), (None, False, 120.0), (600.0, True, 120.0), (600.0, False, 600.0), (30.0, True, 30.0)],
+    [
+        (None, True, 120.0),
+        (None, False, 120.0),
+        (600.0, True, 120.0),
+        (600.0, False, 600.0),
+        (30.0, True, 30.0),
+        (DAY, False, DAY),
+    ],
 )
 def test_a_server_that_is_busy_for_ever_ends_it_at_its_limit(
     seconds: float | None, reads: bool, lasts: float, time: Time
 ) -> None:
     with pytest.raises(Failure, match=r"429, no; tried \d+ times since \d\d:\d\d:\d\d") as told:
-        Persistence(seconds).carry(failing(*[BUSY] * 10_000), None, reads=reads)
+        Persistence(seconds).carry(failing(*[BUSY] * 100_000), None, reads=reads)
     assert time.now - 1000.0 == pytest.approx(lasts)
     assert told.value.status == 429
     assert len(time.slept) < 20 + lasts / 2
@@ -123,7 +130,7 @@ def test_the_time_is_the_tasks_and_not_the_requests(time: Time) -> None:
     assert time.slept == [11.0]
 
 
-@pytest.mark.parametrize(("asked", "kept"), [(2.5, 2.5), (DAY, 30.0)])
+@pytest.mark.parametrize(("asked", "kept"), [(2.5, 2.5), (DAY, 30.0), (0.001, 0.2)])
 def test_the_server_may_say_when_within_reason(asked: float, kept: float, time: Time) -> None:
     Persistence(None).carry(failing(failure(503, retry_after=asked)), None, reads=False)
     assert time.slept == [kept]
@@ -158,6 +165,24 @@ def test_trouble_that_lasts_is_told_once_until_it_is_over(time: Time) -> None:
     assert [line.partition(" (")[0] for line in told[1:]] == ["API server gives no answer"]
 
 
+def test_trouble_that_outlasts_its_requests_is_told_once(time: Time) -> None:
+    """As to somebody who asks anew, second after second, while the server is away for longer than a request lasts."""
+    told: list[str] = []
+    patience = Persistence(3600.0, told.append)
+
+    def ask_anew() -> None:
+        for _look in range(200):
+            with pytest.raises(Failure):
+                patience.carry(failing(*[REFUSED] * 1000), None, reads=True)
+            time.sleep(1.0)
+
+    ask_anew()
+    assert len(told) == 1, told
+    assert patience.carry(failing(), None, reads=True) == "done"
+    ask_anew()
+    assert len(told) == 2, told
+
+
 def test_who_may_not_any_more_sends_nothing_again(time: Time) -> None:
     lost = Failure("go on", "server", "it is another's", "Stop.", reason="RunLost")
 
@@ -171,14 +196,43 @@ def test_who_may_not_any_more_sends_nothing_again(time: Time) -> None:
     assert patience.carry(failing(BUSY), None, reads=True) == "done"
 
 
+@pytest.mark.parametrize(("error", "maybe_done"), [(LOST, True), (BUSY, False)])
+def test_who_may_not_any_more_hears_what_may_have_been_done(error: Failure, maybe_done: bool, time: Time) -> None:
+    def may() -> None:
+        raise Failure("go on", "server", "it is another's", "Stop.", reason="RunLost")
+
+    with pytest.raises(Failure, match="it is another's") as told:
+        Persistence(None).guarded(may).carry(failing(error), lambda: None, reads=False)
+    assert told.value.maybe_done is maybe_done
+
+
+def test_who_may_not_any_more_leaves_it_to_others_to_tell(time: Time) -> None:
+    told: list[str] = []
+    patience = Persistence(None, told.append)
+
+    def may() -> None:
+        if told:
+            raise Failure("go on", "server", "it is another's", "Stop.", reason="RunLost")
+
+    with pytest.raises(Failure, match="it is another's"):
+        patience.guarded(may).carry(failing(*[BUSY] * 1000), None, reads=False)
+    assert patience.carry(failing(), None, reads=True) == "done"
+    assert patience.carry(failing(*[BUSY] * 12), None, reads=True) == "done"
+    assert len(told) == 2, told
+
+
 @pytest.mark.parametrize("seconds", [None, 2.0, 3600.0])
 def test_who_asks_anew_is_not_kept_waiting(seconds: float | None, time: Time) -> None:
-    """Nor is it cut short by a task's time that is over: what it does next, it decides itself."""
+    """Nor is it cut short by a task's time that is over: what it does next, it decides itself.
+
+    What it hears stays the same from one time to the next, so that whoever tells of what is new has nothing to tell.
+    """
     for reads in (True, False):
         began, brief = time.now, Persistence(seconds).briefly(always)
-        with pytest.raises(Failure, match=r"tried \d+ times since"):
+        with pytest.raises(Failure) as told:
             brief.carry(failing(*[BUSY] * 10_000), None, reads=reads)
         assert time.now - began == pytest.approx(5.0)
+        assert told.value.message == BUSY.message
 
 
 @pytest.mark.parametrize("seconds", [None, 30.0, 3600.0])
@@ -247,9 +301,10 @@ def test_whether_it_may_have_been_done_is_known_in_the_end(
 
 def test_requests_share_the_time_for_which_a_server_may_be_away(time: Time) -> None:
     patience = Persistence(None)
-    for lasts in (120.0, 0.0):
+    # The second one was asked once only, and its error is the one that people see.
+    for lasts, words in ((120.0, r"no; tried \d+ times since [\d:]+\. "), (0.0, r"no; in trouble since [\d:]+\. ")):
         began = time.now
-        with pytest.raises(Failure):
+        with pytest.raises(Failure, match=words):
             patience.carry(failing(*[REFUSED] * 10_000), None, reads=True)
         assert time.now - began == pytest.approx(lasts)
     assert patience.carry(failing(), None, reads=True) == "done"

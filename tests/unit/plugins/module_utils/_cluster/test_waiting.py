@@ -21,20 +21,20 @@ FORBIDDEN = Failure("look", "server", "the API server answered 403, no", "Ask.",
 class Course:
     """What the looks see, one after the other, and the last for ever. A look takes a second.
 
-    left: what each was told. wanting: what was seen and was not enough.
+    at: after how many seconds each was. wanting: what was seen and was not enough.
     """
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, *seen: int | Failure) -> None:
         self.now = 1000.0
-        self.left: list[float] = []
+        self.at: list[float] = []
         self.slept: list[float] = []
         self.wanting: list[int] = []
         self._seen = list(seen)
         monkeypatch.setattr(clock, "now", lambda: self.now)
         monkeypatch.setattr(waiting, "time", SimpleNamespace(sleep=self._sleep))
 
-    def look(self, left: float) -> int:
-        self.left.append(left)
+    def look(self) -> int:
+        self.at.append(self.now - 1000.0)
         self.now += 1.0
         found = self._seen.pop(0) if len(self._seen) > 1 else self._seen[0]
         if isinstance(found, Failure):
@@ -61,13 +61,13 @@ def test_it_ends_when_it_is_enough(course: Set) -> None:
     going = course(1, AWAY, 2, 3)
     assert going.until(60.0) == 3
     assert (going.slept, going.wanting) == ([5.0, 5.0, 5.0], [1, 2])
-    assert going.left == [60.0, 54.0, 48.0, 42.0]
+    assert going.at == [0.0, 6.0, 12.0, 18.0]
 
 
 def test_the_last_look_is_when_the_time_is_over(course: Set) -> None:
     going = course(1)
     assert going.until(8.0) == 1
-    assert (going.slept, going.left) == ([5.0, 1.0], [8.0, 2.0, 0.0])
+    assert (going.slept, going.at) == ([5.0, 1.0], [0.0, 6.0, 8.0])
 
 
 @pytest.mark.parametrize("seen", [1, AWAY])
@@ -78,7 +78,7 @@ def test_without_time_it_looks_once(course: Set, seen: int | Failure) -> None:
             going.until(0.0)
     else:
         assert going.until(0.0) == seen
-    assert (going.left, going.slept) == ([0.0], [])
+    assert (going.at, going.slept) == ([0.0], [])
 
 
 def test_what_still_fails_in_the_end_is_told(course: Set) -> None:

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport import watch
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.failure import Failure
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.watch import WatchedList
 
@@ -100,6 +101,25 @@ def test_a_server_that_has_forgotten_is_asked_for_the_whole_list(server: Server)
     known.update(5)
     known.update(5)
     assert server.lists == 2
+
+
+GONE = {"type": "ERROR", "object": {"code": 410}}
+
+
+@pytest.mark.parametrize(("stream", "looks"), [([], 4), ([GONE], 8)])
+def test_a_server_that_ends_each_watch_at_once_has_a_rest(
+    server: Server, monkeypatch: pytest.MonkeyPatch, stream: list[Any], looks: int
+) -> None:
+    """Whoever waits for many seconds would ask it again and again, as fast as it can."""
+    monkeypatch.setattr(watch, "_REST", 0.05)
+    server.streams = [stream] * 4 + [[event("ADDED", "a", 2)]]
+    known = watched(server)
+    begun = time.monotonic()
+    for _look in range(looks):
+        known.update(5)
+    assert 0.2 <= time.monotonic() - begun < 5
+    known.update(5)
+    assert names(known) == ["a"]
 
 
 CUT = Failure("watch", "server", "the connection was lost", "Wait.", unanswered=True, reason="ConnectionLost")
