@@ -40,9 +40,8 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.pace imp
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.residents import residents
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.run_plan import cluster_of, source_of
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.waves import Caps, pack
-from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.build import cluster_state
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.scores.registry import Profile
-from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.state import ClusterState
+from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.state import ClusterState, cluster_state
 
 POD, MACHINE = "Pod", "VirtualMachineInstance"
 

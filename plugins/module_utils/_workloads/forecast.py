@@ -25,8 +25,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.start_r
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.workloads import title
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Lists, Object
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.pod import Pod, pod
-from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.build import cluster_state
-from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.state import ClusterState
+from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.state import ClusterState, cluster_state
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.verdict import explain
 from ansible_collections.virtops.kubevirt.plugins.module_utils._workloads.outlook import Outlook, Place
 from ansible_collections.virtops.kubevirt.plugins.module_utils._workloads.own_pod import REQUIRED
