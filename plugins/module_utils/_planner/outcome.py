@@ -23,7 +23,6 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.drain_pl
     Policy,
     StuckMachine,
 )
-from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.machines import passes
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.mover import Mover
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.pace import pace
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.residents import Machine, Resident
@@ -35,6 +34,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.story im
     why_there,
     why_waiting,
 )
+from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.ways import passes
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.verdict import unevaluated
 
 # A step with the number of its wave, by the mover's id.
