@@ -12,7 +12,6 @@ quantity.py             amounts such as 250m and 1.5Gi as exact integers
 arrays.py               the one door to NumPy
 selectors.py            label selectors and node selector terms
 affinity.py             terms of pod affinity and anti-affinity
-spreading.py            topology spread constraints
 taints.py               taints and tolerations
 resources.py            what pods request and nodes offer, in which unit
 volumes.py              volumes of pods, as far as they decide where a pod can run
@@ -21,7 +20,7 @@ csi_migration.py        volumes of built-in types that CSI drivers have taken ov
 owners.py               who made an object, and makes another one when it is gone
 node.py                 a node as the scheduler sees it
 occupant.py             what a pod means to the others
-pod.py                  a pod that is to be placed
+pod.py                  a pod that is to be placed, with its topology spread constraints
 migration.py            a migration as KubeVirt's API tells of it
 run_strategy.py         when a VirtualMachine runs
 disruption_budget.py    whether a disruption budget lets a pod be evicted now
@@ -38,8 +37,7 @@ shapes_kubevirt.py      the types of what is read of KubeVirt's objects
 shapes_storage.py       the types of what is read of claims, volumes and CSI objects
 snapshot.py             a cluster as a value: lists of objects, from a file or in plain form
 snapshot_kinds.py       the lists of a snapshot, and where the API serves them
-snapshot_format.py      the snapshot's file
-snapshot_sharing.py     JSON decoded so that equal parts are one object
+snapshot_format.py      the snapshot's file, decoded so that equal parts are one object
 snapshot_diff.py        how two snapshots differ, in a few lines
 projection.py           which fields of an object are kept: a small language
 projection_core.py      what is kept of nodes, pods and namespaces

@@ -14,16 +14,49 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._model.occupant i
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.owners import controller
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.resources import Amounts
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.selectors import (
+    Labels,
+    LabelSelector,
     NodeSelectorTerm,
     Requirement,
     exact_requirements,
+    label_selector,
     node_selector_term,
 )
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.spreading import (
-    SpreadConstraint,
-    spread_constraint,
-)
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.taints import Toleration
+
+
+@dataclass(frozen=True, slots=True)
+class SpreadConstraint:
+    """A topology spread constraint. Follows pkg/scheduler/framework/plugins/podtopologyspread/common.go.
+
+    `hard`: forbids nodes; otherwise it only lowers their score.
+
+    `honors_affinity`, `honors_taints`: only nodes that the pod's node affinity, or its tolerations, admit are counted.
+    """
+
+    topology_key: str
+    max_skew: int
+    hard: bool
+    selector: LabelSelector
+    min_domains: int = 1
+    honors_affinity: bool = True
+    honors_taints: bool = False
+
+
+def spread_constraint(raw: Mapping[str, Any], labels: Labels) -> SpreadConstraint:
+    """Parse a v1.TopologySpreadConstraint of a pod with these labels. Raises `SelectorError`."""
+    keys = raw.get("matchLabelKeys") or ()
+    own = exact_requirements({key: labels[key] for key in keys if key in labels})
+    minimum = raw.get("minDomains")
+    return SpreadConstraint(
+        topology_key=raw["topologyKey"],
+        max_skew=raw["maxSkew"],
+        hard=raw["whenUnsatisfiable"] == "DoNotSchedule",
+        selector=label_selector(raw.get("labelSelector")).narrowed(own),
+        min_domains=1 if minimum is None else minimum,
+        honors_affinity=(raw.get("nodeAffinityPolicy") or "Honor") == "Honor",
+        honors_taints=(raw.get("nodeTaintsPolicy") or "Ignore") == "Honor",
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._module.run impor
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.document import to_json
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import Plan
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.rebalance import plan_rebalance
-from ansible_collections.virtops.kubevirt.plugins.module_utils._report.moves_text import moves_text
+from ansible_collections.virtops.kubevirt.plugins.module_utils._report.plan_text import moves_text
 
 _PAGE_SIZE = 500
 
