@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What a drain, an eviction or the loss of its node does to a VM.
 
-Follows KubeVirt's webhook on evictions (eviction.py), its owners' controllers (revival.py), and
+Follows KubeVirt's webhook on evictions (eviction.py), its owners' controllers (successors.py), and
 pkg/virt-controller/watch/vmi/lifecycle.go: a VMI whose pod is gone has failed.
 """
 
@@ -19,7 +19,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blocker
     is_live_migratable,
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.eviction import EvictionVerdict, Ruling, ruling
-from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.revival import Revival, revival
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.successors import Revival, revival
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import FINISHED, Object
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.taints import Taint, toleration
 

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import PREFERRED, REQUIRED
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.selectors import (
     Labels,
     LabelSelector,
@@ -66,15 +67,13 @@ def pod_affinity(raw: Mapping[str, Any] | None, namespace: str) -> PodAffinity:
     required: tuple[AffinityTerm, ...] = ()
     preferred: tuple[WeightedTerm, ...] = ()
     try:
-        required = tuple(
-            _term(term, namespace) for term in raw.get("requiredDuringSchedulingIgnoredDuringExecution") or ()
-        )
+        required = tuple(_term(term, namespace) for term in raw.get(REQUIRED) or ())
     except SelectorError as error:
         errors.append(str(error))
     try:
         preferred = tuple(
             WeightedTerm(entry["weight"], _term(entry["podAffinityTerm"], namespace))
-            for entry in raw.get("preferredDuringSchedulingIgnoredDuringExecution") or ()
+            for entry in raw.get(PREFERRED) or ()
         )
     except SelectorError as error:
         errors.append(str(error))

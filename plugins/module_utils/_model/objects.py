@@ -22,6 +22,9 @@ Lists = Mapping[str, Sequence[Object]]
 FINISHED: Final = frozenset({"Succeeded", "Failed"})
 # The label of a node that no other node shares.
 HOSTNAME: Final = "kubernetes.io/hostname"
+# The parts of an affinity: what a pod must find where it is placed, and what it would rather find there.
+REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
+PREFERRED: Final = "preferredDuringSchedulingIgnoredDuringExecution"
 
 
 def embedded(text: object) -> Any:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model import resources, taints
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import PREFERRED, REQUIRED
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.occupant import Occupant, occupant
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.owners import controller
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.resources import Amounts
@@ -146,8 +147,8 @@ def _containers(spec: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 def _node_affinity(spec: Mapping[str, Any]) -> NodeAffinityTerms:
     wishes = (spec.get("affinity") or {}).get("nodeAffinity") or {}
-    required = wishes.get("requiredDuringSchedulingIgnoredDuringExecution")
-    preferred = wishes.get("preferredDuringSchedulingIgnoredDuringExecution") or ()
+    required = wishes.get(REQUIRED)
+    preferred = wishes.get(PREFERRED) or ()
     terms = None if required is None else required.get("nodeSelectorTerms") or ()
     return NodeAffinityTerms(
         exact_requirements(spec.get("nodeSelector") or {}),

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model import quantity, resources
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Object
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import PREFERRED, REQUIRED, Object
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.resources import Nanos
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.selectors import Requirement
 
@@ -146,8 +146,8 @@ def _is_best_effort(spec: Object) -> bool:
 def _looks_across(affinity: Object) -> bool:
     for kind in ("podAffinity", "podAntiAffinity"):
         rules = affinity.get(kind) or {}
-        preferred = rules.get("preferredDuringSchedulingIgnoredDuringExecution") or ()
-        terms = [*(rules.get("requiredDuringSchedulingIgnoredDuringExecution") or ())]
+        preferred = rules.get(PREFERRED) or ()
+        terms = [*(rules.get(REQUIRED) or ())]
         terms += [entry["podAffinityTerm"] for entry in preferred]
         if any(term.get("namespaces") or term.get("namespaceSelector") is not None for term in terms):
             return True

@@ -16,8 +16,11 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blocker
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blockers.find import Surroundings, blockers
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blockers.state import state as run_state
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.launcher.pod import LauncherError
-from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.revival import revival
-from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.successors import next_launcher, replacement
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.successors import (
+    next_launcher,
+    replacement,
+    revival,
+)
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.workloads import (
     VM,
     VMI,

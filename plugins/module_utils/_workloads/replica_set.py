@@ -18,8 +18,10 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._workloads.placem
     Own,
     placement_fields,
 )
-from ansible_collections.virtops.kubevirt.plugins.module_utils._workloads.placement_problems import placement_problems
-from ansible_collections.virtops.kubevirt.plugins.module_utils._workloads.requirements import label_problems
+from ansible_collections.virtops.kubevirt.plugins.module_utils._workloads.placement_problems import (
+    label_problems,
+    placement_problems,
+)
 
 _REMEDY = "Correct the task; nothing was written."
 # Of a VMI that names none.
