@@ -15,7 +15,7 @@ from typing import Any
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blockers.find import Surroundings
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blockers.limit_range import of_limit_ranges
-from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blockers.quota import of_quotas
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blockers.quota import excesses, of_quotas
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.instance_types.expansion import (
     Expansion,
     expanded,
@@ -44,7 +44,6 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._model.expected i
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import FINISHED, Object
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.owners import controller
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.quantity import QuantityError
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.quota import excesses
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot import require_shape
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot_kinds import BY_KIND
 

@@ -24,8 +24,6 @@ pod.py                  a pod that is to be placed, with its topology spread con
 migration.py            a migration as KubeVirt's API tells of it
 run_strategy.py         when a VirtualMachine runs
 disruption_budget.py    whether a disruption budget lets a pod be evicted now
-limit_range.py          whether a new pod stays within the limit ranges of its namespace
-quota.py                whether a new pod stays within the quotas of its namespace
 cordon.py               who made a node unschedulable, and who is done with it
 node_lease.py           the Lease of a node, by which its maintainers keep out of each other's way
 run_lease.py            the Lease of a run: which invocation of it may act
