@@ -11,14 +11,18 @@ Follows setNodeAffinityForPod in pkg/virt-controller/services/template.go.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.labels import (
     CPU_FEATURE,
     CREATED_BY,
     OBSOLETE_HOST_MODEL,
 )
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import HOSTNAME, REQUIRED, Object
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import (
+    HOSTNAME,
+    REQUIRED,
+    JsonObject,
+    Object,
+)
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.selectors import Labels, label_selector
 
 MISMATCH = "mismatchLabelKeys"
@@ -27,7 +31,7 @@ _MODELS_OF_THE_HOST = frozenset({"", "host-model"})
 _LAUNCHER: Labels = {"kubevirt.io": "virt-launcher"}
 
 
-def affinity(vmi: Object) -> dict[str, Any]:
+def affinity(vmi: Object) -> JsonObject:
     """A v1.Affinity: what the VMI asks for, without the nodes whose CPU is wrong for it; empty if nothing is asked for.
 
     Label keys of terms (`matchLabelKeys`) are as in the VMI. Parts of the VMI are shared, not copied.
@@ -52,7 +56,7 @@ def _refused_labels(domain: Object) -> Iterator[str]:
             yield f"{CPU_FEATURE}{feature['name']}"
 
 
-def _with_refusals(required: Object | None, refusals: list[dict[str, str]]) -> dict[str, Any]:
+def _with_refusals(required: Object | None, refusals: list[dict[str, str]]) -> JsonObject:
     """Terms are alternatives, so each of them gets the refusals."""
     terms = [{}] if required is None else required["nodeSelectorTerms"]
     return {
@@ -84,7 +88,7 @@ def blocks_migration(term: Object, labels: Labels, namespace: str) -> bool:
     return counts_own_kind(term, labels, namespace)
 
 
-def ignoring_own_pod(term: Object) -> dict[str, Any]:
+def ignoring_own_pod(term: Object) -> JsonObject:
     """The term for all other VMs: the API server adds that pods of the same VMI do not count."""
     return {**term, MISMATCH: [CREATED_BY]}
 

@@ -12,7 +12,6 @@ because of the CPU that the guest runs on follows prepareNodeSelectorForHostCpuM
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt import labels
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.affinity import affinity
@@ -31,7 +30,12 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.namespa
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.no_target_pod import NoTargetPod
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.node_selector import node_selector
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.target_resources import resized
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import HOSTNAME, REQUIRED, Object
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import (
+    HOSTNAME,
+    REQUIRED,
+    JsonObject,
+    Object,
+)
 
 _TOLERATED_BY_ADMISSION = frozenset({"node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"})
 _NO_SELINUX = "none"
@@ -51,7 +55,7 @@ def target_pod(
     configuration: Configuration,
     namespace: Namespace,
     added_node_selector: Mapping[str, str] | None = None,
-) -> dict[str, Any] | NoTargetPod:
+) -> JsonObject | NoTargetPod:
     """The v1.Pod as the API server would store it, without a node, a status, or the uid of its migration.
 
     `source_pod`: see `workloads.py`. `source_node`: the node of the VMI's status, None if there is none.
@@ -78,7 +82,7 @@ def target_pod(
     pod_labels = target_labels(vmi, source_pod)
     wishes = _away_from_itself(affinity(vmi), vmi["metadata"]["uid"])
     before, metadata = source_pod["spec"], source_pod["metadata"]
-    spec: dict[str, Any] = {
+    spec: JsonObject = {
         **{key: value for key, value in rendered.items() if key != "nodeName"},
         **disks,
         "volumes": volumes,
@@ -129,7 +133,7 @@ def _selinux_problem(vmi: Object, configuration: Configuration) -> NoTargetPod |
     return None
 
 
-def _away_from_itself(wishes: Mapping[str, Any], uid: str) -> dict[str, Any]:
+def _away_from_itself(wishes: Object, uid: str) -> JsonObject:
     """The only thing that keeps the target pod from the node of the source."""
     apart = wishes.get("podAntiAffinity") or {}
     own = {"labelSelector": {"matchLabels": {labels.CREATED_BY: uid}}, "topologyKey": HOSTNAME}

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blockers.find import Surroundings
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blockers.limit_range import of_limit_ranges
@@ -41,7 +40,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.workloa
     title,
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.expected import ExpectedError
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import FINISHED, Object
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import FINISHED, JsonObject, Object
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.owners import controller
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.quantity import QuantityError
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot import require_shape
@@ -178,7 +177,7 @@ def _completed(vm: Object, vmi: Object | None) -> Object:
     return {**vm, "spec": spec}
 
 
-def _laid_over(below: Object, above: Object) -> dict[str, Any]:
+def _laid_over(below: Object, above: Object) -> JsonObject:
     """What is above wins, field by field."""
     found = {**below, **above}
     for name, value in above.items():

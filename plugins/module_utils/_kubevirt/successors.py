@@ -11,12 +11,11 @@ their number.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blockers.find import Surroundings
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.next_pod import pod_of_successor
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.workloads import VM, VMI_REPLICA_SET, Workloads
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Object
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import JsonObject, Object
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.owners import controller
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.pod import Pod, pod
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.run_strategy import (
@@ -76,7 +75,7 @@ def is_leaving(pod: Object) -> bool:
     return pod["metadata"].get("deletionTimestamp") is not None
 
 
-def replacement(pod: Object) -> dict[str, Any] | None:
+def replacement(pod: Object) -> JsonObject | None:
     """The v1.Pod that its controller makes in its place, without a node and with nothing yet bound to it.
 
     None: nothing makes one. What admission added to the old pod, it adds to the new one.

@@ -9,11 +9,9 @@ the API server has merged them into the selector when the pod was created.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import PREFERRED, REQUIRED
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import PREFERRED, REQUIRED, Object
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.selectors import (
     Labels,
     LabelSelector,
@@ -59,7 +57,7 @@ class PodAffinity:
 NONE = PodAffinity()
 
 
-def pod_affinity(raw: Mapping[str, Any] | None, namespace: str) -> PodAffinity:
+def pod_affinity(raw: Object | None, namespace: str) -> PodAffinity:
     """Parse a v1.PodAffinity or v1.PodAntiAffinity of a pod in `namespace`."""
     if not raw:
         return NONE
@@ -80,7 +78,7 @@ def pod_affinity(raw: Mapping[str, Any] | None, namespace: str) -> PodAffinity:
     return PodAffinity(required, preferred, tuple(errors))
 
 
-def _term(raw: Mapping[str, Any], namespace: str) -> AffinityTerm:
+def _term(raw: Object, namespace: str) -> AffinityTerm:
     names, selector = raw.get("namespaces") or (), raw.get("namespaceSelector")
     return AffinityTerm(
         topology_key=raw["topologyKey"],

@@ -7,10 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model import resources, taints
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import PREFERRED, REQUIRED
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import PREFERRED, REQUIRED, Object
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.occupant import Occupant, occupant
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.owners import controller
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.resources import Amounts
@@ -44,7 +43,7 @@ class SpreadConstraint:
     honors_taints: bool = False
 
 
-def spread_constraint(raw: Mapping[str, Any], labels: Labels) -> SpreadConstraint:
+def spread_constraint(raw: Object, labels: Labels) -> SpreadConstraint:
     """Parse a v1.TopologySpreadConstraint of a pod with these labels. Raises `SelectorError`."""
     keys = raw.get("matchLabelKeys") or ()
     own = exact_requirements({key: labels[key] for key in keys if key in labels})
@@ -110,7 +109,7 @@ class Pod:
     claims: tuple[str, ...]
 
 
-def pod(raw: Mapping[str, Any]) -> Pod:
+def pod(raw: Object) -> Pod:
     """Parse a v1.Pod as an API server stores it. Raises `SelectorError`, `QuantityError`."""
     metadata, spec, status = raw["metadata"], raw["spec"], raw.get("status") or {}
     assumed = resources.pod_requests(raw, as_running=False, pod_level=False, assumed=resources.ASSUMED)
@@ -141,11 +140,11 @@ def _cpu_and_memory(requests: Mapping[str, int]) -> tuple[int, int]:
     return amounts.get(resources.CPU, 0), amounts.get(resources.MEMORY, 0)
 
 
-def _containers(spec: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+def _containers(spec: Object) -> list[Object]:
     return [*(spec.get("initContainers") or ()), *(spec.get("containers") or ())]
 
 
-def _node_affinity(spec: Mapping[str, Any]) -> NodeAffinityTerms:
+def _node_affinity(spec: Object) -> NodeAffinityTerms:
     wishes = (spec.get("affinity") or {}).get("nodeAffinity") or {}
     required = wishes.get(REQUIRED)
     preferred = wishes.get(PREFERRED) or ()
@@ -157,12 +156,12 @@ def _node_affinity(spec: Mapping[str, Any]) -> NodeAffinityTerms:
     )
 
 
-def _controller(raw: Mapping[str, Any]) -> Controller | None:
+def _controller(raw: Object) -> Controller | None:
     owner = controller(raw)
     return Controller(owner["apiVersion"], owner["kind"], owner["name"]) if owner else None
 
 
-def _images(spec: Mapping[str, Any], containers: list[Mapping[str, Any]]) -> Iterator[str]:
+def _images(spec: Object, containers: list[Object]) -> Iterator[str]:
     for container in containers:
         yield container.get("image") or ""
     for volume in spec.get("volumes") or ():
@@ -170,7 +169,7 @@ def _images(spec: Mapping[str, Any], containers: list[Mapping[str, Any]]) -> Ite
             yield volume["image"].get("reference") or ""
 
 
-def _features(spec: Mapping[str, Any], containers: list[Mapping[str, Any]]) -> Iterator[str]:
+def _features(spec: Object, containers: list[Object]) -> Iterator[str]:
     """Follows k8s.io/component-helpers/nodedeclaredfeatures: the features a pod cannot start without."""
     rules = (rule for container in containers for rule in container.get("restartPolicyRules") or ())
     if any(rule.get("action") == "RestartAllContainers" for rule in rules):

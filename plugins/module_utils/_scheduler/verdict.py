@@ -5,10 +5,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Lists
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Lists, Object
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.pod import Pod, pod
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.contract import PluginError
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.filters.registry import FILTERS
@@ -19,7 +18,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.state 
 
 def verdict(
     lists: Lists,
-    raw_pod: Mapping[str, Any],
+    raw_pod: Object,
     scores: bool = False,
     profile: str | Profile = Profile.LOW_NODE_UTILIZATION,
 ) -> dict[str, Any]:

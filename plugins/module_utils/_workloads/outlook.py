@@ -8,9 +8,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import FINISHED, Object
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import FINISHED, JsonObject, Object
 
 # What kube-scheduler adds about preemption and devices helps nobody to place a VM.
 _AFTERTHOUGHTS = (" no new claims to deallocate", " preemption:")
@@ -144,7 +143,7 @@ def is_outdated(vmi: Object, fresh: Object, template: Object) -> bool:
     return marks or _comparable(vmi["spec"], given) != _comparable(fresh["spec"], given)
 
 
-def _comparable(spec: Object, given: Object) -> dict[str, Any]:
+def _comparable(spec: Object, given: Object) -> JsonObject:
     own = {key: value for key, value in _firmware(spec).items() if key not in _UNIQUE or key in given}
     return {**spec, "domain": {**(spec.get("domain") or {}), "firmware": own}}
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blockers.contract import (
     Blocker,
@@ -132,8 +131,8 @@ def _is_of_pods(name: str) -> bool:
     return rest != name and (rest.startswith(_DEVICE_CLASS) or ("/" in rest and "kubernetes.io/" not in rest))
 
 
-def _hard(quota: Object) -> Mapping[str, Any]:
-    found: Mapping[str, Any] = (quota.get("status") or {}).get("hard") or {}
+def _hard(quota: Object) -> Object:
+    found: Object = (quota.get("status") or {}).get("hard") or {}
     return found
 
 

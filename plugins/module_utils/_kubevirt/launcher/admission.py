@@ -12,17 +12,21 @@ parties, cannot be foreseen.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.namespaces import Namespace
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import PREFERRED, REQUIRED, Object
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import (
+    PREFERRED,
+    REQUIRED,
+    JsonObject,
+    Object,
+)
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.selectors import Labels
 
 _ON_NODES_THAT_ARE_GONE = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 _SECONDS = 300
 
 
-def admitted(pod: Object, namespace: Namespace) -> dict[str, Any]:
+def admitted(pod: Object, namespace: Namespace) -> JsonObject:
     """The v1.Pod as it is stored. Parts of it are shared with the given one."""
     metadata, spec = pod["metadata"], dict(pod["spec"])
     labels = metadata.get("labels") or {}
@@ -38,7 +42,7 @@ def admitted(pod: Object, namespace: Namespace) -> dict[str, Any]:
     return {**pod, "spec": spec}
 
 
-def with_defaults_of_namespace(spec: Object, namespace: Namespace) -> dict[str, list[dict[str, Any]]]:
+def with_defaults_of_namespace(spec: Object, namespace: Namespace) -> dict[str, list[JsonObject]]:
     """Of a pod spec the fields with containers, their resources as they are stored."""
     defaults = list(_container_defaults(namespace))
     names = ("containers", "initContainers")
@@ -53,7 +57,7 @@ def _container_defaults(namespace: Namespace) -> Iterator[tuple[Object, Object]]
                 yield limit.get("defaultRequest") or {}, limit.get("default") or {}
 
 
-def _sized(container: Object, defaults: Iterable[tuple[Object, Object]]) -> dict[str, Any]:
+def _sized(container: Object, defaults: Iterable[tuple[Object, Object]]) -> JsonObject:
     given = container.get("resources") or {}
     limits = dict(given.get("limits") or {})
     requests = {**limits, **(given.get("requests") or {})}
@@ -66,7 +70,7 @@ def _sized(container: Object, defaults: Iterable[tuple[Object, Object]]) -> dict
     return {**container, "resources": resources}
 
 
-def _priority(spec: Object, namespace: Namespace) -> dict[str, Any]:
+def _priority(spec: Object, namespace: Namespace) -> JsonObject:
     """Nothing where the classes are not known."""
     classes, name = namespace.priority_classes, spec.get("priorityClassName")
     if name:
@@ -83,12 +87,12 @@ def _priority(spec: Object, namespace: Namespace) -> dict[str, Any]:
     }
 
 
-def of_runtime_class(spec: Object, namespace: Namespace) -> dict[str, Any]:
+def of_runtime_class(spec: Object, namespace: Namespace) -> JsonObject:
     """The fields of a pod spec that its RuntimeClass changes; none where that is not known."""
     found = namespace.runtime_classes.get(spec.get("runtimeClassName") or "")
     if found is None:
         return {}
-    changed: dict[str, Any] = {}
+    changed: JsonObject = {}
     overhead, scheduling = found.get("overhead") or {}, found.get("scheduling") or {}
     if overhead.get("podFixed"):
         changed["overhead"] = overhead["podFixed"]
@@ -100,7 +104,7 @@ def of_runtime_class(spec: Object, namespace: Namespace) -> dict[str, Any]:
     return changed
 
 
-def _waiting(tolerations: Sequence[Object]) -> Iterator[dict[str, Any]]:
+def _waiting(tolerations: Sequence[Object]) -> Iterator[JsonObject]:
     """How long a pod stays on a node that is gone, unless it says so itself."""
     for key in _ON_NODES_THAT_ARE_GONE:
         own = (entry for entry in tolerations if entry.get("key") in (key, None, ""))
@@ -108,7 +112,7 @@ def _waiting(tolerations: Sequence[Object]) -> Iterator[dict[str, Any]]:
             yield {"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": _SECONDS}
 
 
-def merged_affinity(affinity: Object, labels: Labels) -> dict[str, Any]:
+def merged_affinity(affinity: Object, labels: Labels) -> JsonObject:
     """A v1.Affinity of a new pod with these labels, as it is stored. What does not change is shared, not copied.
 
     `matchLabelKeys` and `mismatchLabelKeys` add the values of the pod's own labels to the selectors. Labels that the
@@ -127,7 +131,7 @@ def merged_spread(constraints: Sequence[Object], labels: Labels) -> list[Object]
     return [_merged(constraint, labels) for constraint in constraints]
 
 
-def _merged_terms(terms: Object, labels: Labels) -> dict[str, Any]:
+def _merged_terms(terms: Object, labels: Labels) -> JsonObject:
     merged = dict(terms)
     if terms.get(REQUIRED):
         merged[REQUIRED] = [_merged(term, labels) for term in terms[REQUIRED]]
@@ -151,7 +155,7 @@ def _merged(term: Object, labels: Labels) -> Object:
     }
 
 
-def _requirements(term: Object, labels: Labels) -> Iterator[dict[str, Any]]:
+def _requirements(term: Object, labels: Labels) -> Iterator[JsonObject]:
     for field, operator in (("matchLabelKeys", "In"), ("mismatchLabelKeys", "NotIn")):
         for key in term.get(field) or ():
             if key in labels:
