@@ -19,7 +19,9 @@ JsonObject = dict[str, Any]
 Lists = Mapping[str, Sequence[Object]]
 
 # Phases of pods, VMIs and migrations that have come to their end.
-FINISHED: Final = frozenset({"Succeeded", "Failed"})
+SUCCEEDED: Final = "Succeeded"
+FAILED: Final = "Failed"
+FINISHED: Final = frozenset({SUCCEEDED, FAILED})
 # The label of a node that no other node shares.
 HOSTNAME: Final = "kubernetes.io/hostname"
 # The parts of an affinity: what a pod must find where it is placed, and what it would rather find there.
