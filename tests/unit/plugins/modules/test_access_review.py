@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.virtops.kubevirt.plugins.module_utils._rights.reading import DISPENSABLE
+from ansible_collections.virtops.kubevirt.plugins.module_utils._rights.needs import DISPENSABLE
 from ansible_collections.virtops.kubevirt.plugins.module_utils._rights.right import Right
 from ansible_collections.virtops.kubevirt.plugins.module_utils._rights.roles import MODULES, ROLES, demanded, reasons
 from ansible_collections.virtops.kubevirt.plugins.modules import (
