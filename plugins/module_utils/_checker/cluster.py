@@ -22,9 +22,8 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._model.migration 
     Migration,
     read_migration,
 )
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import HOSTNAME, Lists, Object
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import HOSTNAME, Lists, Object, controller
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.occupant import Occupant, occupant
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.owners import controller
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.pod import Pod
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.contract import PluginError
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.filters.registry import FILTERS

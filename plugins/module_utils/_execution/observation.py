@@ -18,8 +18,8 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects im
     FINISHED,
     SUCCEEDED,
     Object,
+    controller,
 )
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.owners import controller
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.run_strategy import (
     HALTED,
     MANUAL,

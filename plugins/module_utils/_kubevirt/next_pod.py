@@ -40,8 +40,12 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.workloa
     title,
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.expected import ExpectedError
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import FINISHED, JsonObject, Object
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.owners import controller
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import (
+    FINISHED,
+    JsonObject,
+    Object,
+    controller,
+)
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.quantity import QuantityError
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot import require_shape
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot_kinds import BY_KIND

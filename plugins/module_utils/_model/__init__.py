@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Values of the API: what a cluster holds, parsed once, and the snapshot that holds all of it.
 
-objects.py              the shapes in which objects travel, and words that many of them share
+objects.py              the shapes in which objects travel, who makes them, and words that many of them share
 invalid_request.py      the exception of what is asked for and cannot be meant so
 expected.py             what all errors have in common about what was given; a Python library that is missing
 printable.py            text that anybody may have written, for a terminal
@@ -17,7 +17,6 @@ resources.py            what pods request and nodes offer, in which unit
 volumes.py              volumes of pods, as far as they decide where a pod can run
 storage.py              claims, volumes, storage classes and the CSI objects
 csi_migration.py        volumes of built-in types that CSI drivers have taken over
-owners.py               who made an object, and makes another one when it is gone
 node.py                 a node as the scheduler sees it
 occupant.py             what a pod means to the others
 pod.py                  a pod that is to be placed, with its topology spread constraints

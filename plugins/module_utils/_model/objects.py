@@ -35,3 +35,9 @@ def embedded(text: object) -> Any:
         return json.loads(text) if isinstance(text, str) else None
     except (ValueError, RecursionError):
         return None
+
+
+def controller(item: Object) -> Object | None:
+    """The owner reference of its controller, of which there is one at most."""
+    owners = item["metadata"].get("ownerReferences") or ()
+    return next((owner for owner in owners if owner.get("controller")), None)

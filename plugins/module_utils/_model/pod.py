@@ -9,9 +9,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model import resources, taints
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import PREFERRED, REQUIRED, Object
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import (
+    PREFERRED,
+    REQUIRED,
+    Object,
+    controller,
+)
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.occupant import Occupant, occupant
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.owners import controller
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.resources import Amounts
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.selectors import (
     Labels,

@@ -17,8 +17,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._model.csi_migrat
     VolumeNodeAffinity,
     migration,
 )
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Object
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.owners import controller
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Object, controller
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.selectors import (
     Labels,
     LabelSelector,

@@ -13,7 +13,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.success
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.workloads import VMI_REPLICA_SET
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model import disruption_budget
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.drained_pod import needs
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.owners import controller
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import controller
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.board import Board, Refusal, pin_to
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.drain_plan import (
     Outcome,

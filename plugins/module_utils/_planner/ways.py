@@ -28,9 +28,8 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.workloa
     Workloads,
     title,
 )
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Object
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Object, controller
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.occupant import Occupant
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.owners import controller
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.pod import pod as parsed
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.run_strategy import HALTED, run_strategy
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.drain_plan import Policy
