@@ -7,7 +7,7 @@ from __future__ import annotations
 
 
 class ModuleDocFragment:
-    """What the controller tells modules of the ansible-playbook that they work for; see plugin_utils/_invocation.py."""
+    """What the controller tells modules of the ansible-playbook that they work for; see action/maintenance_run.py."""
 
     DOCUMENTATION = r"""
 options:

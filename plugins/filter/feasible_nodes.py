@@ -167,8 +167,8 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects im
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot import require_shape
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot_kinds import BY_KIND
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module.libraries import how_to_install
-from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.build import cluster_state
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.scores.registry import Profile
+from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.state import cluster_state
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.verdict import explain
 from ansible_collections.virtops.kubevirt.plugins.plugin_utils._once import once
 

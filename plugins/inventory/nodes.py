@@ -193,10 +193,10 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._model.expected i
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.invalid_request import InvalidRequest
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module import arguments
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module.libraries import how_to_install
-from ansible_collections.virtops.kubevirt.plugins.plugin_utils._cluster_texts import as_variable
 from ansible_collections.virtops.kubevirt.plugins.plugin_utils._node_source import (
     NodeLook,
     NodeQuery,
+    as_variable,
     from_cache,
     look,
 )

@@ -132,12 +132,11 @@ from typing import Any
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module import arguments, kubeconfig_task
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module.connection import connect
-from ansible_collections.virtops.kubevirt.plugins.module_utils._module.limits import require_positive
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module.run import Module, run
 
 
 def access_kubeconfig(module: Module) -> dict[str, Any]:
-    require_positive(module.params, "request_timeout")
+    arguments.require_positive(module.params, "request_timeout")
     kubeconfig_task.check(module.params)
     return kubeconfig_task.write(module, connect(module))
 

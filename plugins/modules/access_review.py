@@ -124,12 +124,11 @@ from typing import Any
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module import arguments, rights
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module.connection import connect
-from ansible_collections.virtops.kubevirt.plugins.module_utils._module.limits import require_positive
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module.run import Module, run
 
 
 def access_review(module: Module) -> dict[str, Any]:
-    require_positive(module.params, "request_timeout")
+    arguments.require_positive(module.params, "request_timeout")
     client = connect(module)
     reviewed = rights.require_for_roles(client, module.params["roles"], module.params["lease_namespace"])
     return {"changed": False, "reviewed": reviewed}

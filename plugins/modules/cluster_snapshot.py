@@ -191,12 +191,11 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transpor
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot_diff import COMPARED, difference
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module import arguments
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module.connection import connect
-from ansible_collections.virtops.kubevirt.plugins.module_utils._module.limits import require_positive
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module.run import Module, run
 
 
 def cluster_snapshot(module: Module) -> dict[str, Any]:
-    require_positive(module.params, "page_size", "request_timeout")
+    arguments.require_positive(module.params, "page_size", "request_timeout")
     path = Path(module.params["path"])
     snapshot_file.check_writable(path)
     document = take(connect(module), module.params["page_size"])

@@ -307,7 +307,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._module.connectio
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module.replica_set_outlook import look_ahead, tell
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module.run import Module, run
 from ansible_collections.virtops.kubevirt.plugins.module_utils._workloads.canonical import canonical
-from ansible_collections.virtops.kubevirt.plugins.module_utils._workloads.replica import all_ready
+from ansible_collections.virtops.kubevirt.plugins.module_utils._workloads.outlook import all_ready
 from ansible_collections.virtops.kubevirt.plugins.module_utils._workloads.replica_set import (
     ReplicaSetRequest,
     wanted_spec,

@@ -4,14 +4,12 @@
 """What runs on the controller only, shared by actions, filters and tests.
 
 _cluster_action.py  finds the kubeconfig before a module talks to a cluster
-_invocation.py      which ansible-playbook process a task belongs to
 _progress.py        shows what a module tells while it runs
-_scoreboard.py    one line of totals for all drains that go on at once
+_scoreboard.py      one line of totals for all drains that go on at once
 _drain_plan.py      plans of drains for what a template gives
 _variables.py       variables of roles and playbooks: their names, and what their values mean
 _once.py            what is made of a snapshot, once for all the calls of a task
-_node_source.py     nodes for an inventory, from the API or from a cache
-_cluster_texts.py   texts from a cluster as variables, never as templates
+_node_source.py     nodes for an inventory, from the API or from a cache, and their texts as variables
 """
 
 from __future__ import annotations

@@ -6,6 +6,11 @@
 """Nodes for an inventory: from the API, or from what a cache keeps of an earlier look.
 
 Ansible's caches take seconds for thousands of small values and none for a long text, so nodes are kept as one text.
+
+No text of theirs is ever a template, whoever has written it. Since 2.19 Ansible takes for a template only what is
+trusted. But `ansible-inventory` prints what is not as a mapping, `{"__ansible_unsafe": ...}`, and AWX, which reads
+that, expects a text for an address. So what could be no template anyway, and no condition that calls anything, is
+trusted.
 """
 
 from __future__ import annotations
@@ -13,12 +18,14 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from http import HTTPStatus
 from typing import Any
 
+from ansible.utils.unsafe_proxy import wrap_var
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.client import connect_by
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.failure import Failure
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.persistence import (
@@ -31,9 +38,20 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot i
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot_kinds import BY_KIND
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module.libraries import require
 
+try:
+    from ansible.template import trust_as_template
+except ImportError:  # before 2.19, where every text is trusted that is not marked
+
+    def trust_as_template(value: str) -> str:
+        return value
+
+
 _SCHEMA = "virtops.kubevirt/nodes/1"
 # What says whose nodes they are, of the options and of the variables that stand for them.
 _WHOSE = ("host", "kubeconfig", "context", "username", "impersonate_user", "impersonate_groups")
+
+# No braces, of which templates are made, and no brackets, quotes and bars, of which calls and filters are.
+_HARMLESS = re.compile(r"[A-Za-z0-9 ._:/@+-]*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,3 +109,14 @@ def look(query: NodeQuery, tell: Tell) -> NodeLook:
     for node in nodes:
         require_shape(BY_KIND["Node"], node)
     return NodeLook(nodes, now)
+
+
+def as_variable(value: Any) -> Any:
+    """Plain data, with its texts marked."""
+    if isinstance(value, Mapping):
+        return {key: as_variable(inner) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [as_variable(inner) for inner in value]
+    if isinstance(value, str) and _HARMLESS.fullmatch(value):
+        return trust_as_template(value)
+    return wrap_var(value)

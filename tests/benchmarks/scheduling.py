@@ -27,11 +27,10 @@ from benchmarks.clusters import cluster, machine
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.looks.snapshot_file import load
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.pod import Pod, pod
-from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.build import cluster_state
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.filters.registry import FILTERS
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.framework import evaluate, total_scores
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.scores.registry import SCORERS, Profile
-from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.state import ClusterState
+from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.state import ClusterState, cluster_state
 
 from differential import upstream
 

@@ -5,28 +5,23 @@
 
 from __future__ import annotations
 
-import threading
 from collections import defaultdict
 from collections.abc import Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 from testbed.api import Api, Object, resource_path
+from testbed.watches import Watches
 
 ENDED = ("Succeeded", "Failed")
 CREATED_BY = "kubevirt.io/created-by"
 ZONE = "topology.kubernetes.io/zone"
-# How long one watch lasts before the next goes on from its last event, and so how long the end may take.
-SECONDS = 2.0
 
 
-class History:
-    """Watches the pods and VMIs of a namespace within a `with` statement, in which both change.
+class History(Watches):
+    """Watches the pods and VMIs of a namespace.
 
     `vmis`: by uid, the states of each in their order. `crowded`: what there ever was of VMs of one application in one
-    zone at once, one sentence each. A watch that broke off or told nothing is an error, as something was missed.
+    zone at once, one sentence each.
     """
 
     def __init__(self, kubeconfig: Path, namespace: str) -> None:
@@ -36,42 +31,20 @@ class History:
         self.vmis: defaultdict[str, list[Object]] = defaultdict(list)
         self.crowded: set[str] = set()
         self._pods: dict[str, Object] = {}
-        self._paths = {
+        paths = {
             "pods": resource_path("v1", "pods", namespace),
             "vmis": resource_path("kubevirt.io/v1", "virtualmachineinstances", namespace),
         }
-        self._apis = {kind: Api(kubeconfig) for kind in self._paths}
-        self._first = {kind: self._apis[kind].get(path) for kind, path in self._paths.items()}
-        self._watches: dict[str, Future[None]] = {}
-        self._over = threading.Event()
-        self._changed: set[str] = set()
-
-    def __enter__(self) -> Self:
-        pool = ThreadPoolExecutor(len(self._paths))
-        self._watches = {kind: pool.submit(self._watch, kind) for kind in self._paths}
-        pool.shutdown(wait=False)
-        return self
-
-    def __exit__(
-        self, _kind: type[BaseException] | None, error: BaseException | None, _trace: TracebackType | None
-    ) -> None:
-        self._over.set()
-        # Waits for both, whatever ended them.
-        gaps = [f"{kind}: {watch.exception()!r}" for kind, watch in self._watches.items() if watch.exception()]
-        gaps = gaps or [f"nothing was told of {kind}" for kind in self._paths if kind not in self._changed]
-        for api in self._apis.values():
-            api.close()
-        if gaps and error is None:
-            raise AssertionError(f"The history has a gap: {'; '.join(gaps)}.")
+        super().__init__(kubeconfig, paths)
 
     def newcomers(self, app: str) -> list[str]:
         """Names of the VMIs of an application that were not there at first: a VM that starts anew is one."""
-        first = {vmi["metadata"]["uid"] for vmi in self._first["vmis"]["items"]}
+        first = {vmi["metadata"]["uid"] for vmi in self.first["vmis"]["items"]}
         return [states[0]["metadata"]["name"] for uid, states in self._of(app) if uid not in first]
 
     def interruptions(self, app: str) -> list[str]:
         """When a VMI of an application that was there at first did not run, one sentence each."""
-        first = {vmi["metadata"]["uid"] for vmi in self._first["vmis"]["items"]}
+        first = {vmi["metadata"]["uid"] for vmi in self.first["vmis"]["items"]}
         return [
             f"{state['metadata']['name']} was {state['status'].get('phase')}"
             for uid, states in self._of(app)
@@ -84,24 +57,11 @@ class History:
             if states[0]["metadata"].get("labels", {}).get("app") == app:
                 yield uid, states
 
-    def _watch(self, kind: str) -> None:
-        see = self._see_pod if kind == "pods" else self._see_vmi
-        for item in self._first[kind]["items"]:
-            see({"type": "ADDED", "object": item})
-        version = self._first[kind]["metadata"]["resourceVersion"]
-        last = False
-        while not last:
-            # One more watch after the end was called tells what came before it.
-            last = self._over.is_set()
-            for event in self._apis[kind].changes(self._paths[kind], version, SECONDS):
-                if event["type"] == "ERROR":
-                    raise RuntimeError(event["object"].get("message"))
-                see(event)
-                self._changed.add(kind)
-                version = event["object"]["metadata"]["resourceVersion"]
-
-    def _see_vmi(self, event: Object) -> None:
-        self.vmis[event["object"]["metadata"]["uid"]].append(event["object"])
+    def see(self, name: str, event: Object) -> None:
+        if name == "pods":
+            self._see_pod(event)
+        else:
+            self.vmis[event["object"]["metadata"]["uid"]].append(event["object"])
 
     def _see_pod(self, event: Object) -> None:
         pod = event["object"]

@@ -10,9 +10,8 @@ from typing import Any
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import FINISHED
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.occupant import occupant
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.pod import pod
-from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.build import cluster_state
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.scores.registry import Profile
-from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.state import ClusterState
+from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.state import ClusterState, cluster_state
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.verdict import explain
 
 Json = dict[str, Any]

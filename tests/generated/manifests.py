@@ -9,12 +9,12 @@ import json
 from collections.abc import Iterator, Mapping
 from textwrap import indent
 
-from ansible_collections.virtops.kubevirt.plugins.module_utils._rights.policy import (
-    API_VERSION,
+from ansible_collections.virtops.kubevirt.plugins.module_utils._rights.right import (
     LEASE_NAMESPACE,
+    RBAC_API_VERSION,
+    Right,
     role_name,
 )
-from ansible_collections.virtops.kubevirt.plugins.module_utils._rights.right import Right
 from ansible_collections.virtops.kubevirt.plugins.module_utils._rights.roles import ROLES, reasons
 
 Reasons = Mapping[Right, list[str]]
@@ -58,7 +58,7 @@ def _item(text: str) -> str:
 
 
 def _object(kind: str, role: str, namespace: str, needed: Reasons) -> str:
-    head = f'apiVersion: {API_VERSION}\nkind: {kind}\nmetadata:\n  name: "{role_name(role)}"\n{namespace}rules:\n'
+    head = f'apiVersion: {RBAC_API_VERSION}\nkind: {kind}\nmetadata:\n  name: "{role_name(role)}"\n{namespace}rules:\n'
     return head + "".join(_rules(needed))
 
 

@@ -8,8 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
-from ansible_collections.virtops.kubevirt.plugins.module_utils._rights.policy import LEASE_NAMESPACE, manifests
-from ansible_collections.virtops.kubevirt.plugins.module_utils._rights.right import Need, Right
+from ansible_collections.virtops.kubevirt.plugins.module_utils._rights.right import (
+    LEASE_NAMESPACE,
+    Need,
+    Right,
+    manifests,
+)
 from ansible_collections.virtops.kubevirt.plugins.module_utils._rights.roles import reasons
 
 from integration.clusters import delete

@@ -17,8 +17,7 @@ import yaml
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.client import Client, connect_by
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.permissions import missing_rights
-from ansible_collections.virtops.kubevirt.plugins.module_utils._rights.policy import LEASE_NAMESPACE
-from ansible_collections.virtops.kubevirt.plugins.module_utils._rights.right import Right
+from ansible_collections.virtops.kubevirt.plugins.module_utils._rights.right import LEASE_NAMESPACE, Right
 from ansible_collections.virtops.kubevirt.plugins.module_utils._rights.roles import ROLES, reasons
 
 from integration.accounts import GROUP, account, regrant

@@ -19,8 +19,8 @@ import yaml
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.looks import snapshot_file
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.client import Client
-from ansible_collections.virtops.kubevirt.plugins.module_utils._rights.policy import manifests, policy_rules
-from ansible_collections.virtops.kubevirt.plugins.module_utils._rights.reading import DISPENSABLE, READ
+from ansible_collections.virtops.kubevirt.plugins.module_utils._rights.needs import DISPENSABLE, READ
+from ansible_collections.virtops.kubevirt.plugins.module_utils._rights.right import manifests, policy_rules
 from ansible_collections.virtops.kubevirt.plugins.modules.cluster_snapshot import main
 
 from integration.accounts import account as limited_account

@@ -12,8 +12,7 @@ from functools import partial
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.occupant import occupant
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.pod import pod as parsed
-from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.build import cluster_state
-from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.state import ClusterState
+from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.state import ClusterState, cluster_state
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.verdict import explain
 
 from differential.cases import vocabulary as words

@@ -22,15 +22,14 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._model.migration 
     Migration,
     read_migration,
 )
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import HOSTNAME, Lists, Object
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import HOSTNAME, Lists, Object, controller
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.occupant import Occupant, occupant
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.owners import controller
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.pod import Pod
-from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.build import cluster_state
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.contract import PluginError
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.filters.registry import FILTERS
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.framework import evaluate, total_scores
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.scores.registry import SCORERS, Profile
+from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.state import cluster_state
 
 _HOTPLUG = "hotplug-disk"
 _CORDON = {"key": taints.CORDON.key, "effect": taints.CORDON.effect}

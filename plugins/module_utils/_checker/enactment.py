@@ -31,8 +31,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.workloa
     title,
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.drained_pod import of_a_machine, stays
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Object
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.owners import controller
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Object, controller
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.pod import Pod
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.pod import pod as parsed
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import FORETOLD, Action, ActionKind, Plan

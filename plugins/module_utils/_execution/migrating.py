@@ -19,13 +19,11 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.comman
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.observation import Questions, SeenVmi
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.record import RETRY_AFTER, WAITING, Moment
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.migration import (
-    FAILED,
     QUEUED,
     SCHEDULING,
-    SUCCEEDED,
     Migration,
 )
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import HOSTNAME
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import FAILED, HOSTNAME, SUCCEEDED
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import Action
 
 # Outcomes, of which WAITING and the first one are not final.

@@ -13,8 +13,13 @@ from dataclasses import dataclass, field
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model import drained_pod
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.migration import Migration
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import FINISHED, Object
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.owners import controller
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import (
+    FAILED,
+    FINISHED,
+    SUCCEEDED,
+    Object,
+    controller,
+)
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.run_strategy import (
     HALTED,
     MANUAL,
@@ -23,8 +28,6 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._model.run_strate
     run_strategy,
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.stopped_mark import find_marks, wanted_replicas
-
-_FAILED, _SUCCEEDED = "Failed", "Succeeded"
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +71,7 @@ class SeenVmi:
     @property
     def has_succeeded(self) -> bool:
         """Whether its guest has shut itself down."""
-        return self.phase == _SUCCEEDED
+        return self.phase == SUCCEEDED
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +113,7 @@ class SeenVm:
             return True
         ended = vmi is not None and vmi.has_ended and not vmi.ending
         if self.strategy == RERUN_ON_FAILURE:
-            return ended and vmi is not None and vmi.phase == _FAILED
+            return ended and vmi is not None and vmi.phase == FAILED
         return self.strategy not in (HALTED, MANUAL) and not (self.strategy == ONCE and ended)
 
 

@@ -11,22 +11,18 @@ instance_types/      what instance types and preferences make of a VM when it st
 launcher/            the launcher pod of a VMI that does not run yet
 node_selector.py     the node selector of launcher pods
 affinity.py          their affinity, and when it counts the VM's own pod
-label_keys.py        what the API server makes of matchLabelKeys and mismatchLabelKeys
 migration_target.py  the pod of a migration, or why there can be none
 target_resources.py  its containers and their sizes
-source_cpu.py        what it asks of a node because of the CPU that the guest runs on
 container_disks.py   the very images that the guest was started from
 no_target_pod.py     what comes instead of the pod if KubeVirt cannot make one
-next_pod.py          the next pod of a VM: of its migration, or of its start
-start_refusals.py    why the API server does not take the pod of a start
+next_pod.py          the next pod of a VM: of its migration, or of its start, and why that is refused
 blockers/            what stands against a migration before the scheduler is asked
 migration_rules.py   why a VMI cannot be migrated as wanted
 migration_policy.py  on which terms a VMI is migrated
 migration_course.py  how long its migration takes, and what happens when that is too long
 queue.py             which migrations wait for which, and how long they take under the caps
 eviction.py          what a drain is to do with it, and what becomes of an eviction of its pod
-revival.py           who starts it again when it has ended
-successors.py        the pods that come in the place of others
+successors.py        who starts it again when it has ended, and the pods that come in the place of others
 fitness.py           whether a node is fit for VMs, and what keeps it from them
 fate.py              all that together: what a drain, an eviction or a lost node does to a VM
 """

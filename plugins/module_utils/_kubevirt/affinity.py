@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The affinity of a VMI's virt-launcher pods, by KubeVirt's rules, and when it counts the VM's own pod.
 
-That pod stays on the source until a migration ends.
+That pod stays on the source until a migration ends, so that anti-affinity that counts it keeps the VM from migrating.
 
 Follows setNodeAffinityForPod in pkg/virt-controller/services/template.go.
 """
@@ -11,24 +11,27 @@ Follows setNodeAffinityForPod in pkg/virt-controller/services/template.go.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.labels import (
     CPU_FEATURE,
     CREATED_BY,
     OBSOLETE_HOST_MODEL,
 )
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import HOSTNAME, Object
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import (
+    HOSTNAME,
+    REQUIRED,
+    JsonObject,
+    Object,
+)
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.selectors import Labels, label_selector
 
 MISMATCH = "mismatchLabelKeys"
-_REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 _MODELS_OF_THE_HOST = frozenset({"", "host-model"})
 # What every launcher pod carries beside the labels of its VMI.
 _LAUNCHER: Labels = {"kubevirt.io": "virt-launcher"}
 
 
-def affinity(vmi: Object) -> dict[str, Any]:
+def affinity(vmi: Object) -> JsonObject:
     """A v1.Affinity: what the VMI asks for, without the nodes whose CPU is wrong for it; empty if nothing is asked for.
 
     Label keys of terms (`matchLabelKeys`) are as in the VMI. Parts of the VMI are shared, not copied.
@@ -39,8 +42,8 @@ def affinity(vmi: Object) -> dict[str, Any]:
     ]
     if refusals:
         node_affinity = wishes.get("nodeAffinity") or {}
-        required = _with_refusals(node_affinity.get(_REQUIRED), refusals)
-        wishes["nodeAffinity"] = {**node_affinity, _REQUIRED: required}
+        required = _with_refusals(node_affinity.get(REQUIRED), refusals)
+        wishes["nodeAffinity"] = {**node_affinity, REQUIRED: required}
     return wishes
 
 
@@ -53,7 +56,7 @@ def _refused_labels(domain: Object) -> Iterator[str]:
             yield f"{CPU_FEATURE}{feature['name']}"
 
 
-def _with_refusals(required: Object | None, refusals: list[dict[str, str]]) -> dict[str, Any]:
+def _with_refusals(required: Object | None, refusals: list[dict[str, str]]) -> JsonObject:
     """Terms are alternatives, so each of them gets the refusals."""
     terms = [{}] if required is None else required["nodeSelectorTerms"]
     return {
@@ -83,3 +86,21 @@ def blocks_migration(term: Object, labels: Labels, namespace: str) -> bool:
     if term.get("topologyKey") == HOSTNAME or carried.intersection(term.get(MISMATCH) or ()):
         return False
     return counts_own_kind(term, labels, namespace)
+
+
+def ignoring_own_pod(term: Object) -> JsonObject:
+    """The term for all other VMs: the API server adds that pods of the same VMI do not count."""
+    return {**term, MISMATCH: [CREATED_BY]}
+
+
+def blocked_migrations(template: Object, namespace: str) -> Iterator[str]:
+    """A sentence on each term in the template of a VMI that blocks its migration. Raises `SelectorError`."""
+    labels = (template.get("metadata") or {}).get("labels") or {}
+    apart = (template["spec"].get("affinity") or {}).get("podAntiAffinity") or {}
+    for term in apart.get(REQUIRED) or ():
+        if blocks_migration(term, labels, namespace):
+            key = term["topologyKey"]
+            yield (
+                f"the required anti-affinity by {key} counts a VM's own pod too, so no VM can be live-migrated within "
+                f"its own {key}. Add {MISMATCH}: [{CREATED_BY}] to the term."
+            )

@@ -13,7 +13,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model import quantity
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Lists, Object
@@ -55,8 +54,8 @@ class Migrations:
 class SupportContainer:
     """What the configuration asks for the containers of one type that stand beside the guest; quantities as given."""
 
-    requests: Mapping[str, Any] = field(default_factory=dict)
-    limits: Mapping[str, Any] = field(default_factory=dict)
+    requests: Object = field(default_factory=dict)
+    limits: Object = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

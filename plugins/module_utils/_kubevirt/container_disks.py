@@ -13,10 +13,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.no_target_pod import NoTargetPod
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Object
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import JsonObject, Object
 
 _PREFIX, _INIT, _BINARY = "volume", "-init", "container-disk-binary"
 _KERNEL = "kernel-boot-volume"
@@ -26,7 +25,7 @@ _DIGEST = re.compile(r"sha256:[a-zA-Z0-9]+")
 _TAG = re.compile(r":[^:/]*$")
 
 
-def with_digests(vmi: Object, source_pod: Object, as_volumes: bool) -> dict[str, Any] | NoTargetPod:
+def with_digests(vmi: Object, source_pod: Object, as_volumes: bool) -> JsonObject | NoTargetPod:
     """Containers and volumes of a pod spec, by field, that differ from those of the source pod; mostly none.
 
     `as_volumes`: whether the feature gate is on. A container whose image is not told stays as it is: lists may leave it

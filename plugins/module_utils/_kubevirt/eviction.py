@@ -10,10 +10,9 @@ pkg/util/migrations/migrations.go.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, Final
+from typing import Final
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blockers.live_migratable import (
     is_live_migratable,
@@ -29,7 +28,7 @@ EXTERNAL: Final = "External"
 MIGRATING: Final = frozenset({LIVE_MIGRATE, IF_POSSIBLE})
 
 
-def strategy(vmi: Mapping[str, Any], configuration: Configuration | None) -> str:
+def strategy(vmi: Object, configuration: Configuration | None) -> str:
     """Its own choice, else the cluster's.
 
     Without the cluster's configuration the VMI's own nearly always does: KubeVirt writes the default into it.

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What a drain, an eviction or the loss of its node does to a VM.
 
-Follows KubeVirt's webhook on evictions (eviction.py), its owners' controllers (revival.py), and
+Follows KubeVirt's webhook on evictions (eviction.py), its owners' controllers (successors.py), and
 pkg/virt-controller/watch/vmi/lifecycle.go: a VMI whose pod is gone has failed.
 """
 
@@ -19,8 +19,8 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blocker
     is_live_migratable,
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.eviction import EvictionVerdict, Ruling, ruling
-from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.revival import Revival, revival
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import FINISHED, Object
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.successors import Revival, revival
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import FAILED, FINISHED, Object
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.taints import Taint, toleration
 
 _UNREACHABLE = Taint("node.kubernetes.io/unreachable", "", "NoExecute")
@@ -88,7 +88,7 @@ def fate(vmi: Object, event: Event, around: Surroundings) -> Fate:
     """Raises `QuantityError`."""
     phase = (vmi.get("status") or {}).get("phase")
     if phase in FINISHED:
-        again = revival(vmi, around.workloads, failed=phase == "Failed")
+        again = revival(vmi, around.workloads, failed=phase == FAILED)
         return _after(event, again, "The VM has ended already", Awaits.NOTHING)
     if event is Event.NODE_FAILURE:
         return _lost(vmi, around)

@@ -11,11 +11,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Any
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.configuration import Migrations
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model import quantity
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Object
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import JsonObject, Object
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.selectors import Labels
 
 # Fields of a policy, and what they are called here.
@@ -63,7 +62,7 @@ def _score(spec: Object, own: Labels, of_namespace: Labels) -> tuple[int, int]:
     return (len(wanted) + len(around), len(wanted)) if own else (0, 0)
 
 
-def _changes(spec: Object) -> dict[str, Any]:
+def _changes(spec: Object) -> JsonObject:
     changes = {name: spec[field] for field, name in _PLAIN.items() if spec.get(field) is not None}
     if spec.get("bandwidthPerMigration") is not None:
         changes["bandwidth"] = quantity.units(quantity.parse(spec["bandwidthPerMigration"]))

@@ -5,40 +5,47 @@
 
 Follows createTargetPod in pkg/virt-controller/watch/migration/migration.go. KubeVirt renders the pod afresh from the
 VMI; here the running pod is the base, as it also shows what admission adds. All that can be changed while a VMI runs is
-made anew: sizes, runtime class, node selector, affinity, tolerations, spread and labels.
+made anew: sizes, runtime class, node selector, affinity, tolerations, spread and labels. What it asks of a node's CPU
+because of the CPU that the guest runs on follows prepareNodeSelectorForHostCpuModel and getHostCpuModelFromMap there.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt import labels
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.affinity import affinity
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.configuration import Configuration
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.container_disks import with_digests
-from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.label_keys import (
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.launcher import traits
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.launcher.admission import (
     merged_affinity,
     merged_spread,
+    of_runtime_class,
 )
-from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.launcher import traits
-from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.launcher.admission import of_runtime_class
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.launcher.containers import IMAGE_VOLUME
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.launcher.pod_labels import target_labels
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.launcher.vmi import with_identity
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.namespaces import Namespace
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.no_target_pod import NoTargetPod
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.node_selector import node_selector
-from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.source_cpu import with_source_cpu
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.target_resources import resized
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import HOSTNAME, Object
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import (
+    HOSTNAME,
+    REQUIRED,
+    JsonObject,
+    Object,
+)
 
-_REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 _TOLERATED_BY_ADMISSION = frozenset({"node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"})
 _NO_SELINUX = "none"
 _STATE_OF = "persistent-state-for"
 _SHARED = "ReadWriteMany"
+# What a pod has been asked for that has been migrated.
+_SIGNS_OF_A_MIGRATION = (labels.CPU_FEATURE, labels.HOST_MODEL_MIGRATION)
 _LEAST_COLONS = "user:role:type".count(":")
+
+_Selector = dict[str, str]
 
 
 def target_pod(
@@ -48,7 +55,7 @@ def target_pod(
     configuration: Configuration,
     namespace: Namespace,
     added_node_selector: Mapping[str, str] | None = None,
-) -> dict[str, Any] | NoTargetPod:
+) -> JsonObject | NoTargetPod:
     """The v1.Pod as the API server would store it, without a node, a status, or the uid of its migration.
 
     `source_pod`: see `workloads.py`. `source_node`: the node of the VMI's status, None if there is none.
@@ -60,7 +67,7 @@ def target_pod(
     """
     vmi = with_identity(vmi, _created_by(source_pod))
     selector = {**(added_node_selector or {}), **node_selector(vmi, configuration)}
-    whole_selector = with_source_cpu(selector, vmi, source_pod, source_node)
+    whole_selector = _with_source_cpu(selector, vmi, source_pod, source_node)
     if isinstance(whole_selector, NoTargetPod):
         return whole_selector
     rendered = {**source_pod["spec"], **resized(source_pod["spec"], vmi, configuration, namespace)}
@@ -75,7 +82,7 @@ def target_pod(
     pod_labels = target_labels(vmi, source_pod)
     wishes = _away_from_itself(affinity(vmi), vmi["metadata"]["uid"])
     before, metadata = source_pod["spec"], source_pod["metadata"]
-    spec: dict[str, Any] = {
+    spec: JsonObject = {
         **{key: value for key, value in rendered.items() if key != "nodeName"},
         **disks,
         "volumes": volumes,
@@ -126,11 +133,11 @@ def _selinux_problem(vmi: Object, configuration: Configuration) -> NoTargetPod |
     return None
 
 
-def _away_from_itself(wishes: Mapping[str, Any], uid: str) -> dict[str, Any]:
+def _away_from_itself(wishes: Object, uid: str) -> JsonObject:
     """The only thing that keeps the target pod from the node of the source."""
     apart = wishes.get("podAntiAffinity") or {}
     own = {"labelSelector": {"matchLabels": {labels.CREATED_BY: uid}}, "topologyKey": HOSTNAME}
-    return {**wishes, "podAntiAffinity": {**apart, _REQUIRED: [*(apart.get(_REQUIRED) or ()), own]}}
+    return {**wishes, "podAntiAffinity": {**apart, REQUIRED: [*(apart.get(REQUIRED) or ()), own]}}
 
 
 def _tolerations(own: Sequence[Object], before: Sequence[Object]) -> list[Object]:
@@ -162,3 +169,67 @@ def _volumes_of_target(vmi: Object, volumes: Sequence[Object]) -> Sequence[Objec
 
 def _claim(volume: Object) -> str | None:
     return (volume.get("persistentVolumeClaim") or {}).get("claimName")
+
+
+def _with_source_cpu(
+    selector: _Selector, vmi: Object, source_pod: Object, source_node: Object | None
+) -> _Selector | NoTargetPod:
+    """The node selector with what makes a node's CPU do for a guest that runs already.
+
+    `selector`: of the target pod, with what its migration adds: a vendor that it names is not looked up.
+    """
+    named = dict(selector)
+    if ((vmi["spec"].get("domain") or {}).get("cpu") or {}).get("model") == "host-model":
+        # KubeVirt wants the node even where it does not need it.
+        model = _missing(vmi) if source_node is None else _host_model(source_pod, source_node)
+        if isinstance(model, NoTargetPod):
+            return model
+        named |= model
+    if _vendor(named):
+        return named
+    if source_node is None:
+        return _missing(vmi)
+    vendor = _vendor(_labels(source_node))
+    return {**named, vendor: "true"} if vendor else named
+
+
+def _host_model(source_pod: Object, source_node: Object) -> _Selector | NoTargetPod:
+    """The CPU that the guest has seen since it was started.
+
+    A pod that names a model or features is taken for one that has been migrated, and asks for the same again. The first
+    pod of a VMI that requires features is mistaken for one: the model of its node is not asked for.
+    """
+    before: _Selector = source_pod["spec"].get("nodeSelector") or {}
+    again = {key: value for key, value in before.items() if any(sign in key for sign in _SIGNS_OF_A_MIGRATION)}
+    if again:
+        return again
+    models, features = (
+        {key.removeprefix(prefix): value for key, value in _labels(source_node).items() if key.startswith(prefix)}
+        for prefix in (labels.HOST_MODEL, labels.HOST_MODEL_FEATURE)
+    )
+    if not models:
+        return NoTargetPod(
+            "host-model-unknown",
+            f"its node {source_node['metadata']['name']} has no label {labels.HOST_MODEL}<model>, which names the CPU",
+            "check that virt-handler runs on the node",
+        )
+    # A node has one model; of several, KubeVirt takes any.
+    model = min(models)
+    wanted = {f"{labels.CPU_FEATURE}{feature}": value for feature, value in features.items()}
+    return {**wanted, f"{labels.HOST_MODEL_MIGRATION}{model}": models[model]}
+
+
+def _labels(node: Object) -> _Selector:
+    return node["metadata"].get("labels") or {}
+
+
+def _vendor(found: _Selector) -> str:
+    """The label that names a CPU's vendor, or nothing; of several, which no real node has, KubeVirt takes any."""
+    return min((key for key in found if key.startswith(labels.CPU_VENDOR)), default="")
+
+
+def _missing(vmi: Object) -> NoTargetPod:
+    name = (vmi.get("status") or {}).get("nodeName")
+    if not name:
+        return NoTargetPod("source-node-unknown", "it runs on no node", "wait until it runs")
+    return NoTargetPod("source-node-unknown", f"its node {name} does not exist", "restart it")

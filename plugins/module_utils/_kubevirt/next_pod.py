@@ -4,16 +4,17 @@
 """The next pod of a VM: that of its migration if it runs, else the one it would be started with.
 
 What a VM is started with is its own specification, whatever has been changed of its running VMI or stands in the status
-of that; only a VMI that nothing owns starts as it is.
+of that; only a VMI that nothing owns starts as it is. The API server may refuse the pod of a start.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blockers.find import Surroundings
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blockers.limit_range import of_limit_ranges
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blockers.quota import excesses, of_quotas
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.instance_types.expansion import (
     Expansion,
     expanded,
@@ -29,8 +30,8 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.launche
     vmi_of,
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.migration_target import target_pod
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.namespaces import Namespace
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.no_target_pod import NoTargetPod
-from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.start_refusals import start_refusals
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.workloads import (
     VM,
     VMI,
@@ -39,8 +40,12 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.workloa
     title,
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.expected import ExpectedError
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import FINISHED, Object
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.owners import controller
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import (
+    FINISHED,
+    JsonObject,
+    Object,
+    controller,
+)
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.quantity import QuantityError
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot import require_shape
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot_kinds import BY_KIND
@@ -176,7 +181,7 @@ def _completed(vm: Object, vmi: Object | None) -> Object:
     return {**vm, "spec": spec}
 
 
-def _laid_over(below: Object, above: Object) -> dict[str, Any]:
+def _laid_over(below: Object, above: Object) -> JsonObject:
     """What is above wins, field by field."""
     found = {**below, **above}
     for name, value in above.items():
@@ -215,3 +220,16 @@ def _migrated(vmi: Object, around: Surroundings, added: Mapping[str, str]) -> Ne
         remedy = f"{pod.remedy[:1].upper()}{pod.remedy[1:]}"
         raise NoMigrationError(f"KubeVirt makes no pod for a migration of {title(vmi)}: {pod.problem}. {remedy}.")
     return NextPod(title(vmi), pod, tuple(open_questions_of_migration(vmi, source_pod, pod, settings, namespace)), node)
+
+
+def start_refusals(
+    pod: Object, name: str, namespace: Namespace, *, gone: Sequence[Object] = (), come: Sequence[Object] = ()
+) -> tuple[str, ...]:
+    """Clauses. `name`: namespace/name of the VMI. gone, come: as for `excesses`. Raises `QuantityError`."""
+    called = f"the pod with which {name} would start"
+    over = excesses(pod, namespace.quotas, gone=gone, come=come)
+    found = (
+        *of_limit_ranges(pod, namespace.limit_ranges, called),
+        *of_quotas(pod, over, called, "raise the quota, or free some of it"),
+    )
+    return tuple(blocker.clause for blocker in found)

@@ -29,7 +29,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.launche
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.namespaces import Namespace
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model import quantity
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Object
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import JsonObject, Object
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.resources import CPU, MEMORY, nanos
 
 Containers = Mapping[str, Object]
@@ -44,7 +44,7 @@ def are_known(configuration: Configuration) -> bool:
     return bool(_RELEASE.match(configuration.version))
 
 
-def resized(spec: Object, vmi: Object, configuration: Configuration, namespace: Namespace) -> dict[str, Any]:
+def resized(spec: Object, vmi: Object, configuration: Configuration, namespace: Namespace) -> JsonObject:
     """The containers of a running pod's spec, by field, as the target pod has them.
 
     What others have injected stays as it is, and so does all where KubeVirt could not make
@@ -129,7 +129,7 @@ def _shifted(own: Object, before: Object, now: Object) -> Object:
     return {**own, **{side: amounts for side, amounts in shifted.items() if amounts}}
 
 
-def _side(own: Object, before: Object, now: Object) -> dict[str, Any]:
+def _side(own: Object, before: Object, now: Object) -> JsonObject:
     old, new = nanos(before), nanos(now)
     more = {name: new[name] - old.get(name, 0) for name in own.keys() & new.keys()}
     return {

@@ -11,8 +11,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping
 
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import FINISHED, Lists, Object
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.owners import controller
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import FINISHED, Lists, Object, controller
 
 VMI, VM, VMI_REPLICA_SET = "VirtualMachineInstance", "VirtualMachine", "VirtualMachineInstanceReplicaSet"
 _LISTS: Mapping[str, str] = {"vmis": VMI, "vms": VM, "vmireplicasets": VMI_REPLICA_SET}

@@ -12,7 +12,6 @@ workloads.py   pods and VMs by the object that one would edit to change them
 placement.py   the parts of a pod's specification that decide where it may run, each with its place in it
 domains.py     labels that make domains of nodes, outdated or mistaken, and rules that have no domain
 trials.py      migrations tried in the scheduler's model, with what stands against them
-emptying.py    a node's VMs leaving it one by one under spread constraints
 population.py  pods and what templates would make, by their labels
 covered.py     disruption budgets with the pods they count
 words.py       words that several rules share

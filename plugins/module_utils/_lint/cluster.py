@@ -33,8 +33,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects im
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.pod import pod
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.selectors import Labels
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.taints import CORDON
-from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.build import cluster_state
-from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.state import ClusterState
+from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.state import ClusterState, cluster_state
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.tables.node_table import NodeTable
 
 # Serves in every cluster.

@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.workloads import VMI
 from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.population import Population
 from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.problem import LintedObject
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Object
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.owners import controller
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Object, controller
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.selectors import LabelSelector, label_selector
 
 

@@ -15,8 +15,7 @@ from dataclasses import dataclass, replace
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.workloads import VM, VMI, VMI_REPLICA_SET
 from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.problem import LintedObject
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import FINISHED, Lists, Object
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.owners import controller
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import FINISHED, Lists, Object, controller
 
 KUBEVIRT = "kubevirt.io/v1"
 _TEMPLATE = "/spec/template"

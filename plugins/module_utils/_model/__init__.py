@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Values of the API: what a cluster holds, parsed once, and the snapshot that holds all of it.
 
-objects.py              the shapes in which objects travel, and words that many of them share
+objects.py              the shapes in which objects travel, who makes them, and words that many of them share
 invalid_request.py      the exception of what is asked for and cannot be meant so
 expected.py             what all errors have in common about what was given; a Python library that is missing
 printable.py            text that anybody may have written, for a terminal
@@ -12,21 +12,17 @@ quantity.py             amounts such as 250m and 1.5Gi as exact integers
 arrays.py               the one door to NumPy
 selectors.py            label selectors and node selector terms
 affinity.py             terms of pod affinity and anti-affinity
-spreading.py            topology spread constraints
 taints.py               taints and tolerations
 resources.py            what pods request and nodes offer, in which unit
 volumes.py              volumes of pods, as far as they decide where a pod can run
 storage.py              claims, volumes, storage classes and the CSI objects
 csi_migration.py        volumes of built-in types that CSI drivers have taken over
-owners.py               who made an object, and makes another one when it is gone
 node.py                 a node as the scheduler sees it
 occupant.py             what a pod means to the others
-pod.py                  a pod that is to be placed
+pod.py                  a pod that is to be placed, with its topology spread constraints
 migration.py            a migration as KubeVirt's API tells of it
 run_strategy.py         when a VirtualMachine runs
 disruption_budget.py    whether a disruption budget lets a pod be evicted now
-limit_range.py          whether a new pod stays within the limit ranges of its namespace
-quota.py                whether a new pod stays within the quotas of its namespace
 cordon.py               who made a node unschedulable, and who is done with it
 node_lease.py           the Lease of a node, by which its maintainers keep out of each other's way
 run_lease.py            the Lease of a run: which invocation of it may act
@@ -38,8 +34,7 @@ shapes_kubevirt.py      the types of what is read of KubeVirt's objects
 shapes_storage.py       the types of what is read of claims, volumes and CSI objects
 snapshot.py             a cluster as a value: lists of objects, from a file or in plain form
 snapshot_kinds.py       the lists of a snapshot, and where the API serves them
-snapshot_format.py      the snapshot's file
-snapshot_sharing.py     JSON decoded so that equal parts are one object
+snapshot_format.py      the snapshot's file, decoded so that equal parts are one object
 snapshot_diff.py        how two snapshots differ, in a few lines
 projection.py           which fields of an object are kept: a small language
 projection_core.py      what is kept of nodes, pods and namespaces

@@ -9,10 +9,9 @@ the API server has merged them into the selector when the pod was created.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import PREFERRED, REQUIRED, Object
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.selectors import (
     Labels,
     LabelSelector,
@@ -58,7 +57,7 @@ class PodAffinity:
 NONE = PodAffinity()
 
 
-def pod_affinity(raw: Mapping[str, Any] | None, namespace: str) -> PodAffinity:
+def pod_affinity(raw: Object | None, namespace: str) -> PodAffinity:
     """Parse a v1.PodAffinity or v1.PodAntiAffinity of a pod in `namespace`."""
     if not raw:
         return NONE
@@ -66,22 +65,20 @@ def pod_affinity(raw: Mapping[str, Any] | None, namespace: str) -> PodAffinity:
     required: tuple[AffinityTerm, ...] = ()
     preferred: tuple[WeightedTerm, ...] = ()
     try:
-        required = tuple(
-            _term(term, namespace) for term in raw.get("requiredDuringSchedulingIgnoredDuringExecution") or ()
-        )
+        required = tuple(_term(term, namespace) for term in raw.get(REQUIRED) or ())
     except SelectorError as error:
         errors.append(str(error))
     try:
         preferred = tuple(
             WeightedTerm(entry["weight"], _term(entry["podAffinityTerm"], namespace))
-            for entry in raw.get("preferredDuringSchedulingIgnoredDuringExecution") or ()
+            for entry in raw.get(PREFERRED) or ()
         )
     except SelectorError as error:
         errors.append(str(error))
     return PodAffinity(required, preferred, tuple(errors))
 
 
-def _term(raw: Mapping[str, Any], namespace: str) -> AffinityTerm:
+def _term(raw: Object, namespace: str) -> AffinityTerm:
     names, selector = raw.get("namespaces") or (), raw.get("namespaceSelector")
     return AffinityTerm(
         topology_key=raw["topologyKey"],

@@ -11,8 +11,9 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Object
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.selectors import (
     Labels,
     NodeSelectorTerm,
@@ -67,13 +68,13 @@ class TranslatedVolume:
     error: str = ""
 
 
-def inline_volume(source: Mapping[str, Any]) -> CsiVolume | None:
+def inline_volume(source: Object) -> CsiVolume | None:
     """A volume named in a pod; None for types that are not counted."""
     plugin = _plugin_of(source)
     return None if plugin is None else CsiVolume(plugin.driver, _handle(plugin, source[plugin.field], ()))
 
 
-def migration(source: Mapping[str, Any], labels: Labels, topology: VolumeNodeAffinity) -> TranslatedVolume | None:
+def migration(source: Object, labels: Labels, topology: VolumeNodeAffinity) -> TranslatedVolume | None:
     """The translation of a persistent volume with these labels and conditions on nodes; None for other types."""
     plugin = _plugin_of(source)
     if plugin is None:
@@ -87,11 +88,11 @@ def migration(source: Mapping[str, Any], labels: Labels, topology: VolumeNodeAff
     return TranslatedVolume(plugin, CsiVolume(plugin.driver, handle), translated)
 
 
-def _plugin_of(source: Mapping[str, Any]) -> Plugin | None:
+def _plugin_of(source: Object) -> Plugin | None:
     return next((plugin for plugin in PLUGINS if source.get(plugin.field)), None)
 
 
-def _handle(plugin: Plugin, disk: Mapping[str, Any], zones: tuple[str, ...]) -> str:
+def _handle(plugin: Plugin, disk: Object, zones: tuple[str, ...]) -> str:
     """The driver's name for a disk. Raises `ValueError` for zones of which no region can be told."""
     if plugin.field == "gcePersistentDisk":
         return f"projects/{_UNSPECIFIED}/{_gce_place(zones)}/disks/{disk['pdName']}"

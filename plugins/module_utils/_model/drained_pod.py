@@ -10,8 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import FINISHED, Object
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.owners import controller
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import FINISHED, Object, controller
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.taints import CORDON, tolerated, toleration
 
 _MIRROR = "kubernetes.io/config.mirror"

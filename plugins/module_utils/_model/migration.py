@@ -11,9 +11,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Object
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import FINISHED, Object
 
-SUCCEEDED, FAILED = "Succeeded", "Failed"
 # Queued: KubeVirt holds the migration back, and there is no target pod. Scheduling: there is one, maybe without a node.
 QUEUED, SCHEDULING = frozenset({"", "Pending"}), "Scheduling"
 # On everything in the cluster that belongs to a run, so that a later invocation of it knows it for its own.
@@ -46,7 +45,7 @@ class Migration:
 
     @property
     def unfinished(self) -> bool:
-        return self.phase not in (SUCCEEDED, FAILED)
+        return self.phase not in FINISHED
 
 
 def label_value(name: str) -> str:

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model import resources, taints
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Object
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.resources import Amounts
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.selectors import Labels
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.taints import CORDON, Taint
@@ -39,7 +39,7 @@ class Node:
         )
 
 
-def node(raw: Mapping[str, Any]) -> Node:
+def node(raw: Object) -> Node:
     """Parse a v1.Node."""
     metadata, spec, status = raw["metadata"], raw.get("spec") or {}, raw.get("status") or {}
     images = {

@@ -11,10 +11,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
-from typing import Any
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.migration import RUN_LABEL
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Object
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import JsonObject, Object
 
 TIME = "%Y-%m-%dT%H:%M:%S.%fZ"  # the API's MicroTime
 
@@ -48,13 +47,13 @@ def parse_lease(lease: Object) -> NodeLease:
 
 def held_lease(
     before: Object | None, node: Object, namespace: str, holder: str, seconds: int, now: datetime, run: str = ""
-) -> dict[str, Any]:
+) -> JsonObject:
     """The object to write so that `holder` has the node for so long from now; `before`: what is there, of anybody.
 
     run: the run that the node is taken for, which renews the Lease with its own; empty for none, or for the same still.
     """
     reference = {"apiVersion": "v1", "kind": "Node", "name": node["metadata"]["name"], "uid": node["metadata"]["uid"]}
-    metadata: dict[str, Any] = {"name": lease_name(reference["name"]), "namespace": namespace}
+    metadata: JsonObject = {"name": lease_name(reference["name"]), "namespace": namespace}
     if before:
         metadata = dict(before["metadata"])
     metadata["ownerReferences"] = [reference]  # the Lease goes with its node
@@ -66,7 +65,7 @@ def held_lease(
     return {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": metadata, "spec": spec}
 
 
-def held_spec(before: Object | None, holder: str, seconds: int, now: datetime) -> dict[str, Any]:
+def held_spec(before: Object | None, holder: str, seconds: int, now: datetime) -> JsonObject:
     """The spec of a Lease that is taken, or renewed by who holds it already."""
     old: Object = (before or {}).get("spec") or {}
     time = now.strftime(TIME)
@@ -86,6 +85,6 @@ def is_due(lease: Object, holder: str, now: datetime) -> bool:
     return not seconds * 2 / 3 < (found.expires_at - now).total_seconds() <= seconds
 
 
-def renewed_lease(lease: Object, now: datetime) -> dict[str, Any]:
+def renewed_lease(lease: Object, now: datetime) -> JsonObject:
     """The object to write so that its holder has it for as long again."""
     return {**lease, "spec": {**lease["spec"], "renewTime": now.strftime(TIME)}}

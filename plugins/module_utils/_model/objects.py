@@ -19,9 +19,14 @@ JsonObject = dict[str, Any]
 Lists = Mapping[str, Sequence[Object]]
 
 # Phases of pods, VMIs and migrations that have come to their end.
-FINISHED: Final = frozenset({"Succeeded", "Failed"})
+SUCCEEDED: Final = "Succeeded"
+FAILED: Final = "Failed"
+FINISHED: Final = frozenset({SUCCEEDED, FAILED})
 # The label of a node that no other node shares.
 HOSTNAME: Final = "kubernetes.io/hostname"
+# The parts of an affinity: what a pod must find where it is placed, and what it would rather find there.
+REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
+PREFERRED: Final = "preferredDuringSchedulingIgnoredDuringExecution"
 
 
 def embedded(text: object) -> Any:
@@ -30,3 +35,9 @@ def embedded(text: object) -> Any:
         return json.loads(text) if isinstance(text, str) else None
     except (ValueError, RecursionError):
         return None
+
+
+def controller(item: Object) -> Object | None:
+    """The owner reference of its controller, of which there is one at most."""
+    owners = item["metadata"].get("ownerReferences") or ()
+    return next((owner for owner in owners if owner.get("controller")), None)

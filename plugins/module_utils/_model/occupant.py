@@ -5,12 +5,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model import affinity, resources, volumes
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.affinity import PodAffinity
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Object
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.resources import Amounts
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.selectors import Labels
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.volumes import PodVolumes
@@ -51,7 +51,7 @@ class Occupant:
         return f"{self.namespace}/{self.name}"
 
 
-def occupant(raw: Mapping[str, Any]) -> Occupant:
+def occupant(raw: Object) -> Occupant:
     """Parse a v1.Pod. Raises `QuantityError`."""
     metadata, spec = raw["metadata"], raw["spec"]
     namespace = metadata.get("namespace") or "default"
@@ -76,7 +76,7 @@ def occupant(raw: Mapping[str, Any]) -> Occupant:
     )
 
 
-def _host_ports(spec: Mapping[str, Any]) -> Iterator[HostPort]:
+def _host_ports(spec: Object) -> Iterator[HostPort]:
     """Ports of containers and sidecars; init containers are gone before the ports matter."""
     sidecars = (container for container in spec.get("initContainers") or () if resources.is_sidecar(container))
     for container in (*sidecars, *(spec.get("containers") or ())):

@@ -7,23 +7,60 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model import resources, taints
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import (
+    PREFERRED,
+    REQUIRED,
+    Object,
+    controller,
+)
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.occupant import Occupant, occupant
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.owners import controller
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.resources import Amounts
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.selectors import (
+    Labels,
+    LabelSelector,
     NodeSelectorTerm,
     Requirement,
     exact_requirements,
+    label_selector,
     node_selector_term,
 )
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.spreading import (
-    SpreadConstraint,
-    spread_constraint,
-)
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.taints import Toleration
+
+
+@dataclass(frozen=True, slots=True)
+class SpreadConstraint:
+    """A topology spread constraint. Follows pkg/scheduler/framework/plugins/podtopologyspread/common.go.
+
+    `hard`: forbids nodes; otherwise it only lowers their score.
+
+    `honors_affinity`, `honors_taints`: only nodes that the pod's node affinity, or its tolerations, admit are counted.
+    """
+
+    topology_key: str
+    max_skew: int
+    hard: bool
+    selector: LabelSelector
+    min_domains: int = 1
+    honors_affinity: bool = True
+    honors_taints: bool = False
+
+
+def spread_constraint(raw: Object, labels: Labels) -> SpreadConstraint:
+    """Parse a v1.TopologySpreadConstraint of a pod with these labels. Raises `SelectorError`."""
+    keys = raw.get("matchLabelKeys") or ()
+    own = exact_requirements({key: labels[key] for key in keys if key in labels})
+    minimum = raw.get("minDomains")
+    return SpreadConstraint(
+        topology_key=raw["topologyKey"],
+        max_skew=raw["maxSkew"],
+        hard=raw["whenUnsatisfiable"] == "DoNotSchedule",
+        selector=label_selector(raw.get("labelSelector")).narrowed(own),
+        min_domains=1 if minimum is None else minimum,
+        honors_affinity=(raw.get("nodeAffinityPolicy") or "Honor") == "Honor",
+        honors_taints=(raw.get("nodeTaintsPolicy") or "Ignore") == "Honor",
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +113,7 @@ class Pod:
     claims: tuple[str, ...]
 
 
-def pod(raw: Mapping[str, Any]) -> Pod:
+def pod(raw: Object) -> Pod:
     """Parse a v1.Pod as an API server stores it. Raises `SelectorError`, `QuantityError`."""
     metadata, spec, status = raw["metadata"], raw["spec"], raw.get("status") or {}
     assumed = resources.pod_requests(raw, as_running=False, pod_level=False, assumed=resources.ASSUMED)
@@ -107,14 +144,14 @@ def _cpu_and_memory(requests: Mapping[str, int]) -> tuple[int, int]:
     return amounts.get(resources.CPU, 0), amounts.get(resources.MEMORY, 0)
 
 
-def _containers(spec: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+def _containers(spec: Object) -> list[Object]:
     return [*(spec.get("initContainers") or ()), *(spec.get("containers") or ())]
 
 
-def _node_affinity(spec: Mapping[str, Any]) -> NodeAffinityTerms:
+def _node_affinity(spec: Object) -> NodeAffinityTerms:
     wishes = (spec.get("affinity") or {}).get("nodeAffinity") or {}
-    required = wishes.get("requiredDuringSchedulingIgnoredDuringExecution")
-    preferred = wishes.get("preferredDuringSchedulingIgnoredDuringExecution") or ()
+    required = wishes.get(REQUIRED)
+    preferred = wishes.get(PREFERRED) or ()
     terms = None if required is None else required.get("nodeSelectorTerms") or ()
     return NodeAffinityTerms(
         exact_requirements(spec.get("nodeSelector") or {}),
@@ -123,12 +160,12 @@ def _node_affinity(spec: Mapping[str, Any]) -> NodeAffinityTerms:
     )
 
 
-def _controller(raw: Mapping[str, Any]) -> Controller | None:
+def _controller(raw: Object) -> Controller | None:
     owner = controller(raw)
     return Controller(owner["apiVersion"], owner["kind"], owner["name"]) if owner else None
 
 
-def _images(spec: Mapping[str, Any], containers: list[Mapping[str, Any]]) -> Iterator[str]:
+def _images(spec: Object, containers: list[Object]) -> Iterator[str]:
     for container in containers:
         yield container.get("image") or ""
     for volume in spec.get("volumes") or ():
@@ -136,7 +173,7 @@ def _images(spec: Mapping[str, Any], containers: list[Mapping[str, Any]]) -> Ite
             yield volume["image"].get("reference") or ""
 
 
-def _features(spec: Mapping[str, Any], containers: list[Mapping[str, Any]]) -> Iterator[str]:
+def _features(spec: Object, containers: list[Object]) -> Iterator[str]:
     """Follows k8s.io/component-helpers/nodedeclaredfeatures: the features a pod cannot start without."""
     rules = (rule for container in containers for rule in container.get("restartPolicyRules") or ())
     if any(rule.get("action") == "RestartAllContainers" for rule in rules):

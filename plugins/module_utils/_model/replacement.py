@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Object
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.owners import controller
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Object, controller
 
 
 @dataclass

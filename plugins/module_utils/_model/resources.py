@@ -12,9 +12,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
-from typing import Any
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model import quantity
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import JsonObject, Object
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.selectors import is_qualified_name
 
 Nanos = dict[str, int]
@@ -26,7 +26,7 @@ CPU, MEMORY, EPHEMERAL_STORAGE, PODS = "cpu", "memory", "ephemeral-storage", "po
 ASSUMED: Mapping[str, int] = {CPU: quantity.NANO // 10, MEMORY: 200 * 2**20 * quantity.NANO}
 
 
-def nanos(resources: Mapping[str, Any] | None) -> Nanos:
+def nanos(resources: Object | None) -> Nanos:
     """A ResourceList of the API in billionths."""
     return {name: quantity.parse(amount) for name, amount in (resources or {}).items()}
 
@@ -52,7 +52,7 @@ def is_counted(name: str) -> bool:
 
 
 def pod_requests(
-    pod: Mapping[str, Any], *, as_running: bool, pod_level: bool = True, assumed: Mapping[str, int] | None = None
+    pod: Object, *, as_running: bool, pod_level: bool = True, assumed: Mapping[str, int] | None = None
 ) -> Nanos:
     """The effective request of a pod: containers and sidecars, peaks of init containers, pod level values, overhead.
 
@@ -74,7 +74,7 @@ def pod_requests(
     return total
 
 
-def pod_limits(pod: Mapping[str, Any]) -> Nanos:
+def pod_limits(pod: Object) -> Nanos:
     """The effective limit of a new pod, without overhead: limits add up as requests do."""
     spec = pod["spec"]
     swapped = {
@@ -84,12 +84,12 @@ def pod_limits(pod: Mapping[str, Any]) -> Nanos:
     return pod_requests({"spec": {**swapped, "resources": _swapped(spec.get("resources"))}}, as_running=False)
 
 
-def _swapped(given: Mapping[str, Any] | None) -> dict[str, Any]:
+def _swapped(given: Object | None) -> JsonObject:
     """Limits in the place of requests."""
     return {"requests": (given or {}).get("limits") or {}}
 
 
-def assumed_for_scores(pod: Mapping[str, Any], requests: Mapping[str, int]) -> dict[str, int]:
+def assumed_for_scores(pod: Object, requests: Mapping[str, int]) -> dict[str, int]:
     """The assumptions for a running pod's containers; a pod level request replaces them for its resource."""
     own = (pod["spec"].get("resources") or {}).get("requests") or {}
     if not any(_is_pod_level(name) for name in own):
@@ -97,7 +97,7 @@ def assumed_for_scores(pod: Mapping[str, Any], requests: Mapping[str, int]) -> d
     return {name: amount for name, amount in ASSUMED.items() if name not in requests}
 
 
-def is_sidecar(container: Mapping[str, Any]) -> bool:
+def is_sidecar(container: Object) -> bool:
     """An init container that keeps running beside the others."""
     return container.get("restartPolicy") == "Always"
 
@@ -106,7 +106,7 @@ def _is_pod_level(name: str) -> bool:
     return name in (CPU, MEMORY) or name.startswith("hugepages-")
 
 
-def _containers(pod: Mapping[str, Any], as_running: bool, assumed: Mapping[str, int]) -> Nanos:
+def _containers(pod: Object, as_running: bool, assumed: Mapping[str, int]) -> Nanos:
     spec, statuses = pod["spec"], _statuses(pod) if as_running else {}
     total: Nanos = {}
     for container in spec.get("containers") or ():
@@ -127,16 +127,16 @@ def _containers(pod: Mapping[str, Any], as_running: bool, assumed: Mapping[str, 
     return total
 
 
-def _statuses(pod: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+def _statuses(pod: Object) -> dict[str, Object]:
     status = pod.get("status") or {}
     found = (*(status.get("containerStatuses") or ()), *(status.get("initContainerStatuses") or ()))
     return {entry["name"]: entry for entry in found if entry.get("resources") is not None}
 
 
 def _container(
-    pod: Mapping[str, Any],
-    container: Mapping[str, Any],
-    statuses: Mapping[str, Mapping[str, Any]],
+    pod: Object,
+    container: Object,
+    statuses: Mapping[str, Object],
     assumed: Mapping[str, int],
 ) -> Nanos:
     request = nanos((container.get("resources") or {}).get("requests"))
@@ -147,7 +147,7 @@ def _container(
     return {**assumed, **request} if assumed else request
 
 
-def _resizing(pod: Mapping[str, Any], wanted: Nanos, actuated: Nanos, allocated: Nanos) -> Nanos:
+def _resizing(pod: Object, wanted: Nanos, actuated: Nanos, allocated: Nanos) -> Nanos:
     """The most of all values; a resize that the node refused for good no longer counts."""
     result = {} if _is_refused(pod) else dict(wanted)
     _raise_to(result, actuated)
@@ -155,8 +155,8 @@ def _resizing(pod: Mapping[str, Any], wanted: Nanos, actuated: Nanos, allocated:
     return result
 
 
-def _is_refused(pod: Mapping[str, Any]) -> bool:
-    conditions: Iterable[Mapping[str, Any]] = (pod.get("status") or {}).get("conditions") or ()
+def _is_refused(pod: Object) -> bool:
+    conditions: Iterable[Object] = (pod.get("status") or {}).get("conditions") or ()
     pending = next((entry for entry in conditions if entry.get("type") == "PodResizePending"), {})
     return pending.get("reason") == "Infeasible"
 

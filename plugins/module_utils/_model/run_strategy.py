@@ -5,8 +5,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
+
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Object
 
 ALWAYS: Final = "Always"
 ONCE: Final = "Once"
@@ -17,7 +18,7 @@ HALTED: Final = "Halted"
 BY_REQUEST: Final = frozenset({MANUAL, RERUN_ON_FAILURE})
 
 
-def run_strategy(vm: Mapping[str, Any]) -> str:
+def run_strategy(vm: Object) -> str:
     """Of a VirtualMachine; `running` is an older way to say it."""
     spec = vm.get("spec") or {}
     return str(spec.get("runStrategy") or (ALWAYS if spec.get("running") else HALTED))

@@ -12,9 +12,9 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.expected import ExpectedError
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Object
 
 Labels = Mapping[str, str]
 
@@ -102,7 +102,7 @@ class NodeSelectorTerm:
         return not self.labels and not self.fields and not self.invalid
 
 
-def label_selector(selector: Mapping[str, Any] | None) -> LabelSelector:
+def label_selector(selector: Object | None) -> LabelSelector:
     """Parse a LabelSelector of the API: null matches nothing, {} everything. Raises `SelectorError`."""
     if selector is None:
         return NOTHING
@@ -121,7 +121,7 @@ def exact_requirements(labels: Labels) -> tuple[Requirement, ...]:
     return tuple(Requirement(key, "In", (value,)) for key, value in sorted(labels.items()))
 
 
-def node_selector_term(term: Mapping[str, Any]) -> NodeSelectorTerm:
+def node_selector_term(term: Object) -> NodeSelectorTerm:
     """Parse a NodeSelectorTerm; an operand that cannot be parsed marks it invalid, and its fields are kept."""
     raw_fields = term.get("matchFields") or ()
     fields = tuple(Requirement(raw["key"], raw["operator"], tuple(raw.get("values") or ())) for raw in raw_fields)
@@ -158,7 +158,7 @@ def is_label_value(value: str) -> bool:
     return not value or (len(value) <= _NAME_LENGTH and bool(_LABEL_NAME.fullmatch(value)))
 
 
-def _requirement(raw: Mapping[str, Any], operators: frozenset[str]) -> Requirement:
+def _requirement(raw: Object, operators: frozenset[str]) -> Requirement:
     operator, values = raw["operator"], tuple(raw.get("values") or ())
     if operator not in operators:
         raise SelectorError(f"{operator!r} is not a valid label selector operator")
@@ -169,7 +169,7 @@ def _requirement(raw: Mapping[str, Any], operators: frozenset[str]) -> Requireme
     return Requirement(raw["key"], operator, values)
 
 
-def _node_requirement(raw: Mapping[str, Any]) -> Requirement:
+def _node_requirement(raw: Object) -> Requirement:
     requirement = _requirement(raw, _WITH_VALUES | _WITHOUT_VALUES | _COMPARING)
     if requirement.operator in _COMPARING and (len(requirement.values) != 1 or int64(requirement.values[0]) is None):
         raise SelectorError(f"the operator {requirement.operator} on {requirement.key!r} needs one integer")
@@ -177,7 +177,7 @@ def _node_requirement(raw: Mapping[str, Any]) -> Requirement:
     return requirement
 
 
-def _check_field(raw: Mapping[str, Any]) -> None:
+def _check_field(raw: Object) -> None:
     requirement = _requirement(raw, _WITH_VALUES)
     if len(requirement.values) != 1:
         raise SelectorError(f"the operator {requirement.operator} on {requirement.key!r} needs one value")

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import PREFERRED, REQUIRED
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.shapes import (
     Shape,
     amount,
@@ -38,8 +39,6 @@ LABEL_SELECTOR = record(matchLabels=LABELS, matchExpressions=_REQUIREMENTS)
 NODE_TERM = record(matchExpressions=_REQUIREMENTS, matchFields=_REQUIREMENTS)
 NODE_SELECTOR = record("nodeSelectorTerms", nodeSelectorTerms=each(NODE_TERM))
 
-_REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
-_PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 _POD_TERM = record(
     "topologyKey",
     texts="topologyKey",
@@ -51,15 +50,15 @@ _POD_TERM = record(
 )
 _POD_AFFINITY = record(
     of={
-        _REQUIRED: each(_POD_TERM),
-        _PREFERRED: each(record("weight podAffinityTerm", wholes="weight", podAffinityTerm=_POD_TERM)),
+        REQUIRED: each(_POD_TERM),
+        PREFERRED: each(record("weight podAffinityTerm", wholes="weight", podAffinityTerm=_POD_TERM)),
     }
 )
 AFFINITY = record(
     nodeAffinity=record(
         of={
-            _REQUIRED: NODE_SELECTOR,
-            _PREFERRED: each(record("weight preference", wholes="weight", preference=NODE_TERM)),
+            REQUIRED: NODE_SELECTOR,
+            PREFERRED: each(record("weight preference", wholes="weight", preference=NODE_TERM)),
         }
     ),
     podAffinity=_POD_AFFINITY,

@@ -9,7 +9,6 @@ Never the objects themselves: the lists of a large cluster are hundreds of megab
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Object
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot import Header, Snapshot
@@ -63,6 +62,6 @@ def _node(node: Object) -> str:
 
 
 def _vmi(vmi: Object) -> str:
-    status: Mapping[str, Any] = vmi.get("status") or {}
+    status: Object = vmi.get("status") or {}
     place = f" on {status['nodeName']}" if status.get("nodeName") else ""
     return f"{status.get('phase') or 'Pending'}{place}"

@@ -13,6 +13,10 @@
 The header's sha256 is that of all bytes below the first line: a file that was cut or edited is found out, and whether
 two snapshots differ is told by their headers alone (`tail -n +2 FILE | sha256sum`). The bytes depend on the objects
 only, not on the order in which they were read.
+
+What is decoded shares equal parts. The pods of a cluster are made from a few templates: their affinity, tolerations and
+containers repeat by the thousand. Sharing them takes a quarter of the memory, and makes comparing two pods mostly a
+comparison of pointers.
 """
 
 from __future__ import annotations
@@ -35,7 +39,6 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot i
     parse_header,
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot_kinds import KINDS
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot_sharing import decode_shared
 
 _SEPARATOR = b",\n"
 
@@ -144,3 +147,34 @@ def _body(lists: Mapping[str, Sequence[bytes]]) -> Iterator[bytes]:
         yield f'"{kind.name}":[\n'.encode()
         yield _SEPARATOR.join(lines)
         yield b"\n]}\n" if kind.name == last else b"\n],\n"
+
+
+def decode_shared(text: str | bytes) -> Any:
+    """As json.loads with equal parts as one object. For reading only: a change to one would show in others.
+
+    About 1.5 microseconds for each object of the JSON. Raises ValueError.
+    """
+    return json.loads(text, object_hook=_Shared().part)
+
+
+class _Shared:
+    """Tables of what was decoded so far. Numbers are not shared, nor lists in lists; the API has few of them.
+
+    The parts of an object are decoded before it and shared already, so two objects are equal if their parts are the
+    same. That is told by the parts' ids; these stay unique, as the object that a table holds keeps its parts alive.
+    """
+
+    def __init__(self) -> None:
+        self._strings: dict[str, str] = {}
+        self._lists: dict[tuple[int, ...], list[Any]] = {}
+        self._objects: dict[tuple[str | int, ...], dict[str, Any]] = {}
+
+    def part(self, new: dict[str, Any]) -> dict[str, Any]:
+        string = self._strings.setdefault
+        for name, value in new.items():
+            if isinstance(value, str):
+                new[name] = string(value, value)
+            elif isinstance(value, list):
+                items = [string(item, item) if isinstance(item, str) else item for item in value]
+                new[name] = self._lists.setdefault(tuple(map(id, items)), items)
+        return self._objects.setdefault((*new, *map(id, new.values())), new)

@@ -8,9 +8,7 @@ Follows k8s.io/component-helpers/storage/volume.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model import quantity
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.csi_migration import (
@@ -19,7 +17,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._model.csi_migrat
     VolumeNodeAffinity,
     migration,
 )
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.owners import controller
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Object, controller
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.selectors import (
     Labels,
     LabelSelector,
@@ -115,7 +113,7 @@ class StorageCapacity:
     nodes: LabelSelector
 
 
-def claim(raw: Mapping[str, Any]) -> Claim:
+def claim(raw: Object) -> Claim:
     """Parse a v1.PersistentVolumeClaim."""
     metadata, spec, status = raw["metadata"], raw.get("spec") or {}, raw.get("status") or {}
     annotations = metadata.get("annotations") or {}
@@ -139,7 +137,7 @@ def claim(raw: Mapping[str, Any]) -> Claim:
     )
 
 
-def persistent_volume(raw: Mapping[str, Any]) -> PersistentVolume:
+def persistent_volume(raw: Object) -> PersistentVolume:
     """Parse a v1.PersistentVolume."""
     metadata, spec, status = raw["metadata"], raw.get("spec") or {}, raw.get("status") or {}
     reserved, csi = spec.get("claimRef"), spec.get("csi")
@@ -163,7 +161,7 @@ def persistent_volume(raw: Mapping[str, Any]) -> PersistentVolume:
     )
 
 
-def storage_class(raw: Mapping[str, Any]) -> StorageClass:
+def storage_class(raw: Object) -> StorageClass:
     """Parse a storage.k8s.io/v1 StorageClass."""
     topologies = tuple(
         NodeSelectorTerm(
@@ -178,7 +176,7 @@ def storage_class(raw: Mapping[str, Any]) -> StorageClass:
     return StorageClass(raw["metadata"]["name"], raw.get("provisioner") or "", mode, topologies)
 
 
-def storage_capacity(raw: Mapping[str, Any]) -> StorageCapacity:
+def storage_capacity(raw: Object) -> StorageCapacity:
     """Parse a storage.k8s.io/v1 CSIStorageCapacity. One without a topology serves no node."""
     limit = raw.get("maximumVolumeSize") or raw.get("capacity")
     return StorageCapacity(
@@ -188,7 +186,7 @@ def storage_capacity(raw: Mapping[str, Any]) -> StorageCapacity:
     )
 
 
-def volume_limits(raw: Mapping[str, Any]) -> dict[str, int]:
+def volume_limits(raw: Object) -> dict[str, int]:
     """The most volumes by driver that a CSINode allows; a driver without a limit is absent."""
     return {
         driver["name"]: int(driver["allocatable"]["count"])
@@ -197,11 +195,11 @@ def volume_limits(raw: Mapping[str, Any]) -> dict[str, int]:
     }
 
 
-def migrated_plugins(raw: Mapping[str, Any]) -> frozenset[str]:
+def migrated_plugins(raw: Object) -> frozenset[str]:
     """The built-in volume types for which the node of a CSINode already asks the CSI driver."""
     listed = (raw["metadata"].get("annotations") or {}).get(_MIGRATED_PLUGINS) or ""
     return frozenset(listed.split(","))
 
 
-def _terms(terms: list[Mapping[str, Any]] | None) -> list[NodeSelectorTerm]:
+def _terms(terms: list[Object] | None) -> list[NodeSelectorTerm]:
     return [node_selector_term(term) for term in terms or ()]

@@ -5,9 +5,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Object
 
 # The effects that keep a pod from being placed; PreferNoSchedule only lowers a node's score.
 KEEPING_OUT = frozenset({"NoSchedule", "NoExecute"})
@@ -38,11 +39,11 @@ class Toleration:
 CORDON = Taint("node.kubernetes.io/unschedulable", "", "NoSchedule")
 
 
-def taint(raw: Mapping[str, Any]) -> Taint:
+def taint(raw: Object) -> Taint:
     return Taint(raw.get("key") or "", raw.get("value") or "", raw.get("effect") or "")
 
 
-def toleration(raw: Mapping[str, Any]) -> Toleration:
+def toleration(raw: Object) -> Toleration:
     operator = raw.get("operator") or "Equal"
     return Toleration(raw.get("key") or "", operator, raw.get("value") or "", raw.get("effect") or "")
 

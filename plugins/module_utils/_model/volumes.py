@@ -9,11 +9,11 @@ k8s.io/component-helpers/storage/ephemeral.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.csi_migration import CsiVolume, inline_volume
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Object
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ class PodVolumes:
 NONE = PodVolumes()
 
 
-def pod_volumes(pod: Mapping[str, Any]) -> PodVolumes:
+def pod_volumes(pod: Object) -> PodVolumes:
     """Parse spec.volumes of a v1.Pod."""
     volumes = pod["spec"].get("volumes") or ()
     if not volumes:
@@ -65,7 +65,7 @@ def pod_volumes(pod: Mapping[str, Any]) -> PodVolumes:
     )
 
 
-def _claims(pod: Mapping[str, Any], volumes: list[Mapping[str, Any]]) -> Iterator[ClaimRef]:
+def _claims(pod: Object, volumes: list[Object]) -> Iterator[ClaimRef]:
     for volume in volumes:
         if claim := volume.get("persistentVolumeClaim"):
             yield ClaimRef(claim["claimName"])
@@ -73,7 +73,7 @@ def _claims(pod: Mapping[str, Any], volumes: list[Mapping[str, Any]]) -> Iterato
             yield ClaimRef(f"{pod['metadata']['name']}-{volume['name']}", ephemeral=True)
 
 
-def _disks(volume: Mapping[str, Any]) -> Iterator[Disk]:
+def _disks(volume: Object) -> Iterator[Disk]:
     if disk := volume.get("gcePersistentDisk"):
         yield Disk(("gce", disk["pdName"]), bool(disk.get("readOnly")))
     if disk := volume.get("awsElasticBlockStore"):

@@ -7,8 +7,7 @@ run.py                    run a module, and end it in a result or one clear erro
 progress.py               how a module tells of a long task while it runs
 connection.py             a module's connection, as patient as the task has time
 texts.py                  what texts mean where an argument spec wants something else
-arguments.py              parts of argument specs
-limits.py                 limits of options that an argument spec cannot express
+arguments.py              parts of argument specs, and limits that these cannot express
 libraries.py              Python libraries that only some uses need
 drain_arguments.py        the options of node_drain
 drain_task.py             empty a node by a plan, and see that it is still empty

@@ -1,14 +1,19 @@
 # Copyright: Contributors to the virtops.kubevirt project
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Parts of argument specs that modules share. Their documentation stands in doc_fragments/_connection.py."""
+"""Parts of argument specs that modules share, and limits that a spec cannot express.
+
+Their documentation stands in doc_fragments/_connection.py.
+"""
 
 from __future__ import annotations
 
 import copy
+from collections.abc import Mapping
 from typing import Any
 
 from ansible_collections.kubernetes.core.plugins.module_utils.args_common import AUTH_ARG_SPEC
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.invalid_request import InvalidRequest
 
 
 def connection() -> dict[str, Any]:
@@ -23,3 +28,10 @@ def wait() -> dict[str, Any]:
         "wait_timeout": {"type": "int", "default": 120},
         "wait_sleep": {"type": "int", "default": 5},
     }
+
+
+def require_positive(params: Mapping[str, Any], *names: str) -> None:
+    """Raise InvalidRequest unless each of the numbers is at least 1."""
+    problems = [f"{name} is {params[name]}" for name in names if params[name] < 1]
+    if problems:
+        raise InvalidRequest("read the options of the task", problems, "Give a number of at least 1.")

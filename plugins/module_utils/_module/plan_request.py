@@ -5,15 +5,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.invalid_request import InvalidRequest
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.printable import brief
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot import Snapshot
-from ansible_collections.virtops.kubevirt.plugins.module_utils._module.limits import size_of_batch
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module.run import explained
-from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.batch_rules import BatchRules
+from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.batch_rules import AUTO, BatchRules
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.in_force import PlanRequest
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.plan_options import NEEDS, PlanOptions
 
@@ -53,7 +54,7 @@ def _batching(params: Mapping[str, Any], nodes: int, run: int) -> BatchRules:
     """Raises InvalidRequest."""
     wanted = params["batch_constraints"] or {}
     return BatchRules(
-        size=size_of_batch(params["batch"], nodes, run),
+        size=_size_of_batch(params["batch"], nodes, run),
         free=params["order"] == "free",
         apart=tuple(wanted.get("apart") or ()),
         together=wanted.get("together") or "",
@@ -92,3 +93,24 @@ def _problems(params: Mapping[str, Any], batches: Sequence[Sequence[Any]], snaps
     for index, (kind, name) in enumerate(unknown):
         near = get_close_matches(name, sorted(known[kind]), n=1) if index < _MOST_GUESSES else []
         yield f"there is no {kind} {name}" + (f" (do you mean {near[0]}?)" if near else "")
+
+
+def _size_of_batch(wanted: str, nodes: int, run: int) -> int | None:
+    """How many of the nodes are out of service together at most; a share is rounded as Ansible's `serial` does.
+
+    None: the planner is to say. run: how many nodes the run has, also those that are done and not named any more, so
+    that a run that goes on may be asked for with the number that it began with. Raises InvalidRequest.
+    """
+    if wanted.strip() == AUTO:
+        return None
+    found = re.fullmatch(r"\s*([0-9]{1,9})(%?)\s*", wanted)
+    number, is_share = (int(found[1]), bool(found[2])) if found else (0, False)
+    problem = f"batch is {brief(wanted.strip())}"
+    if is_share and number > 100:
+        problem += ", but a run has no more than all of its nodes"
+    elif number > max(run, 1) and not is_share:
+        problem += f", but the run has {run} node{'' if run == 1 else 's'}"
+    elif number > 0:
+        return max(nodes * number // 100, 1) if is_share else number
+    remedy = f"Give a number of nodes such as 2, a share of them such as 25%, or {AUTO}."
+    raise InvalidRequest("read the options of the task", [problem], remedy)

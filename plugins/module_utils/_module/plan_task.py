@@ -22,8 +22,8 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._module import (
     plan_keeping,
     plan_request,
 )
+from ansible_collections.virtops.kubevirt.plugins.module_utils._module.arguments import require_positive
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module.connection import connect
-from ansible_collections.virtops.kubevirt.plugins.module_utils._module.limits import require_positive
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module.run import Module, explained
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.difference import differences
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.document import sha256, to_json

@@ -15,12 +15,11 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transpor
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot import Snapshot
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module import arguments
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module.connection import connect
-from ansible_collections.virtops.kubevirt.plugins.module_utils._module.limits import require_positive
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module.run import Module, explained
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.document import to_json
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import Plan
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.rebalance import plan_rebalance
-from ansible_collections.virtops.kubevirt.plugins.module_utils._report.moves_text import moves_text
+from ansible_collections.virtops.kubevirt.plugins.module_utils._report.plan_text import moves_text
 
 _PAGE_SIZE = 500
 
@@ -40,7 +39,7 @@ def spec() -> dict[str, Any]:
 def find_moves(module: Module) -> dict[str, Any]:
     """The work of rebalance_plan. Raises InvalidRequest, Failure, ExpectedError."""
     params = module.params
-    require_positive(params, "max_moves", "request_timeout")
+    arguments.require_positive(params, "max_moves", "request_timeout")
     path = Path(params["path"]) if params["path"] else None
     if path is not None:
         plan_file.check_writable(path)

@@ -13,7 +13,7 @@ from typing import Any
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.invalid_request import InvalidRequest
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.object_name import name_problems
-from ansible_collections.virtops.kubevirt.plugins.module_utils._module.limits import require_positive
+from ansible_collections.virtops.kubevirt.plugins.module_utils._module.arguments import require_positive
 from ansible_collections.virtops.kubevirt.plugins.module_utils._workloads.replica_set import ReplicaSetRequest
 
 Spec = dict[str, Any]

@@ -16,13 +16,13 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transpor
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.replica_sets import (
     ReplicaSet,
 )
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.affinity import blocked_migrations
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.expected import ExpectedError, MissingLibrary
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Object
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module.libraries import how_to_install
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module.replica_set_results import unplaceable
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module.run import Module
 from ansible_collections.virtops.kubevirt.plugins.module_utils._workloads.outlook import Outlook
-from ansible_collections.virtops.kubevirt.plugins.module_utils._workloads.own_pod import blocked_migrations
 from ansible_collections.virtops.kubevirt.plugins.module_utils._workloads.replica_set import ReplicaSetRequest
 
 

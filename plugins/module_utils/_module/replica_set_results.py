@@ -16,8 +16,12 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.re
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import JsonObject, Object
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module.run import Incomplete, Module
 from ansible_collections.virtops.kubevirt.plugins.module_utils._workloads.canonical import complete, in_words_of
-from ansible_collections.virtops.kubevirt.plugins.module_utils._workloads.outlook import Outlook, Place
-from ansible_collections.virtops.kubevirt.plugins.module_utils._workloads.replica import Replica, replica
+from ansible_collections.virtops.kubevirt.plugins.module_utils._workloads.outlook import (
+    Outlook,
+    Place,
+    Replica,
+    replica,
+)
 from ansible_collections.virtops.kubevirt.plugins.module_utils._workloads.secrets import secrets, without_secrets
 
 # Shorter ones would be struck out of words that have nothing to do with them.

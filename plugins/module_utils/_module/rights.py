@@ -16,8 +16,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transpor
     require_rights,
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._rights.needs import GIVE_BACK, INTERRUPT, TAKE
-from ansible_collections.virtops.kubevirt.plugins.module_utils._rights.policy import LEASE_NAMESPACE
-from ansible_collections.virtops.kubevirt.plugins.module_utils._rights.right import Need
+from ansible_collections.virtops.kubevirt.plugins.module_utils._rights.right import LEASE_NAMESPACE, Need
 from ansible_collections.virtops.kubevirt.plugins.module_utils._rights.roles import MODULES, ROLES, demanded
 
 

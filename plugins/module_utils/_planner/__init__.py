@@ -30,9 +30,7 @@ residents.py       what is on the nodes
 under_way.py       what leaves already
 prospects.py       what could give a VM a place that has none now
 mover.py           what leaves, and what comes instead
-machines.py        VMs as movers, by live migration
-evictions.py       ordinary pods that are evicted
-departures.py      VMs that follow their policy instead
+ways.py            how each of them leaves: VMs by live migration or as their policy says, pods by eviction
 policies.py        which policy that is
 board.py           the cluster with each mover at one of its stages
 options.py         the nodes a mover can go to, the best first
@@ -52,9 +50,7 @@ story.py           the words
 Rebalancing:
 
 rebalance.py       who may move, and the plan as values
-improvement.py     who moves, with those who have to follow
-soft_rules.py      how well nodes meet a pod's soft rules
-
+improvement.py     who moves, with those who have to follow, and how well nodes meet soft rules
 """
 
 from __future__ import annotations

@@ -29,7 +29,6 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import
     Obstacle,
     action_id,
 )
-from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.departures import departure
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.drain import Solution
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.drain_plan import (
     DrainPlan,
@@ -43,6 +42,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.drain_pl
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.mover import Mover
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.residents import Machine
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.story import cause_of
+from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.ways import interruption
 
 NO_NODE = "no node can take it"
 _LOSSES = {
@@ -259,7 +259,7 @@ def _can_be_stopped(stuck: StuckMachine, machine: Machine, solution: Solution) -
     if stuck.policy is not Policy.FAIL or not is_refused(machine.vmi):
         return False
     scene = solution.scene
-    return isinstance(departure(machine, Policy.STOP, scene.lists, scene.cluster, scene.board.state), Mover)
+    return isinstance(interruption(machine, Policy.STOP, scene.cluster, scene.board.state), Mover)
 
 
 def _obstacle_of_pod(fate: PodFate, allowed: frozenset[str]) -> Obstacle:

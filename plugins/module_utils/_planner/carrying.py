@@ -9,12 +9,11 @@ What the plan brings about gets names and uids that no object can have, made of 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.launcher.vmi import uid_of_successor
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.successors import next_launcher
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.workloads import VMI, title
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Object
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import JsonObject, Object
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.occupant import Occupant
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.pod import Pod
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.drain import Solution
@@ -95,7 +94,7 @@ def _land(
 
 def _settle(ground: Ground, step: Step, machine: Machine | None, raw: Object, node: str) -> None:
     """A newcomer is on its node, and the VMI that it belongs to runs there."""
-    metadata: dict[str, Any] = {
+    metadata: JsonObject = {
         **raw["metadata"],
     }
     if machine is not None:

@@ -43,13 +43,13 @@ class Course:
         self.waves += pack(self.board, steps, self._caps, self._profile)
         self.stuck = list(attempt.stuck)
 
-    def depart(self, departures: Mapping[str, Mover], must_land: Collection[str]) -> None:
+    def depart(self, interruptions: Mapping[str, Mover], must_land: Collection[str]) -> None:
         """Let those leave that do it without a migration, and the others try again, until nothing changes any more.
 
-        departures: by id, also of movers that are stuck. must_land: ids of those that leave only if their newcomer
+        interruptions: by id, also of movers that are stuck. must_land: ids of those that leave only if their newcomer
         lands elsewhere; pods without a node for theirs leave in any case, in the end.
         """
-        waiting = dict(departures)
+        waiting = dict(interruptions)
         while True:
             evicted = {mover.id: mover for mover in self.stuck if not mover.chosen}
             wave = self._leave({**waiting, **evicted}, must_land)

@@ -21,7 +21,6 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects im
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner import outcome, story
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.board import Board
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.course import Course
-from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.departures import departure
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.drain_plan import (
     DrainPlan,
     MachineFates,
@@ -29,9 +28,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.drain_pl
     PodOutcome,
     Policy,
 )
-from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.evictions import eviction
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.ground import Ground
-from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.machines import migration, passes
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.mover import Mover
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.pace import seconds
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.policies import Rule, policy_for
@@ -45,6 +42,12 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.resident
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.search import Step
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.under_way import find_under_way
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.waves import Caps
+from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.ways import (
+    eviction,
+    interruption,
+    migration,
+    passes,
+)
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.scores.registry import Profile
 
 _ATTEMPT = "plan the drain"
@@ -59,7 +62,6 @@ class Scene:
     Playing it changes its board, which is cleared before there is another scene of the same ground.
     """
 
-    lists: Lists
     nodes: tuple[str, ...]
     targets: Mapping[str, str]
     cluster: Surroundings
@@ -134,7 +136,6 @@ def prepare(
         found = replace(found, machines=(*found.machines, *helpers(helping, ground.pods_on, cluster.workloads)))
     refusals = ((pod.id, ground.budgets.refusal(pod.pod)) for pod in found.pods if not pod.stays)
     return Scene(
-        ground.lists,
         tuple(dict.fromkeys(nodes)),
         targets,
         cluster,
@@ -201,9 +202,9 @@ def finish(scene: Scene, course: Course) -> Solution:
         prospects = {name: clause for name, clause in clauses if clause is not None}
     waiting = {name for name, way in scene.ways.items() if passes(way) or scene.policies[name] is Policy.FAIL}
     left = [vm for vm in scene.residents.machines if vm.id not in waiting | prospects.keys() | course.on_their_way()]
-    found = {vm.id: departure(vm, scene.policies[vm.id], scene.lists, scene.cluster, board.state) for vm in left}
-    departures = {name: mover for name, mover in found.items() if isinstance(mover, Mover)}
-    course.depart(departures, {name for name in departures if scene.policies[name] is Policy.RESTART})
+    found = {vm.id: interruption(vm, scene.policies[vm.id], scene.cluster, board.state) for vm in left}
+    interruptions = {name: mover for name, mover in found.items() if isinstance(mover, Mover)}
+    course.depart(interruptions, {name for name in interruptions if scene.policies[name] is Policy.RESTART})
     objections = {name: reason for name, reason in found.items() if isinstance(reason, str)}
     still = {name: clause for name, clause in prospects.items() if name not in course.on_their_way()}
     return Solution(scene, course.waves, frozenset(course.last), objections, still)

@@ -13,19 +13,36 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.arrays import np
-from ansible_collections.virtops.kubevirt.plugins.module_utils._planner import soft_rules
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.arrays import IntArray, np
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.pod import Pod
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.board import Board, Stage
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.mover import Mover
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.options import Option
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.search import Step
-from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.contract import FilterPlugin, PluginError
+from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.contract import (
+    MAX_SCORE,
+    FilterPlugin,
+    PluginError,
+)
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.filters.inter_pod_affinity import (
     InterPodAffinity,
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.filters.node_affinity import NodeAffinity
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.framework import evaluate
-from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.scores.registry import Profile
+from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.scores.inter_pod_affinity_score import (
+    own_wishes,
+)
+from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.scores.node_affinity_score import (
+    NodeAffinityScore,
+)
+from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.scores.pod_topology_spread_score import (
+    PodTopologySpreadScore,
+)
+from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.scores.registry import Profile, Scorers
+from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.scores.taint_toleration_score import (
+    TaintTolerationScore,
+)
+from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.state import ClusterState
 
 # The rules that bind a pod only when it is placed, and that others can break later by moving away or coming near.
 _PLACING: tuple[FilterPlugin, ...] = (NodeAffinity(), InterPodAffinity())
@@ -33,7 +50,7 @@ _PLACING: tuple[FilterPlugin, ...] = (NodeAffinity(), InterPodAffinity())
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A step with what it gains, in points of soft_rules.py, and a sentence on why it is made."""
+    """A step with what it gains, in points of `soft_points`, and a sentence on why it is made."""
 
     step: Step
     gain: int
@@ -140,7 +157,7 @@ class Improvement:
         numbers = [state.nodes.index[name] for name in (*(option.node for option in options), mover.source)]
         with self._absent(mover):
             try:
-                points = soft_rules.points(mover.newcomer, state, np.array(numbers))
+                points = soft_points(mover.newcomer, state, np.array(numbers))
             except PluginError:
                 return []
         return [int(there) - int(points[-1]) for there in points[:-1]]
@@ -181,3 +198,38 @@ def _nearness(mover: Mover) -> list[str]:
     """Keys of the labels whose values a mover has to share with others."""
     newcomer = mover.newcomer
     return [] if newcomer is None else [term.topology_key for term in newcomer.occupant.affinity.required]
+
+
+class OwnWishes:
+    """The part of InterPodAffinity that is the pod's own."""
+
+    name = "OwnWishes"
+
+    def score(self, pod: Pod, state: ClusterState, nodes: IntArray) -> IntArray | None:
+        wishes = own_wishes(pod, state)[nodes]
+        least, most = int(wishes.min()), int(wishes.max())
+        if least == most:
+            return None
+        points: IntArray = MAX_SCORE * (wishes - least) // (most - least)
+        return points
+
+
+def soft_points(pod: Pod, state: ClusterState, nodes: IntArray) -> IntArray:
+    """How well each of the nodes, by their numbers, meets what the pod itself would rather have.
+
+    In the points and weights of kube-scheduler's scores, which compare with each other only. Its preferred node labels,
+    preferred neighbours and soft spread constraints count, and taints that are to be avoided. How full nodes are, and
+    what other pods wish about this one, does not: nobody is moved for that. Raises `PluginError`.
+    """
+    total = np.zeros(len(nodes), dtype=np.int64)
+    for weight, scorer in _scorers(pod):
+        found = scorer.score(pod, state, nodes)
+        if found is not None:
+            total += weight * found
+    return total
+
+
+def _scorers(pod: Pod) -> Scorers:
+    """Weights as in scores/registry.py. Without a soft constraint of its own, a pod is spread by the scheduler's."""
+    spread = ((2, PodTopologySpreadScore()),) if any(not entry.hard for entry in pod.spread) else ()
+    return (3, TaintTolerationScore()), (2, NodeAffinityScore()), (2, OwnWishes()), *spread

@@ -24,9 +24,9 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.drain im
     movers,
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.ground import Ground
-from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.machines import migration
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.mover import Mover
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.residents import residents
+from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.ways import migration
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.scores.registry import Profile
 
 # Of each VM that finds no node so many nodes are looked at, and of each node so many VMs that could leave it alone.

@@ -7,10 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model import taints
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import HOSTNAME
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import HOSTNAME, Object
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.occupant import Occupant
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.pod import Pod
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.selectors import Requirement
@@ -36,7 +35,7 @@ class Mover:
     chosen: bool = False
     only: frozenset[str] | None = None
     open: tuple[str, ...] = ()
-    raw: Mapping[str, Any] | None = field(default=None, compare=False, repr=False)
+    raw: Object | None = field(default=None, compare=False, repr=False)
 
     @property
     def id(self) -> str:

@@ -13,7 +13,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.success
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.workloads import VMI_REPLICA_SET
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model import disruption_budget
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.drained_pod import needs
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.owners import controller
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import controller
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.board import Board, Refusal, pin_to
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.drain_plan import (
     Outcome,
@@ -23,7 +23,6 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.drain_pl
     Policy,
     StuckMachine,
 )
-from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.machines import passes
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.mover import Mover
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.pace import pace
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.residents import Machine, Resident
@@ -35,6 +34,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.story im
     why_there,
     why_waiting,
 )
+from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.ways import passes
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.verdict import unevaluated
 
 # A step with the number of its wave, by the mover's id.

@@ -14,7 +14,6 @@ from itertools import groupby
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import Action, ActionKind
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.board import Stage, pin_to
-from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.departures import departure
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.drain import (
     Scene,
     Solution,
@@ -34,6 +33,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.search i
     search,
     step_to_best,
 )
+from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.ways import interruption
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.scores.registry import Profile
 
 HARMFUL = (ActionKind.RESTART, ActionKind.STOP)
@@ -149,7 +149,7 @@ class PlannedCourse:
         machine, scene = self._machines.get(entry.id), self._scene
         if machine is None or scene.policies[machine.id] is Policy.FAIL:
             return None
-        found = departure(machine, scene.policies[machine.id], scene.lists, scene.cluster, self._board.state)
+        found = interruption(machine, scene.policies[machine.id], scene.cluster, self._board.state)
         if not isinstance(found, Mover):
             return None
         node = entry.action.target

@@ -3,10 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Bring pods and VMs back to where their soft rules want them: lists of a cluster in, a plan out.
 
-    soft_rules.py       how well nodes meet a pod's soft rules
-    improvement.py      who moves, with those who have to follow
-
-The rest is the drain's: mover.py, board.py, machines.py, evictions.py, waves.py.
+Who moves, with those who have to follow, is found by improvement.py. The rest is the drain's: mover.py, board.py,
+ways.py, waves.py.
 """
 
 from __future__ import annotations
@@ -32,17 +30,15 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.actions import reference_of
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.board import Board
-from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.evictions import eviction
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.improvement import Change, Improvement
-from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.machines import migration
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.mover import Mover, pin
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.pace import pace
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.residents import residents
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.run_plan import cluster_of, source_of
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.waves import Caps, pack
-from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.build import cluster_state
+from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.ways import eviction, migration
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.scores.registry import Profile
-from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.state import ClusterState
+from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.state import ClusterState, cluster_state
 
 POD, MACHINE = "Pod", "VirtualMachineInstance"
 

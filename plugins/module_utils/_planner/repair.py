@@ -29,7 +29,6 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.actions 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.drain import Scene, described, prepare
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.foretold import identified
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.ground import Ground
-from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.machines import leaving, passes
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.mover import Mover
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.order import closed, in_order
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.plan_options import Failing, PlanOptions
@@ -42,6 +41,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.reserve 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.run_plan import totals, verdict
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.search import Step
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.waits import find_waits
+from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.ways import occupants_of, passes
 
 
 def repair(
@@ -318,7 +318,7 @@ def _gone(scene: Scene, name: str) -> Step:
     """As if somebody on the nodes had left, wherever to."""
     for machine in scene.residents.machines:
         if machine.id == name:
-            return Step(Mover(machine.key, machine.node, leaving(machine, scene.board.state), None), None)
+            return Step(Mover(machine.key, machine.node, occupants_of(machine, scene.board.state), None), None)
     pod = next(pod for pod in scene.residents.pods if pod.id == name)
     return Step(Mover(pod.key, pod.node, (scene.board.state.placement(name).occupant,), None), None)
 

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.labels import SCHEDULABLE
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.workloads import VMI, title
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.arrays import BoolArray, FloatArray, IntArray, np
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import controller
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.occupant import Occupant
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.owners import controller
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.resources import MEMORY
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import (
     NO_RESERVE,

@@ -13,8 +13,7 @@ from dataclasses import dataclass, replace
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.workloads import VMI, Workloads, title
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.drained_pod import has_ended, stays
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Object
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.owners import controller
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Object, controller
 
 _HOTPLUG = "hotplug-disk"
 

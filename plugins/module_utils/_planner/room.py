@@ -14,8 +14,7 @@ from dataclasses import dataclass
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.workloads import VMI, title
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.arrays import BoolArray, FloatArray, np
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import HOSTNAME, Object
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.owners import controller
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import HOSTNAME, Object, controller
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.pod import pod as pod_of
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.resources import MEMORY
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.bound import Region, regions

@@ -19,11 +19,11 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._model.migration 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import HOSTNAME, Object
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.pod import pod as parsed
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.board import Board
-from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.machines import leaving, target_of
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.mover import Mover
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.options import Option
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.residents import Machine, Residents
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.search import Step
+from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.ways import occupants_of, target_of
 
 
 def find_under_way(found: Residents, cluster: Surroundings, board: Board) -> tuple[Step, ...]:
@@ -42,7 +42,9 @@ def _migrating(found: Residents, cluster: Surroundings, board: Board) -> Iterato
         metadata, migration = machine.vmi["metadata"], _migration(machine, cluster)
         if machine.arriving:
             if migration is None and _runs_elsewhere(machine):
-                yield Step(Mover(machine.key, machine.node, leaving(machine, board.state), None, chosen=True), None)
+                yield Step(
+                    Mover(machine.key, machine.node, occupants_of(machine, board.state), None, chosen=True), None
+                )
         elif migration is not None and not metadata.get("deletionTimestamp"):
             target_pod = _target_pod(machine, migration, cluster)
             node = _target_node(target_pod, migration, board)
@@ -69,7 +71,7 @@ def _begun(
     mover = Mover(
         machine.key,
         machine.node,
-        leaving(machine, board.state),
+        occupants_of(machine, board.state),
         None if raw is None else parsed(raw),
         chosen=True,
         only=frozenset({node}),

@@ -3,6 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A plan as lines of text: for each batch who leaves, for where and after whom, who cannot and why, and for how long.
 
+Of a plan by which things only move: one after the other what moves, to where, and why.
+
 Names and reasons come from the cluster, and anybody may have written them: whatever could steer a terminal is replaced.
 """
 
@@ -15,7 +17,7 @@ from dataclasses import dataclass
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.printable import printable
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.difference import named, room, unable
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import Action, ActionKind, Blocked, Plan
-from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.remainder import LEAVING
+from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.remainder import LEAVING, stages
 
 # In a batch with more, it is not worked out whom somebody waits for only because others do.
 _MOST_WAITING = 1000
@@ -209,3 +211,18 @@ def duration(seconds: int) -> str:
     if seconds < 120:
         return f"{seconds} s"
     return f"{minutes} min" if minutes < 120 else f"{minutes // 60} h {minutes % 60} min"
+
+
+def moves_text(plan: Plan, message: str) -> list[str]:
+    """A plan by which things only move: one after the other what moves, to where, and why.
+
+    message: the plan in a sentence, which comes first. What has the same number may move at the same time.
+    """
+    return [printable(line) for line in (message, *_move_lines(plan))]
+
+
+def _move_lines(plan: Plan) -> Iterator[str]:
+    for number, actions in enumerate(stages(plan), start=1):
+        for action in actions:
+            where = f"{action.source} -> {action.target or 'another node'}"
+            yield f"{number}. {named(action.object)}: {where}. {action.why}"

@@ -6,11 +6,9 @@
 The manifests in roles/access/files, the tables of docs/docsite/rst/rights.rst and what tasks ask for before they touch
 anything come from here; `make generate` writes the files anew.
 
-right.py     one verb on one resource, and what several of them are needed for
-reading.py   the rights to read what decides the placement of VMs
-needs.py     the rights to act, and why each
-roles.py     which role and which module has which needs
-policy.py    rules and roles as the API has them
+right.py  one verb on one resource, what several of them are needed for, and the rules and roles that grant them
+needs.py  the rights to read what decides the placement of VMs, and to act, and why each
+roles.py  which role and which module has which needs
 """
 
 from __future__ import annotations

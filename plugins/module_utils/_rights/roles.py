@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._rights.needs import (
     CANCEL,
+    DISPENSABLE,
     EVICT,
     EXPLAIN,
     FIND_NODES,
@@ -20,13 +21,13 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._rights.needs imp
     INTERRUPT,
     LOOK_AT_RUN,
     MIGRATE,
+    READ,
     REMEMBER,
     SEE_FITNESS,
     START,
     TAKE,
     WITHDRAW,
 )
-from ansible_collections.virtops.kubevirt.plugins.module_utils._rights.reading import DISPENSABLE, READ
 from ansible_collections.virtops.kubevirt.plugins.module_utils._rights.right import Need, Right
 
 _PLAN = (READ, IDENTIFY, HOLD_RUN, REMEMBER, FORGET, FIND_NODES, START)

@@ -8,8 +8,7 @@ framework.py  runs filters and scores in their order; the first filter that a no
 contract.py   what a plugin is: a filter, or a score
 filters/      one file for each of kube-scheduler's filter plugins, and registry.py with their order
 scores/       the same for what ranks the nodes that fit
-build.py      makes the state from lists
-state.py      the cluster: nodes, storage, and pods that come and go (apply and undo)
+state.py      the cluster, made from lists: nodes, storage, and pods that come and go (apply and undo)
 tables/       the arrays and counts that the state keeps
 """
 

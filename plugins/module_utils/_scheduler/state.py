@@ -10,21 +10,33 @@ unless a rule asks for a kind of pods for the first time.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.arrays import require_numpy
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.node import Node
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.node import node as parsed_node
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import FINISHED, Lists, Object
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.occupant import Occupant
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.occupant import occupant as parsed_occupant
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.pod import Pod
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.pod import pod as parsed_pod
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.selectors import Labels
-from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.tables.attached_volumes import AttachedVolumes
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.tables.node_table import NodeTable
-from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.tables.owner_selectors import OwnerSelectors
+from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.tables.owner_selectors import (
+    OwnerSelectors,
+    owner_selectors,
+)
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.tables.pod_table import PodCounts, PodTable
-from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.tables.storage_table import StorageTable
+from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.tables.storage_table import (
+    StorageTable,
+    storage_table,
+)
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.tables.term_owners import TermOwners
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.tables.usage import (
+    AttachedVolumes,
     PortUsage,
     ResourceUsage,
     VolumeUsage,
@@ -179,3 +191,41 @@ class ClusterState:
         self._pods.remove(self._placed.pop(placement.occupant.key)[1])
         for follower in self._followers:
             follower.update(placement.occupant, node, -1)
+
+
+def cluster_state(lists: Lists) -> ClusterState:
+    """The state of the cluster that the lists describe; a missing list is an empty one.
+
+    Finished pods, and pods on nodes that are not in the list, do not count. Raises `SelectorError`, `QuantityError`,
+    `MissingLibrary`.
+    """
+    require_numpy()
+    nodes = [parsed_node(raw) for raw in lists.get("nodes") or ()]
+    names = {entry.name for entry in nodes}
+    namespaces = {raw["metadata"]["name"]: raw["metadata"].get("labels") or {} for raw in lists.get("namespaces") or ()}
+    living = [raw for raw in lists.get("pods") or () if (raw.get("status") or {}).get("phase") not in FINISHED]
+    return ClusterState(
+        nodes,
+        _placements(living, names),
+        namespaces=namespaces,
+        storage=storage_table(lists),
+        owner_selectors=owner_selectors(lists),
+        nominated=_nominated(living),
+    )
+
+
+def _placements(pods: Sequence[Object], names: set[str]) -> Iterator[Placement]:
+    for raw in pods:
+        name = raw["spec"].get("nodeName")
+        if name in names:
+            yield Placement(parsed_occupant(raw), name)
+
+
+def _nominated(pods: Sequence[Object]) -> dict[str, tuple[Pod, ...]]:
+    """Pods without a node that preemption has promised one, by that node."""
+    found: defaultdict[str, list[Pod]] = defaultdict(list)
+    for raw in pods:
+        promised = (raw.get("status") or {}).get("nominatedNodeName")
+        if promised and not raw["spec"].get("nodeName"):
+            found[promised].append(parsed_pod(raw))
+    return {name: tuple(promised) for name, promised in found.items()}

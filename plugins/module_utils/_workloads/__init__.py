@@ -6,13 +6,10 @@
 replica_set.py         the replica set that a task wants, laid over what is there
 placement.py           from a few words on where VMs may run to the fields of a VMI
 placement_problems.py  what is wrong with those words
-requirements.py        conditions on labels, as a task words them and as the API does
 canonical.py           what a spec states, and one form for all ways of saying the same
 secrets.py             what guests are told in confidence stays out of results
-replica.py             one VMI of a replica set as it is now
-outlook.py             what is missing, outdated, and fits nowhere
+outlook.py             its VMIs as they are now, and what is missing, outdated, and fits nowhere
 forecast.py            where kube-scheduler would put what is to come
-own_pod.py             anti-affinity that would keep a VM from migrating
 """
 
 from __future__ import annotations

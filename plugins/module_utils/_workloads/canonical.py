@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model import quantity
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Object
 
 _AMOUNTS = frozenset({"guest", "maxGuest", "capacity"})
 _MAPS_OF_AMOUNTS = frozenset({"requests", "limits"})
@@ -31,12 +32,12 @@ _FALSE_OR_ZERO = frozenset(
 _READONLY_PARENTS = ("disk", "lun")
 
 
-def canonical(spec: Mapping[str, Any]) -> Any:
+def canonical(spec: Object) -> Any:
     """The spec of a replica set, as it can be compared. Amounts become text that counts billionths."""
     return _plain(complete(spec))
 
 
-def complete(spec: Mapping[str, Any]) -> Any:
+def complete(spec: Object) -> Any:
     """The spec of a replica set with the parts that KubeVirt's types always have, and none that say nothing."""
     return _with_always(stated(spec))
 

@@ -21,15 +21,13 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.launche
     launcher_pod,
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.namespaces import Namespaces
-from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.start_refusals import start_refusals
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.next_pod import start_refusals
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.workloads import title
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Lists, Object
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import REQUIRED, Lists, Object
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.pod import Pod, pod
-from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.build import cluster_state
-from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.state import ClusterState
+from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.state import ClusterState, cluster_state
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.verdict import explain
 from ansible_collections.virtops.kubevirt.plugins.module_utils._workloads.outlook import Outlook, Place
-from ansible_collections.virtops.kubevirt.plugins.module_utils._workloads.own_pod import REQUIRED
 
 _CLUSTER_VOLUMES = ("persistentVolumeClaim", "dataVolume", "ephemeral")
 

@@ -16,14 +16,22 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.affinity import blocks_migration
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import HOSTNAME, JsonObject
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.affinity import (
+    blocks_migration,
+    ignoring_own_pod,
+)
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import (
+    HOSTNAME,
+    PREFERRED,
+    REQUIRED,
+    JsonObject,
+)
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.selectors import Labels
 from ansible_collections.virtops.kubevirt.plugins.module_utils._nodes.keys import REGION, ZONE
-from ansible_collections.virtops.kubevirt.plugins.module_utils._workloads.own_pod import REQUIRED, ignoring_own_pod
-from ansible_collections.virtops.kubevirt.plugins.module_utils._workloads.requirements import Words, requirement
 
-PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
+# Of a task, as Ansible gives them: values, also those of labels, may be anything that YAML takes for a value.
+Words = Mapping[str, Any]
+
 # Fields of a VMI's spec that are placement's business, by the option that stands for them.
 FIELDS: Mapping[str, str] = {
     "affinity": "affinity",
@@ -53,6 +61,18 @@ def placement_fields(words: Words, own: Own) -> JsonObject:
         "schedulerName": words["scheduler_name"],
     }
     return {name: value for name, value in fields.items() if value}
+
+
+def requirement(words: Words) -> dict[str, Any]:
+    """A requirement on a label, as the API has it."""
+    values = [str(value) for value in words["values"] or ()]
+    stated = {"key": words["key"], "operator": operator(words)}
+    return {**stated, "values": values} if values else stated
+
+
+def operator(words: Words) -> str:
+    """Of a requirement: without one, values make it `In`, and no values `Exists`."""
+    return words["operator"] or ("In" if words["values"] else "Exists")
 
 
 def topology_key(per: str) -> str:

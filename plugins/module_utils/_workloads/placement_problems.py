@@ -9,19 +9,25 @@ import difflib
 from collections.abc import Iterator, Sequence
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import HOSTNAME
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.selectors import is_label_value
-from ansible_collections.virtops.kubevirt.plugins.module_utils._workloads.placement import TOPOLOGY, selector
-from ansible_collections.virtops.kubevirt.plugins.module_utils._workloads.requirements import (
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.selectors import (
+    int64,
+    is_label_value,
+    is_qualified_name,
+)
+from ansible_collections.virtops.kubevirt.plugins.module_utils._workloads.placement import (
+    TOPOLOGY,
     Words,
-    key_problems,
-    label_problems,
-    requirement_problems,
+    operator,
+    selector,
 )
 
 _AFFINITY = ("node_labels", "keep_apart", "keep_together")
 _HEAVIEST = 100
 # Often seen, and on no node: a required rule by it holds back every pod, or none.
 _NO_TOPOLOGY = {"topology.kubernetes.io/hostname": HOSTNAME, "hostname": HOSTNAME}
+_WITH_VALUES = ("In", "NotIn")
+_WITHOUT_VALUES = ("Exists", "DoesNotExist")
+_COMPARING = ("Gt", "Lt")
 # How much a key has to be like one of the words to be taken for a slip of the pen.
 _ALIKE = 0.75
 
@@ -49,7 +55,7 @@ def _entries(words: Words) -> Iterator[tuple[str, str]]:
 
 
 def _node_label(entry: Words) -> Iterator[str]:
-    yield from requirement_problems(entry)
+    yield from _requirement(entry)
     yield from _weight(entry)
 
 
@@ -77,7 +83,7 @@ def _spread(entry: Words) -> Iterator[str]:
 
 def _toleration(entry: Words) -> Iterator[str]:
     if entry["key"]:
-        yield from key_problems(entry["key"])
+        yield from _key(entry["key"])
     elif entry["operator"] != "Exists":
         yield "it has no key; give one, or operator=Exists to tolerate all taints"
     if entry["operator"] == "Exists" and entry["value"]:
@@ -96,13 +102,13 @@ def _per(entry: Words) -> Iterator[str]:
     elif meant:
         yield f"per is {per} (is it {meant[0]}?)"
     else:
-        yield from key_problems(per)
+        yield from _key(per)
 
 
 def _pods(entry: Words) -> Iterator[str]:
     yield from label_problems(entry["labels"] or {})
     for words in entry["expressions"]:
-        yield from requirement_problems(words)
+        yield from _requirement(words)
     names: Sequence[str] = entry.get("vms") or ()
     for name in names:
         if not name or not is_label_value(name):
@@ -113,3 +119,37 @@ def _weight(entry: Words) -> Iterator[str]:
     weight = entry["weight"]
     if weight is not None and not 1 <= weight <= _HEAVIEST:
         yield f"weight is {weight}; give a number from 1 to {_HEAVIEST}"
+
+
+def _requirement(words: Words) -> Iterator[str]:
+    """Clauses on one requirement."""
+    key, values, by = words["key"], words["values"] or [], operator(words)
+    yield from _key(key)
+    yield from _texts(key, values)
+    if by in _WITH_VALUES and not values:
+        yield f"the operator {by} on {key} needs values"
+    if by in _WITHOUT_VALUES and values:
+        yield f"the operator {by} on {key} takes no values"
+    if by in _COMPARING and (len(values) != 1 or int64(str(values[0])) is None):
+        yield f"the operator {by} on {key} needs one integer as its value"
+
+
+def label_problems(labels: Words) -> Iterator[str]:
+    """Clauses on a map of labels."""
+    for key, value in labels.items():
+        yield from _key(key)
+        yield from _texts(key, [value])
+
+
+def _key(key: str) -> Iterator[str]:
+    if not is_qualified_name(key):
+        yield f"{key!r} cannot be the key of a label"
+
+
+def _texts(key: str, values: Sequence[object]) -> Iterator[str]:
+    for value in values:
+        # YAML reads yes, no, true and off without quotes as truth values, whose spelling is lost.
+        if isinstance(value, bool) or not isinstance(value, (str, int)):
+            yield f"the value {value!r} of {key} is no text; put it in quotes"
+        elif not is_label_value(str(value)):
+            yield f"{value!r} cannot be the value of the label {key}"

@@ -7,10 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.invalid_request import InvalidRequest
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import JsonObject
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import JsonObject, Object
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.selectors import SelectorError, label_selector
 from ansible_collections.virtops.kubevirt.plugins.module_utils._workloads.canonical import stated
 from ansible_collections.virtops.kubevirt.plugins.module_utils._workloads.placement import (
@@ -18,8 +17,10 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._workloads.placem
     Own,
     placement_fields,
 )
-from ansible_collections.virtops.kubevirt.plugins.module_utils._workloads.placement_problems import placement_problems
-from ansible_collections.virtops.kubevirt.plugins.module_utils._workloads.requirements import label_problems
+from ansible_collections.virtops.kubevirt.plugins.module_utils._workloads.placement_problems import (
+    label_problems,
+    placement_problems,
+)
 
 _REMEDY = "Correct the task; nothing was written."
 # Of a VMI that names none.
@@ -38,9 +39,9 @@ class ReplicaSetRequest:
     name: str
     replicas: int | None
     paused: bool | None
-    selector: Mapping[str, Any] | None
-    template: Mapping[str, Any] | None
-    placement: Mapping[str, Any] | None
+    selector: Object | None
+    template: Object | None
+    placement: Object | None
     eviction_strategy: str
     masquerade: bool
 
@@ -49,7 +50,7 @@ class ReplicaSetRequest:
         return f"{self.namespace}/{self.name}"
 
 
-def wanted_spec(request: ReplicaSetRequest, stored: Mapping[str, Any]) -> JsonObject:
+def wanted_spec(request: ReplicaSetRequest, stored: Object) -> JsonObject:
     """The spec of the replica set. `stored`: the one that is there, empty if there is none. Raises InvalidRequest."""
     problems = list(_problems(request, stored))
     if problems:
@@ -68,7 +69,7 @@ def wanted_spec(request: ReplicaSetRequest, stored: Mapping[str, Any]) -> JsonOb
     return {**wanted, "paused": True} if paused else {key: part for key, part in wanted.items() if key != "paused"}
 
 
-def _template(request: ReplicaSetRequest, stored: Mapping[str, Any]) -> JsonObject:
+def _template(request: ReplicaSetRequest, stored: Object) -> JsonObject:
     if request.template is None:
         return dict(stored["template"])
     template: JsonObject = stated(request.template)
@@ -76,11 +77,11 @@ def _template(request: ReplicaSetRequest, stored: Mapping[str, Any]) -> JsonObje
     return {**template, "spec": spec}
 
 
-def _labels(template: Mapping[str, Any]) -> Mapping[str, str]:
+def _labels(template: Object) -> Mapping[str, str]:
     return (template.get("metadata") or {}).get("labels") or {}
 
 
-def _problems(request: ReplicaSetRequest, stored: Mapping[str, Any]) -> Iterator[str]:
+def _problems(request: ReplicaSetRequest, stored: Object) -> Iterator[str]:
     if request.replicas is not None and request.replicas < 0:
         yield f"replicas is {request.replicas}; give 0 or more"
     if request.template is None and not stored:
@@ -92,7 +93,7 @@ def _problems(request: ReplicaSetRequest, stored: Mapping[str, Any]) -> Iterator
         yield from placement_problems(request.placement)
 
 
-def _selector_problems(selector: Mapping[str, Any]) -> Iterator[str]:
+def _selector_problems(selector: Object) -> Iterator[str]:
     labels = selector.get("matchLabels") or {}
     if not isinstance(labels, Mapping):
         yield "selector.matchLabels is no mapping"
@@ -104,9 +105,7 @@ def _selector_problems(selector: Mapping[str, Any]) -> Iterator[str]:
         yield f"selector.matchExpressions is no list of key, operator and values, {error}"
 
 
-def _template_problems(
-    request: ReplicaSetRequest, template: Mapping[str, Any], stored: Mapping[str, Any]
-) -> Iterator[str]:
+def _template_problems(request: ReplicaSetRequest, template: Object, stored: Object) -> Iterator[str]:
     spec = template.get("spec")
     for name in ("metadata", "spec"):
         if not isinstance(template.get(name) or {}, Mapping):
@@ -121,7 +120,7 @@ def _template_problems(
     yield from (f"template.spec.{field} and placement both say where VMIs run; give one of them" for field in twice)
 
 
-def _migratable(spec: Mapping[str, Any], *, eviction_strategy: str, masquerade: bool) -> dict[str, Any]:
+def _migratable(spec: Object, *, eviction_strategy: str, masquerade: bool) -> JsonObject:
     """The spec of a VMI with an eviction strategy, and with a network if it names none. What it says itself stays.
 
     By default KubeVirt connects a VM by a bridge to the pod network, which cannot be live-migrated, and lets a VM die
@@ -131,17 +130,17 @@ def _migratable(spec: Mapping[str, Any], *, eviction_strategy: str, masquerade: 
     return _with_network(made) if masquerade and _names_no_network(spec) else made
 
 
-def _names_no_network(spec: Mapping[str, Any]) -> bool:
+def _names_no_network(spec: Object) -> bool:
     devices = _devices(spec)
     wanted = devices.get("autoattachPodInterface") is not False
     return wanted and not spec.get("networks") and not devices.get("interfaces")
 
 
-def _with_network(spec: Mapping[str, Any]) -> dict[str, Any]:
+def _with_network(spec: Object) -> JsonObject:
     devices = {**_devices(spec), "interfaces": [{"name": _NETWORK, "masquerade": {}}]}
     domain = {**(spec.get("domain") or {}), "devices": devices}
     return {**spec, "domain": domain, "networks": [{"name": _NETWORK, "pod": {}}]}
 
 
-def _devices(spec: Mapping[str, Any]) -> Mapping[str, Any]:
+def _devices(spec: Object) -> Object:
     return (spec.get("domain") or {}).get("devices") or {}

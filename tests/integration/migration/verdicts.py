@@ -19,7 +19,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.no_targ
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.workloads import Workloads, title
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.pod import pod
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot_kinds import KINDS
-from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.build import cluster_state
+from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.state import cluster_state
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.verdict import explain
 
 from integration.clusters import HOST, KUBEVIRT, MIGRATIONS, UNSCHEDULABLE_TIMEOUT

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import PurePosixPath
 
 from unit.architecture.tree import parse
@@ -38,6 +38,20 @@ def imported(path: str, text: str) -> Iterator[tuple[int, str]]:
                 base = ".".join((*parents, base) if base else parents)
             for alias in node.names:
                 yield node.lineno, f"{base}.{alias.name}"
+
+
+def uses(files: Mapping[str, str]) -> dict[str, set[str]]:
+    """By the paths of Python files, with their texts given, which of the others each imports."""
+    paths = {module_name(path): path for path in files}
+    return {path: {*_used(path, text, paths)} for path, text in files.items()}
+
+
+def _used(path: str, text: str, paths: Mapping[str, str]) -> Iterator[str]:
+    for _line, name in imported(path, text):
+        # `from a import b` means the file a.b if there is one, else something in a.
+        target = paths.get(name) or paths.get(name.rpartition(".")[0])
+        if target is not None:
+            yield target
 
 
 def within(name: str, package: str) -> bool:

@@ -9,6 +9,7 @@ from unit.architecture import (
     api_paths,
     arrows,
     circles,
+    crumbs,
     files,
     libraries,
     maps,
@@ -24,6 +25,7 @@ from unit.architecture.tree import Rule
 RULES: dict[str, Rule] = {
     "arrows": arrows.check,
     "circles": circles.check,
+    "crumbs": crumbs.check,
     "maps": maps.check,
     "names": names.check,
     "purity": purity.check,

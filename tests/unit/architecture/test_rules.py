@@ -59,6 +59,19 @@ REGISTRY = "from unit.rules import first\nRULES = (first.check,)\n"
         ("arrows", {"plugins/filter/fits.py": f"from {OWN}._model.snapshot import load"}),
         ("circles", {f"{UTILS}/_model/a.py": f"import {OWN}._model.b", f"{UTILS}/_model/b.py": ""}),
         (
+            "crumbs",
+            {
+                f"{UTILS}/_a/a.py": f"from {OWN}._a import long, shared, shape_one, shape_two, shape_three",
+                f"{UTILS}/_a/b.py": f"import {OWN}._a.shared",
+                f"{UTILS}/_a/shared.py": "",
+                f"{UTILS}/_a/long.py": "x = 1\n" * 60,
+                **{f"{UTILS}/_a/shape_{name}.py": "" for name in ("one", "two", "three")},
+                f"{UTILS}/_a/registry.py": f"from {OWN}._a import rule",
+                f"{UTILS}/_a/rule.py": "",
+                f"{UTILS}/_b/other.py": f"from {OWN}._a import registry",
+            },
+        ),
+        (
             "maps",
             {
                 f"{UTILS}/_a/__init__.py": '"""Two things.\n\none.py     the first\nothers/    more\n"""',
@@ -261,6 +274,11 @@ def test_files_registries_and_roles(rule: str, files: dict[str, str], sentence: 
             f"{UTILS}/_a/a.py: it stands in a circle of imports with {UTILS}/_a/b.py, {UTILS}/_a/c.py;",
         ),
         (
+            "crumbs",
+            {f"{UTILS}/_a/a.py": f"from {OWN}._a.b import c", f"{UTILS}/_a/b.py": "c = 1\n" * 59},
+            f"{UTILS}/_a/b.py: it is short, and {UTILS}/_a/a.py alone uses it; put it there.",
+        ),
+        (
             "names",
             {f"{UTILS}/_a/a.py": "class Rule: ...", f"{UTILS}/_b/a.py": "class Rule: ..."},
             f"{UTILS}/_b/a.py: Rule is defined in {UTILS}/_a/a.py too",
@@ -277,7 +295,7 @@ def test_files_registries_and_roles(rule: str, files: dict[str, str], sentence: 
         ),
     ],
 )
-def test_maps_circles_and_names(rule: str, files: dict[str, str], sentence: str) -> None:
+def test_maps_circles_crumbs_and_names(rule: str, files: dict[str, str], sentence: str) -> None:
     assert_only(rule, files, sentence)
 
 

@@ -12,6 +12,7 @@ import pytest
 
 from demo import history
 from demo.history import History
+from testbed import watches
 from testbed.api import ApiError, Object
 
 KUBECONFIG = Path("kubeconfig")
@@ -76,7 +77,8 @@ class Silent(Server):
 
 
 def watched(monkeypatch: pytest.MonkeyPatch, server: type[Server]) -> History:
-    monkeypatch.setattr(history, "Api", server)
+    for module in (history, watches):
+        monkeypatch.setattr(module, "Api", server)
     with History(KUBECONFIG, "customapp") as found:
         pass
     return found

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
-from ansible_collections.virtops.kubevirt.plugins.module_utils._rights.policy import manifests, role_name
+from ansible_collections.virtops.kubevirt.plugins.module_utils._rights.right import manifests, role_name
 from ansible_collections.virtops.kubevirt.plugins.module_utils._rights.roles import ROLES, reasons
 
 from generated import files

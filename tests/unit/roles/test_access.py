@@ -11,7 +11,7 @@ from typing import Any
 import yaml
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._rights.needs import MIGRATE
-from ansible_collections.virtops.kubevirt.plugins.module_utils._rights.policy import LEASE_NAMESPACE
+from ansible_collections.virtops.kubevirt.plugins.module_utils._rights.right import LEASE_NAMESPACE
 from ansible_collections.virtops.kubevirt.plugins.module_utils._rights.roles import ROLES
 from ansible_collections.virtops.kubevirt.plugins.modules import access_review
 

@@ -13,14 +13,13 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transpor
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.interrupting import REPLICA_SET, VM
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.migration import (
-    FAILED,
     RUN_LABEL,
     SOURCE_LABEL,
     Migration,
     label_value,
     read_migration,
 )
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import FINISHED, JsonObject
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import FAILED, FINISHED, JsonObject
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.stopped_mark import LABEL
 
 API_VERSION = "kubevirt.io/v1"

@@ -16,8 +16,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transpor
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.watch import WatchedList
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.interrupting import REPLICA_SET
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Object
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.owners import controller
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Object, controller
 
 _QUIET_INTERVAL = 20.0
 _PAUSE_AFTER_TROUBLE = 1.0

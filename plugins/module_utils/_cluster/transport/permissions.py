@@ -14,9 +14,8 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transpor
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.failure import Failure
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.persistence import repeatable
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot_kinds import Kind
-from ansible_collections.virtops.kubevirt.plugins.module_utils._rights.policy import policy_rules, role_name
-from ansible_collections.virtops.kubevirt.plugins.module_utils._rights.reading import listing
-from ansible_collections.virtops.kubevirt.plugins.module_utils._rights.right import Right
+from ansible_collections.virtops.kubevirt.plugins.module_utils._rights.needs import listing
+from ansible_collections.virtops.kubevirt.plugins.module_utils._rights.right import Right, policy_rules, role_name
 
 MISSING = "RightsMissing"
 _REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"

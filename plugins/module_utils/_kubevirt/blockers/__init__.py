@@ -15,8 +15,8 @@ backup.py           it is being backed up
 utility_volumes.py  volumes for dumps or backups are attached to it
 launcher_pods.py    pods of an earlier migration are left
 target_pod.py       no target pod can be made
-limit_range.py      the namespace's limit ranges do not allow its target pod
-quota.py            the namespace's quotas do not allow a second pod
+limit_range.py      the namespace's limit ranges do not allow its target pod, or another new one
+quota.py            the namespace's quotas do not allow a second pod, or another new one
 hotplug.py          its hotplugged volumes cannot follow
 added_selector.py   the VMI's own node selector outdoes the migration's
 descheduler.py      somebody asked to leave it where it is

@@ -10,7 +10,7 @@ of virt-api. Those that stand beside the guest's have amounts by kind, which Kub
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.configuration import (
@@ -20,7 +20,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.configu
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.launcher import traits
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.launcher.hooks import Hook
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model import quantity
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Object
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import JsonObject, Object
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.resources import CPU, EPHEMERAL_STORAGE, MEMORY
 
 Container = dict[str, Any]
@@ -104,18 +104,16 @@ def _hook(configuration: Configuration, exact: bool) -> Resources:
     return _sized(configuration, "sidecar", exact, {}, _both("200m", "64M") if exact else {})
 
 
-def _both(cpu: str, memory: str) -> dict[str, Any]:
+def _both(cpu: str, memory: str) -> JsonObject:
     return {CPU: cpu, MEMORY: memory}
 
 
-def _sized(
-    configuration: Configuration, kind: str, exact: bool, requests: dict[str, Any], limits: dict[str, Any]
-) -> Resources:
+def _sized(configuration: Configuration, kind: str, exact: bool, requests: JsonObject, limits: JsonObject) -> Resources:
     given = configuration.support_containers.get(kind, _NONE)
     limits = {**limits, **_stated(given.limits)}
     return {"limits": limits, "requests": dict(limits) if exact else {**requests, **_stated(given.requests)}}
 
 
-def _stated(amounts: Mapping[str, Any]) -> dict[str, Any]:
+def _stated(amounts: Object) -> JsonObject:
     """Nothing but cpu and memory counts, and zero counts as not given."""
     return {name: amount for name, amount in amounts.items() if name in (CPU, MEMORY) and quantity.parse(amount)}

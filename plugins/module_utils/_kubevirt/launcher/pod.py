@@ -31,7 +31,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.namespa
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.node_selector import node_selector
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.workloads import VMI, title
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.expected import ExpectedError
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Object
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import JsonObject, Object
 
 _GRACE_SECONDS = 30
 # virt-launcher is given longer than the guest, and the pod longer than virt-launcher.
@@ -42,7 +42,7 @@ class LauncherError(ExpectedError, ValueError):
     """KubeVirt cannot make the pod: one sentence that says for which VMI, why, and what to do."""
 
 
-def launcher_pod(vmi: Object, configuration: Configuration, namespace: Namespace) -> dict[str, Any]:
+def launcher_pod(vmi: Object, configuration: Configuration, namespace: Namespace) -> JsonObject:
     """A v1.Pod for a VMI of this namespace as `vmi_of` gives it. Parts of the VMI are shared, not copied.
 
     Some 200 microseconds. Raises LauncherError, `QuantityError`, `SelectorError`.
@@ -52,7 +52,7 @@ def launcher_pod(vmi: Object, configuration: Configuration, namespace: Namespace
     _check(vmi, configuration)
     image = namespace.launcher_image
     sidecars = _hooks(vmi, configuration)
-    pod_spec: dict[str, Any] = {
+    pod_spec: JsonObject = {
         "restartPolicy": "Never",
         "terminationGracePeriodSeconds": _grace_seconds(spec) + _GRACE_PADDING,
         "nodeSelector": node_selector(vmi, configuration),
@@ -110,7 +110,7 @@ def _hooks(vmi: Object, configuration: Configuration) -> Any:
         raise LauncherError(f"KubeVirt makes no pod for {title(vmi)}: {error}. Correct the VM.") from error
 
 
-def _owner(vmi: Object) -> dict[str, Any]:
+def _owner(vmi: Object) -> JsonObject:
     metadata = vmi["metadata"]
     return {
         "apiVersion": "kubevirt.io/v1",

@@ -13,14 +13,13 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from typing import Any
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.configuration import EVEN_PARITY, Configuration
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.launcher import devices, traits
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.launcher.overhead import memory_overhead
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.namespaces import Namespace
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model import quantity
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Object
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import JsonObject, Object
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.quantity import NANO
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.resources import (
     CPU,
@@ -36,7 +35,7 @@ _RATIO_LABEL = "alpha.kubevirt.io/auto-memory-limits-ratio"
 _RATIO = 2.0
 
 
-def compute_resources(vmi: Object, configuration: Configuration, namespace: Namespace) -> dict[str, Any]:
+def compute_resources(vmi: Object, configuration: Configuration, namespace: Namespace) -> JsonObject:
     """A v1.ResourceRequirements as KubeVirt sends it. Raises `QuantityError`."""
     rules = _Rules(vmi, configuration)
     rules.memory()
@@ -147,8 +146,8 @@ class _Rules:
             for own, calculated in ((self._own_limits, self._limits), (self._own_requests, self._requests)):
                 calculated[name] = own.get(name, 0) + count * NANO
 
-    def result(self) -> dict[str, Any]:
-        found: dict[str, Any] = {
+    def result(self) -> JsonObject:
+        found: JsonObject = {
             "limits": _written({**self._limits, **self._own_limits}),
             "requests": _written({**self._requests, **self._own_requests}),
         }

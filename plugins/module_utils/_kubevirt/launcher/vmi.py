@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.configuration import Configuration
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.launcher.vmi_defaults import with_defaults
@@ -22,7 +22,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.workloa
     title,
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.expected import ExpectedError
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Object
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import JsonObject, Object
 
 # How uids begin that no object has yet.
 NOT_CREATED: Final = "not-created-"
@@ -47,7 +47,7 @@ def kind_of(item: Object) -> str:
     )
 
 
-def vmi_of(item: Object, configuration: Configuration, number: int = 0) -> dict[str, Any]:
+def vmi_of(item: Object, configuration: Configuration, number: int = 0) -> JsonObject:
     """The VMI that `item` is, or that it would start, with KubeVirt's defaults filled in as far as its pod needs them.
 
     `number`: which replica of a replica set. Instance types and preferences are not applied. A uid that does not exist
@@ -86,7 +86,7 @@ def vmi_of(item: Object, configuration: Configuration, number: int = 0) -> dict[
     return with_defaults(vmi, configuration)
 
 
-def with_identity(vmi: Object, uid: str = "") -> dict[str, Any]:
+def with_identity(vmi: Object, uid: str = "") -> JsonObject:
     """A VMI with a namespace and a uid, which one written by hand may lack. `uid`: its own if it has none."""
     given = vmi["metadata"]
     uid = given.get("uid") or uid or _uid(VMI, vmi, 0)

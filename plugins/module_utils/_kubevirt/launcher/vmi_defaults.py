@@ -9,8 +9,6 @@ pkg/network/vmispec/defaults.go.
 
 from __future__ import annotations
 
-from typing import Any
-
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.configuration import EVEN_PARITY, Configuration
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model import quantity
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import JsonObject, Object
@@ -30,7 +28,7 @@ _NEEDS = (
 _VMX = {"name": "vmx", "policy": "require"}
 
 
-def with_defaults(vmi: Object, configuration: Configuration) -> dict[str, Any]:
+def with_defaults(vmi: Object, configuration: Configuration) -> JsonObject:
     """The VMI with them, parts of it shared with the given one. Raises `QuantityError`."""
     spec = dict(vmi["spec"])
     spec["architecture"] = spec.get("architecture") or configuration.architecture
@@ -107,7 +105,7 @@ def with_network(spec: JsonObject, configuration: Configuration) -> JsonObject:
     return {**spec, "domain": domain, "networks": [{"name": "default", "pod": {}}]}
 
 
-def _with_hyperv_defaults(domain: Object) -> dict[str, Any]:
+def _with_hyperv_defaults(domain: Object) -> JsonObject:
     """The domain with defaults of Hyper-V enlightenments, some of which need others, and one a feature of the CPU.
 
     One that forbids what it needs is left as it is; KubeVirt refuses it later.
@@ -126,11 +124,11 @@ def _with_hyperv_defaults(domain: Object) -> dict[str, Any]:
     return changed
 
 
-def _enabled(state: Object) -> dict[str, Any]:
+def _enabled(state: Object) -> JsonObject:
     return dict(state) if state.get("enabled") is not None else {**state, "enabled": True}
 
 
-def _with_vmx(cpu: Object) -> dict[str, Any]:
+def _with_vmx(cpu: Object) -> JsonObject:
     features = list(cpu.get("features") or ())
     if any(feature["name"] == "vmx" for feature in features):
         return {**cpu, "features": [_VMX if feature["name"] == "vmx" else feature for feature in features]}

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.eviction import strategy
 from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.cluster import LintedCluster
@@ -14,6 +13,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.contract im
 from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.problem import Operation, Problem, Severity
 from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.words import unmovable_on_drain
 from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.workloads import Workload
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import JsonObject
 
 _ALLOWED = "kubevirt.io/allow-pod-bridge-network-live-migration"
 _BRIDGE = "bridge"
@@ -44,11 +44,11 @@ def _check(cluster: LintedCluster) -> Iterator[Problem]:
             )
 
 
-def _devices(workload: Workload) -> dict[str, Any]:
+def _devices(workload: Workload) -> JsonObject:
     return dict((workload.spec.get("domain") or {}).get("devices") or {})
 
 
-def _interfaces(workload: Workload) -> Sequence[dict[str, Any]]:
+def _interfaces(workload: Workload) -> Sequence[JsonObject]:
     return _devices(workload).get("interfaces") or ()
 
 

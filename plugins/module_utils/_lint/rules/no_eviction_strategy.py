@@ -5,8 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blockers.live_migratable import (
     is_live_migratable,
@@ -17,6 +16,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.cluster imp
 from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.contract import LintRule
 from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.problem import Operation, Problem, Severity
 from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.words import who
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Object
 
 _NOTHING = "None"
 
@@ -46,7 +46,7 @@ def _check(cluster: LintedCluster) -> Iterator[Problem]:
         )
 
 
-def _dies(vmi: Mapping[str, Any], cluster: LintedCluster) -> bool:
+def _dies(vmi: Object, cluster: LintedCluster) -> bool:
     return is_live_migratable(vmi) and strategy(vmi, cluster.configuration) == _NOTHING
 
 

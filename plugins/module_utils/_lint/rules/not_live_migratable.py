@@ -6,8 +6,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.eviction import strategy
 from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.cluster import LintedCluster
@@ -16,6 +15,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.problem imp
 from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.rules.bridge_binding import is_bridged
 from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.rules.read_write_once_disk import claims, unshared
 from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.words import unmovable_on_drain, who
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Object
 
 
 def _check(cluster: LintedCluster) -> Iterator[Problem]:
@@ -46,7 +46,7 @@ def _check(cluster: LintedCluster) -> Iterator[Problem]:
             )
 
 
-def _reason(vmi: Mapping[str, Any]) -> tuple[str, str] | None:
+def _reason(vmi: Object) -> tuple[str, str] | None:
     for condition in (vmi.get("status") or {}).get("conditions") or ():
         if condition["type"] == "LiveMigratable" and condition["status"] == "False":
             return condition.get("reason") or "no reason given", condition.get("message") or "no message given"

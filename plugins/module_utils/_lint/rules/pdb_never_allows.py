@@ -5,8 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blockers.live_migratable import (
     is_live_migratable,
@@ -17,6 +16,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.contract im
 from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.covered import Covered, percentage, scaled
 from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.problem import Operation, Problem, Severity
 from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.words import count
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Object
 
 
 def evicted_machines(covered: Covered, cluster: LintedCluster) -> int:
@@ -26,7 +26,7 @@ def evicted_machines(covered: Covered, cluster: LintedCluster) -> int:
     return sum(not _is_intercepted(vmi, cluster) for vmi in vmis)
 
 
-def _is_intercepted(vmi: Mapping[str, Any], cluster: LintedCluster) -> bool:
+def _is_intercepted(vmi: Object, cluster: LintedCluster) -> bool:
     chosen = strategy(vmi, cluster.configuration)
     return chosen == EXTERNAL or chosen == "LiveMigrate" or (chosen != "None" and is_live_migratable(vmi))
 

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blockers.live_migratable import (
     is_live_migratable,
@@ -17,10 +16,11 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.contract im
 from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.problem import Problem, Severity
 from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.words import names, unmovable_on_drain
 from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.workloads import Workload
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Object
 
 _SHARED = "ReadWriteMany"
 
-Claims = Mapping[tuple[str, str], Mapping[str, Any]]
+Claims = Mapping[tuple[str, str], Object]
 
 
 def claims(cluster: LintedCluster) -> Claims:

@@ -1,22 +1,41 @@
 # Copyright: Contributors to the virtops.kubevirt project
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Topology spread constraints that keep a node from being emptied."""
+"""Topology spread constraints that keep a node from being emptied: its VMs leave it one by one, under these alone.
+
+The drained node is cordoned, but unless a constraint says `nodeTaintsPolicy: Honor` it keeps counting as a place with
+fewer and fewer VMs, so that the others soon have too many. All else that could stand in the way is left out, and each
+VM takes the emptiest place, so a drain that stops here stops in any order.
+"""
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.cluster import LintedCluster
 from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.contract import LintRule
-from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.emptying import first_stuck
 from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.placement import Spread, spread_constraints
 from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.problem import Operation, Problem, Severity
-from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.trials import MigrationAttempt
+from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.trials import MigrationAttempt, targeted
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Object
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.pod import Pod, pod
+from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.filters.node_affinity import NodeAffinity
+from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.filters.node_unschedulable import (
+    NodeUnschedulable,
+)
+from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.filters.pod_topology_spread import (
+    PodTopologySpread,
+)
+from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.filters.taint_toleration import (
+    TaintToleration,
+)
+from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.framework import evaluate
+from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.state import ClusterState
 
 _HONOR = {"nodeTaintsPolicy": "Honor"}
+_ELSE = (NodeUnschedulable(), TaintToleration(), NodeAffinity())
+_ALL = (*_ELSE, PodTopologySpread())
 
 
 def _check(cluster: LintedCluster) -> Iterator[Problem]:
@@ -25,12 +44,12 @@ def _check(cluster: LintedCluster) -> Iterator[Problem]:
         if not hard:
             continue
         for attempts in _by_node(cluster.attempts(workload), hard, cluster):
-            given: Sequence[Mapping[str, Any]] = workload.spec["topologySpreadConstraints"]
-            stuck = first_stuck(attempts, given, cluster.state)
+            given: Sequence[Object] = workload.spec["topologySpreadConstraints"]
+            stuck = _first_stuck(attempts, given, cluster.state)
             if stuck is None:
                 continue
             honoring = [{**raw, **_HONOR} if raw["whenUnsatisfiable"] == "DoNotSchedule" else raw for raw in given]
-            mends = first_stuck(attempts, honoring, cluster.state) is None
+            mends = _first_stuck(attempts, honoring, cluster.state) is None
             attempt, message = stuck
             yield Problem(
                 workload.subject,
@@ -73,6 +92,55 @@ def _fix(hard: Sequence[Spread]) -> tuple[Operation, ...]:
         {"op": "add", "path": f"{entry.pointer}/nodeTaintsPolicy", "value": _HONOR["nodeTaintsPolicy"]}
         for entry in hard
     )
+
+
+def _first_stuck(
+    attempts: Sequence[MigrationAttempt], constraints: Sequence[Object], state: ClusterState
+) -> tuple[MigrationAttempt, str] | None:
+    """Of the VMs of one workload on one node the first that cannot leave it, and kube-scheduler's words.
+
+    `constraints`: topology spread constraints that count instead of theirs.
+    """
+    around = _cordoned(state, attempts[0])
+    for attempt in attempts:
+        target = _target(attempt, constraints)
+        if target is None:
+            continue
+        verdict = evaluate(target, around, _ALL)
+        if not verdict.fits.any():
+            return (attempt, verdict.message) if evaluate(target, around, _ELSE).fits.any() else None
+        around.remove(attempt.source_key)
+        around.add(target.occupant, _emptiest([around.nodes.names[node] for node in verdict.feasible], target, around))
+    return None
+
+
+def _target(attempt: MigrationAttempt, constraints: Sequence[Object]) -> Pod | None:
+    vmi = {**attempt.vmi, "spec": {**attempt.vmi["spec"], "topologySpreadConstraints": list(constraints)}}
+    target = targeted(attempt, vmi)
+    return None if target is None else pod(target)
+
+
+def _cordoned(state: ClusterState, attempt: MigrationAttempt) -> ClusterState:
+    """The same cluster with the VM's node cordoned, and with the pods of its namespace only: no others are counted."""
+    nodes = [node.cordoned() if node.name == attempt.node else node for node in state.nodes.nodes]
+    namespace = attempt.target.occupant.namespace
+    placements = (placement for placement in state.placements() if placement.occupant.namespace == namespace)
+    return ClusterState(
+        nodes, placements, namespaces=state.namespaces, storage=state.storage, owner_selectors=state.owner_selectors
+    )
+
+
+def _emptiest(names: Sequence[str], target: Pod, state: ClusterState) -> str:
+    """Of these nodes the one whose domains have the fewest of the pods that the target is to be spread from."""
+    labels = {node.name: node.labels for node in state.nodes.nodes}
+    population: Counter[tuple[str, str | None]] = Counter()
+    for placement in state.placements():
+        for constraint in target.spread:
+            if constraint.selector.matches(placement.occupant.labels):
+                key = constraint.topology_key
+                population[key, labels[placement.node].get(key)] += 1
+    keys = [constraint.topology_key for constraint in target.spread]
+    return min(names, key=lambda name: (sum(population[key, labels[name].get(key)] for key in keys), name))
 
 
 RULE = LintRule(

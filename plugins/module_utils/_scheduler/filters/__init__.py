@@ -13,7 +13,6 @@ node_resources_fit.py      free resources, and the number of pods
 volume_restrictions.py     disks and claims that pods cannot share
 node_volume_limits.py      how many volumes a CSI driver can attach to a node
 volume_binding.py          claims, and the volumes that they have or will get
-volume_matching.py         for volume_binding.py: the existing volume that a claim would get
 volume_zone.py             zones and regions in the labels of bound volumes
 pod_topology_spread.py     spreading over domains
 inter_pod_affinity.py      pods that want others near, or far

@@ -9,8 +9,7 @@ from collections.abc import Sequence
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.arrays import BoolArray, IntArray, np
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.occupant import Occupant
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.pod import Pod
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.spreading import SpreadConstraint
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.pod import Pod, SpreadConstraint
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.contract import FilterFailure, Prepared
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.state import ClusterState
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.tables.domain_counts import domains_of

@@ -10,9 +10,8 @@ from collections.abc import Sequence
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.arrays import BoolArray, FloatArray, IntArray, np
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import HOSTNAME
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.pod import Pod
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.pod import Pod, SpreadConstraint
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.selectors import LabelSelector
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.spreading import SpreadConstraint
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.contract import MAX_SCORE
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.filters.pod_topology_spread import (
     admitted_by_policies,

@@ -11,9 +11,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Lists
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Lists, Object
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.occupant import Occupant
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.pod import Controller, Pod
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.selectors import (
@@ -69,7 +68,7 @@ def owner_selectors(lists: Lists) -> OwnerSelectors:
     return OwnerSelectors(services, controllers, others)
 
 
-def _name(raw: Mapping[str, Any]) -> tuple[str, str]:
+def _name(raw: Object) -> tuple[str, str]:
     return raw["metadata"].get("namespace") or "default", raw["metadata"]["name"]
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport import permissions, persistence
-from ansible_collections.virtops.kubevirt.plugins.module_utils._rights.reading import DISPENSABLE
+from ansible_collections.virtops.kubevirt.plugins.module_utils._rights.needs import DISPENSABLE
 from ansible_collections.virtops.kubevirt.plugins.module_utils._rights.right import Right
 from ansible_collections.virtops.kubevirt.plugins.module_utils._rights.roles import MODULES, ROLES, demanded, reasons
 from ansible_collections.virtops.kubevirt.plugins.modules import (

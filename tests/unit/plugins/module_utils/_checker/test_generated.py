@@ -13,7 +13,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._checker.cluster 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._checker.order import ByLot
 from ansible_collections.virtops.kubevirt.plugins.module_utils._checker.replay import Replay
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.pod import Pod
-from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.build import cluster_state
+from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.state import cluster_state
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.verdict import explain
 
 from unit.plugins.module_utils._checker.clusters import faults, planned

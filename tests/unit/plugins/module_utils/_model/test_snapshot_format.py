@@ -1,7 +1,10 @@
 # Copyright: Contributors to the virtops.kubevirt project
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The snapshot's file: the same bytes for the same objects, all of it read back, every damage found."""
+"""The snapshot's file: the same bytes for the same objects, all of it read back, every damage found.
+
+Decoding with shared parts gives what json gives, only less of it.
+"""
 
 from __future__ import annotations
 
@@ -18,6 +21,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot_f
     Document,
     decode,
     decode_header,
+    decode_shared,
     document,
     encode_all,
 )
@@ -140,3 +144,42 @@ def test_lists_in_plain_form_are_read_from_a_file_too() -> None:
     snapshot = decode(b'{"nodes": [{"metadata": {"name": "n1"}}]}')
     assert snapshot.header is None
     assert snapshot.lists["nodes"][0]["metadata"]["name"] == "n1"
+
+
+shared_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=3),
+    lambda children: st.lists(children, max_size=4) | st.dictionaries(st.text(max_size=2), children, max_size=4),
+    max_leaves=40,
+)
+
+
+@given(shared_values)
+def test_what_is_decoded_with_shared_parts_is_the_same(value: Any) -> None:
+    text = json.dumps(value)
+    # Compared as text, too, as 1, 1.0 and true are equal.
+    assert json.dumps(decode_shared(text)) == text
+    assert decode_shared(text) == value
+
+
+# As in the API: what stands in a list is no list itself.
+texts = st.text(max_size=2)
+shared_objects: st.SearchStrategy[dict[str, Any]] = st.recursive(
+    st.dictionaries(texts, texts | st.none() | st.booleans()),
+    lambda children: st.dictionaries(texts, texts | children | st.lists(texts | children, max_size=3), max_size=3),
+    max_leaves=20,
+)
+
+
+@given(shared_objects)
+def test_equal_objects_are_decoded_as_one(value: dict[str, Any]) -> None:
+    first, second = decode_shared(json.dumps([value, value]))
+    assert first is second
+
+
+def test_what_is_decoded_empty_keeps_its_type() -> None:
+    assert decode_shared('{"a": {}, "b": [], "c": "", "d": [[], {}]}') == {"a": {}, "b": [], "c": "", "d": [[], {}]}
+
+
+def test_what_is_no_json_is_not_decoded() -> None:
+    with pytest.raises(ValueError, match="Expecting"):
+        decode_shared(b'{"a"')

@@ -10,9 +10,8 @@ from itertools import chain
 import pytest
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot_kinds import KINDS
-from ansible_collections.virtops.kubevirt.plugins.module_utils._rights.policy import manifests, policy_rules
-from ansible_collections.virtops.kubevirt.plugins.module_utils._rights.reading import READ
-from ansible_collections.virtops.kubevirt.plugins.module_utils._rights.right import Right
+from ansible_collections.virtops.kubevirt.plugins.module_utils._rights.needs import READ
+from ansible_collections.virtops.kubevirt.plugins.module_utils._rights.right import Right, manifests, policy_rules
 from ansible_collections.virtops.kubevirt.plugins.module_utils._rights.roles import MODULES, ROLES, reasons
 
 READING = {"get", "list", "watch"}

@@ -13,8 +13,11 @@ from hypothesis import strategies as st
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.occupant import occupant
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.pod import pod as parse
-from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.build import cluster_state
-from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.state import ClusterState, StateError
+from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.state import (
+    ClusterState,
+    StateError,
+    cluster_state,
+)
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.verdict import explain
 
 from unit.plugins.module_utils._scheduler.builders import (

@@ -7,12 +7,25 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.launcher.admission import admitted
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.launcher.admission import (
+    admitted,
+    merged_affinity,
+    merged_spread,
+)
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.namespaces import Namespaces
 
 from unit.plugins.module_utils._kubevirt.launcher.vms import listed
 
 Object = dict[str, Any]
+
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
+LABELS = {"rev": "7", "uid": "u"}
+KEYS = {"matchLabelKeys": ["rev", "absent"], "mismatchLabelKeys": ["uid"]}
+BOTH = [
+    {"key": "rev", "operator": "In", "values": ["7"]},
+    {"key": "uid", "operator": "NotIn", "values": ["u"]},
+]
 
 
 def store(lists: Any = None, *, resources: Object | None = None, **spec: Any) -> Any:
@@ -100,3 +113,34 @@ def test_label_keys_are_merged() -> None:
     stored = found["affinity"]["podAntiAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"][0]
     assert stored["labelSelector"]["matchExpressions"][0]["operator"] == "NotIn"
     assert found["topologySpreadConstraints"][0]["labelSelector"]["matchExpressions"][0]["values"] == ["a"]
+
+
+def test_terms_of_both_kinds_on_both_sides_get_the_pods_own_values() -> None:
+    term = {"topologyKey": "zone", "labelSelector": {"matchLabels": {"app": "db"}}, **KEYS}
+    merged = {**term, "labelSelector": {"matchLabels": {"app": "db"}, "matchExpressions": BOTH}}
+    found = merged_affinity(
+        {
+            "nodeAffinity": {"kept": True},
+            "podAffinity": {REQUIRED: [term]},
+            "podAntiAffinity": {PREFERRED: [{"weight": 1, "podAffinityTerm": term}]},
+        },
+        LABELS,
+    )
+    assert found == {
+        "nodeAffinity": {"kept": True},
+        "podAffinity": {REQUIRED: [merged]},
+        "podAntiAffinity": {PREFERRED: [{"weight": 1, "podAffinityTerm": merged}]},
+    }
+    assert "matchExpressions" not in term["labelSelector"], "the VMI has been changed"
+
+
+def test_expressions_that_are_there_come_first() -> None:
+    own = {"key": "app", "operator": "Exists"}
+    (found,) = merged_spread([{"labelSelector": {"matchExpressions": [own]}, "matchLabelKeys": ["rev"]}], LABELS)
+    assert found["labelSelector"]["matchExpressions"] == [own, BOTH[0]]
+
+
+def test_a_selector_that_was_not_given_stays_so() -> None:
+    without_selector = {"topologyKey": "zone", **KEYS}
+    without_label = {"topologyKey": "zone", "labelSelector": {}, "matchLabelKeys": ["absent"]}
+    assert merged_spread([without_selector, without_label], LABELS) == [without_selector, without_label]

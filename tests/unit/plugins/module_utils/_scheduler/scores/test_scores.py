@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.pod import pod as parse
-from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.build import cluster_state
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.contract import PluginError, ScorePlugin
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.filters.registry import FILTERS
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.framework import evaluate
@@ -33,6 +32,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.scores
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.scores.taint_toleration_score import (
     TaintTolerationScore,
 )
+from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.state import cluster_state
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.verdict import verdict
 
 from unit.plugins.module_utils._scheduler.builders import HOST, Json, expression, near, node, pod, spread, term

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.limit_range import violations
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blockers.limit_range import violations
 
 Object = dict[str, Any]
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blockers.quota import excesses, usage
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.quantity import NANO
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.quota import excesses, usage
 
 Object = dict[str, Any]
 
