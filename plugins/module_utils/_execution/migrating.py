@@ -104,9 +104,7 @@ class Migrating:
             return entry
         if not self.has_failed:
             return entry if self.outcome == WAITING else self
-        return replace(
-            entry, outcome=WAITING, migration="", migration_uid="", scheduler_message="", refusal="", asked_at=0.0
-        )
+        return replace(entry, outcome=WAITING, migration="", migration_uid="", scheduler_message="", refusal="")
 
     def forgotten(self) -> Migrating | None:
         if self.outcome != WAITING:
@@ -228,7 +226,8 @@ class Migrating:
         if answer.passing:
             return replace(self, refusal=answer.refused, asked_at=now, is_unsure=self.is_unsure or answer.lost)
         failed = (*self.failed, FailedAttempt("", answer.refused, command.target))
-        return replace(self, outcome=NOT_MIGRATED, failed=failed, refusal="")
+        asked_at = now if answer.lost else self.asked_at
+        return replace(self, outcome=NOT_MIGRATED, failed=failed, refusal="", asked_at=asked_at)
 
     def rehearsed(self) -> Migrating:
         return replace(self, outcome=WOULD_MIGRATE)

@@ -299,6 +299,24 @@ def test_a_migration_whose_answer_is_lost_counts_as_asked_for() -> None:
     assert not entry.answered(Answer(command, "not now", passing=True), NOW).has_acted
 
 
+@pytest.mark.parametrize(
+    "answers",
+    [
+        [Answer(first_command(), lost=True), Answer(first_command(), "a webhook forbids it")],
+        [Answer(first_command(), "a webhook forbids it", lost=True)],
+    ],
+    ids=["asked twice", "sent twice"],
+)
+def test_what_is_refused_after_a_lost_answer_may_have_been_done_before(answers: list[Answer]) -> None:
+    entry = BEGUN
+    for answer in answers:
+        entry = entry.answered(answer, NOW)
+    again = entry.redirected(WANTED)
+    assert (again.outcome, again.has_acted) == ("waiting", False)
+    flying, _nothing = again.step(moment(seen_vmi(), migration(NAME, "Scheduling"), after=1.0))
+    assert (flying.outcome, flying.has_acted) == ("migrating", True)
+
+
 def test_a_migration_that_nobody_saw_end_has_no_duration() -> None:
     entry, command = Migrating.begin(action(ActionKind.MIGRATE, vm("web"), "n1", "n2")).step(moment(seen_vmi()))
     assert command is not None
