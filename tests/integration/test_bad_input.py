@@ -62,6 +62,7 @@ def test_one_clear_error(errors: Mapping[str, Any], scene: Scene, name: str) -> 
     assert message.strip().endswith((".", "?")) or "parameters are" in message
 
 
+@pytest.mark.gate
 def test_every_part_that_takes_input_is_tried() -> None:
     plugins = FOLDER.parents[2] / "plugins"
     tried = "\n".join(path.read_text() for path in FOLDER.glob("*.yml"))

@@ -33,7 +33,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._rights.right imp
 _PLAN = (READ, IDENTIFY, HOLD_RUN, REMEMBER, FORGET, FIND_NODES, START)
 _DRAIN = (READ, IDENTIFY, TAKE, REMEMBER, FOLLOW, MIGRATE, EXPLAIN, EVICT, INTERRUPT, WITHDRAW, CANCEL)
 _UNCORDON = (IDENTIFY, SEE_FITNESS, GIVE_BACK, WITHDRAW, CANCEL, START)
-_REBALANCE = (READ, MIGRATE, EXPLAIN, EVICT)
+_REBALANCE = (READ, IDENTIFY, MIGRATE, EXPLAIN, EVICT)
 _ABORT = (IDENTIFY, HOLD_RUN, FORGET, FIND_NODES, CANCEL, GIVE_BACK, START)
 
 # What accounts are made for: the roles, a whole run with what gives it up, and who only foretells one.
@@ -51,12 +51,12 @@ MODULES: Mapping[str, tuple[Need, ...]] = {
     "cluster_snapshot": (READ,),
     "maintenance_run": (IDENTIFY, HOLD_RUN, FORGET, FIND_NODES, START),
     "maintenance_run, aborted": _ABORT,
-    "node_maintenance": (TAKE, GIVE_BACK),
+    "node_maintenance": (IDENTIFY, TAKE, GIVE_BACK),
     "node_drain": _DRAIN,
     "node_drain, restored": (IDENTIFY, START),
-    "node_readiness": (SEE_FITNESS,),
-    "pod_eviction": (EVICT,),
-    "vmi_migration": (MIGRATE, EXPLAIN, CANCEL, WITHDRAW),
+    "node_readiness": (IDENTIFY, SEE_FITNESS),
+    "pod_eviction": (IDENTIFY, EVICT),
+    "vmi_migration": (IDENTIFY, MIGRATE, EXPLAIN, CANCEL, WITHDRAW),
 }
 
 

@@ -10,7 +10,7 @@ from itertools import chain
 import pytest
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot_kinds import KINDS
-from ansible_collections.virtops.kubevirt.plugins.module_utils._rights.needs import READ
+from ansible_collections.virtops.kubevirt.plugins.module_utils._rights.needs import IDENTIFY, READ
 from ansible_collections.virtops.kubevirt.plugins.module_utils._rights.right import Right, manifests, policy_rules
 from ansible_collections.virtops.kubevirt.plugins.module_utils._rights.roles import MODULES, ROLES, reasons
 
@@ -45,6 +45,11 @@ def test_a_whole_run_has_the_rights_of_each_role(role: str) -> None:
 @pytest.mark.parametrize("module", MODULES)
 def test_a_whole_run_has_the_rights_of_each_module(module: str) -> None:
     assert reasons(MODULES[module]).keys() <= reasons(ROLES["rolling_maintenance"]).keys()
+
+
+@pytest.mark.parametrize("role", sorted(ROLES.keys() - {"live_migrate"}))
+def test_who_goes_by_a_plan_may_tell_its_cluster_from_others(role: str) -> None:
+    assert IDENTIFY.reasons.keys() <= reasons(ROLES[role]).keys()
 
 
 @pytest.mark.parametrize("role", ["plan_maintenance", "drain", "uncordon", "rolling_maintenance"])
