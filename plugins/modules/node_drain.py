@@ -347,7 +347,7 @@ error:
     holder: {description: "Who has the node or the run, as M(virtops.kubevirt.node_maintenance) returns it.",
              returned: when somebody else has it, type: raw, sample: kubectl-cordon}
     newcomers: {description: What has come to the node since the first look.,
-                returned: when somebody has uncordoned it in mid-drain, type: list, elements: str, sample: [vm shop/web-9]}
+                returned: when somebody has uncordoned it, type: list, elements: str, sample: [vm shop/web-9]}
     problems:
       description: Each thing that is wrong or left, by itself.
       returned: when there are several

@@ -218,8 +218,8 @@ error:
     reason:
       description:
         - One word for the cause, the server's own where it gave one. V(LeaseHeld) and V(CordonedByOther) tell that
-          somebody else has the node, V(RightsMissing) that the user may not do all of it, V(RunLost) that another process of C(ansible-playbook) has the run,
-          V(OtherCluster) that another cluster answers.
+          somebody else has the node, V(RightsMissing) that the user may not do all of it, V(RunLost) that another
+          process of C(ansible-playbook) has the run, V(OtherCluster) that another cluster answers.
       returned: when the cluster did not do what it was asked for
       type: str
       sample: CordonedByOther
