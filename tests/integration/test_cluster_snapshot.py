@@ -150,7 +150,8 @@ def test_a_cluster_at_rest_is_the_same_in_pages_of_any_size(take: Any, testbed: 
     seen: list[list[Result]] = []
 
     def read(page_size: int = 500) -> Result:
-        return take(kubeconfig=str(testbed.kubeconfig), page_size=page_size)
+        found: Result = take(kubeconfig=str(testbed.kubeconfig), page_size=page_size)
+        return found
 
     def is_at_rest() -> bool:
         """Else what other tests have left goes meanwhile."""
