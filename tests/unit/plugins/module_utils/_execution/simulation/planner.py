@@ -28,7 +28,10 @@ EMPTY = Plan("run-1", PlannedCluster("c", "v1", "v1"), PlannedFrom("s", "t"), {}
 
 @dataclass
 class Draft:
-    """A plan in the making. alone: other nodes are not waited for. known: actions that may stay as they are, by id."""
+    """A plan in the making. alone: other nodes are not waited for. known: actions that may stay as they are, by id.
+
+    arriving: the node that each VMI goes to, by its uid. underway: uids of those whose action has begun.
+    """
 
     world: World
     batch: tuple[str, ...]
@@ -39,6 +42,16 @@ class Draft:
     actions: dict[str, Action] = field(default_factory=dict)
     blocked: list[Blocked] = field(default_factory=list)
     arriving: dict[str, str] = field(default_factory=dict)
+    underway: set[str] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        """Who is on its way has its place already."""
+        for action in self.known.values():
+            vmi = self.world.vmis.get(action.object.uid)
+            moving = self.world.moving(vmi) if vmi is not None and vmi.node == action.source else None
+            if vmi is not None and moving is not None and vmi.alive and not vmi.ending:
+                self.arriving[vmi.uid] = moving.target
+                self.underway.add(vmi.uid)
 
     def vmi(self, vmi: Vmi, node: str) -> None:
         reference = ObjectReference("VirtualMachineInstance", NAMESPACE, vmi.name, vmi.uid)
@@ -65,11 +78,8 @@ class Draft:
         self._add(Action(action_id(1, kind, reference), kind, 1, node, reference, node, None, after=after))
 
     def _migrate(self, vmi: Vmi, reference: ObjectReference, node: str) -> None:
-        identity = action_id(1, ActionKind.MIGRATE, reference)
-        known = self.known.get(identity)
-        moving = self.world.moving(vmi)
-        if known is not None and known.object.uid == vmi.uid and known.source == node and moving is not None:
-            self.arriving[vmi.uid] = moving.target
+        known = self.known.get(action_id(1, ActionKind.MIGRATE, reference))
+        if known is not None and vmi.uid in self.underway:
             self._add(known)
             return
         failed = set(self.failures.get(vmi.title, ()))
