@@ -19,6 +19,9 @@ QUEUED, SCHEDULING = frozenset({"", "Pending"}), "Scheduling"
 RUN_LABEL = "virtops.kubevirt/run"
 # Names the node that a VM is to leave by a migration, as a value of a label.
 SOURCE_LABEL = "virtops.kubevirt/source-node"
+# The first KubeVirt whose migrations can be pinned to a node: it brought spec.addedNodeSelector.
+PINNED_SINCE = (1, 6)
+_VERSION = re.compile(r"v?(\d+)\.(\d+)")
 _LABEL = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?")
 
 
@@ -54,6 +57,22 @@ def label_value(name: str) -> str:
         return name
     kept = re.sub(r"[^A-Za-z0-9]+", "-", name).strip("-")[:46]
     return f"{kept}-{hashlib.sha256(name.encode()).hexdigest()[:16]}".lstrip("-")
+
+
+def unpinned_by(version: str) -> str:
+    """Why a KubeVirt of this version cannot pin a migration to a node, a clause; empty if it can, or does not tell.
+
+    Builds of somebody's own have versions of any kind.
+    """
+    found = _VERSION.match(version)
+    if found is None or (int(found[1]), int(found[2])) >= PINNED_SINCE:
+        return ""
+    return f"the cluster has KubeVirt {version}, which cannot pin a migration to a node; {needed_to_pin()}"
+
+
+def needed_to_pin() -> str:
+    """A clause."""
+    return f"KubeVirt {'.'.join(map(str, PINNED_SINCE))} or newer is needed"
 
 
 def read_migration(item: Object) -> Migration:

@@ -34,7 +34,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.slots 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.configuration import configuration
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.cordon import Cordon, nodes_done
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.invalid_request import InvalidRequest
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.migration import label_value
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.migration import label_value, unpinned_by
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import JsonObject
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot_kinds import BY_NAME
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module import (
@@ -63,7 +63,7 @@ def drain(module: Module, client: Client) -> JsonObject:
     planned, plan, is_mended = task.plan()
     if stuck := drain_results.lasting(plan):
         raise drain_results.blocked(client.server, params["name"], stuck)
-    caps, before = task.caps(), facts_before(client, task.name)
+    caps, before = task.caps(plan), facts_before(client, task.name)
     changed, epochs = task.take_nodes(plan)
     going = task.going(planned, plan, memory.begin(epochs, task.run), caps)
     if module.check_mode:
@@ -178,10 +178,14 @@ class _Task:
         epochs = {name: _epoch(transition.after.cordon) for name, transition in taken.items()}
         return any(transition.changed for transition in taken.values()), epochs
 
-    def caps(self) -> MigrationCaps:
-        """KubeVirt's own, as they are now. Raises Failure."""
+    def caps(self, plan: Plan) -> MigrationCaps:
+        """KubeVirt's own, as they are now. Raises Failure, InvalidRequest if it cannot migrate as planned."""
         found = self.client.get(BY_NAME["kubevirts"].path, "read the configuration of KubeVirt")["items"]
-        migrations = configuration({"kubevirts": found}).migrations
+        kubevirt = configuration({"kubevirts": found})
+        migrates = any(action.kind is ActionKind.MIGRATE for action in plan.actions)
+        if migrates and (why := unpinned_by(kubevirt.version)):
+            raise InvalidRequest(f"drain node {self.name}", [why], "Upgrade KubeVirt first; nothing was changed.")
+        migrations = kubevirt.migrations
         return MigrationCaps(migrations.parallel_per_cluster, migrations.parallel_outbound_per_node)
 
     def going(self, planned: Plan, plan: Plan, epochs: Mapping[str, str], caps: MigrationCaps) -> NodeDrain:

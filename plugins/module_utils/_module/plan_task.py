@@ -15,6 +15,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.looks.sn
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport import private_file
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.cordon import nodes_done
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.invalid_request import InvalidRequest
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.migration import unpinned_by
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot import Snapshot
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module import (
     arguments,
@@ -249,11 +250,18 @@ def _joined(lines: Sequence[str]) -> str:
 
 
 def _read_cluster(module: Module) -> Snapshot:
-    """From the snapshot that is given, else from the cluster. Raises SnapshotError, Failure."""
+    """From the snapshot that is given, else from the cluster. Raises SnapshotError, Failure, InvalidRequest.
+
+    One in which nothing of a plan could come true, as its KubeVirt is too old, is refused.
+    """
     if module.params["snapshot"]:
-        return snapshot_file.load(module.params["snapshot"])
-    document = take(connect(module), _PAGE_SIZE)
-    return document.decoded(*document.lists)
+        snapshot = snapshot_file.load(module.params["snapshot"])
+    else:
+        document = take(connect(module), _PAGE_SIZE)
+        snapshot = document.decoded(*document.lists)
+    if why := unpinned_by(snapshot.header.cluster.kubevirt_version if snapshot.header else ""):
+        raise InvalidRequest(plan_request.ATTEMPT, [why], "Upgrade KubeVirt first; nothing was touched.")
+    return snapshot
 
 
 def _warn_of_idle_rules(module: Module, rules: Iterable[Rule], snapshot: Snapshot) -> None:

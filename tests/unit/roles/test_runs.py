@@ -139,7 +139,10 @@ def test_a_rebalancing_is_done_as_it_is_told(tmp_path: Path, api: RunApi) -> Non
 
 def test_check_mode_rebalances_nothing(tmp_path: Path, api: RunApi) -> None:
     told, status = rebalance(tmp_path, options=("--check",))
-    assert (status, [request.query for request in api.writes()]) == (0, [{"dryRun": "All"}]), told
+    assert (status, [request.query for request in api.writes()]) == (
+        0,
+        [{"fieldValidation": "Strict", "dryRun": "All"}],
+    ), told
 
 
 def test_who_has_lost_the_run_does_not(tmp_path: Path, api: RunApi) -> None:

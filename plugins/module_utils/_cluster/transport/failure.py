@@ -15,6 +15,8 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._model.printable 
 _LASTING = frozenset({"CertificateInvalid", "NameUnknown", "TlsFailed"})
 
 _UNAUTHORIZED = re.compile(r'User ".*" cannot \S+ (resource|path) "')
+# Of an object that was sent with fieldValidation=Strict (k8s.io/apimachinery, pkg/runtime/error.go).
+_UNKNOWN_FIELD = re.compile(r'strict decoding error: .*unknown field "')
 _BY_WEBHOOK = re.compile(r'admission webhook ".*" denied the request')
 
 
@@ -105,12 +107,18 @@ class Failure(Exception):
     def concerns_all(self) -> bool:
         """Whether other requests of the kind would be refused as well: it is about who asks, not about what for.
 
+        Or about fields that the server does not know, as what serves them is too old.
         Authorization says so in words of the API server's own (forbiddenMessage in k8s.io/apiserver,
         endpoints/handlers/responsewriters/errors.go); admission, a webhook or a policy, forbids one object.
         """
         if self.status == HTTPStatus.FORBIDDEN:
             return bool(_UNAUTHORIZED.search(self.message)) and not _BY_WEBHOOK.search(self.message)
-        return self.status == HTTPStatus.UNAUTHORIZED
+        return self.status == HTTPStatus.UNAUTHORIZED or self.field_unknown
+
+    @property
+    def field_unknown(self) -> bool:
+        """Whether a field was sent that the server does not know."""
+        return self.status == HTTPStatus.BAD_REQUEST and bool(_UNKNOWN_FIELD.search(self.message))
 
     def to_json(self) -> dict[str, Any]:
         return {

@@ -21,6 +21,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._model.migration 
     SOURCE_LABEL,
     Migration,
     label_value,
+    needed_to_pin,
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import JsonObject
 
@@ -59,15 +60,19 @@ def create(client: Client, migration: JsonObject, *, dry_run: bool = False) -> J
 
     That one makes the API server refuse another in words of many kinds: KubeVirt's admission, which is asked before
     the name is looked at, says that the VMI is migrating, that it has ended, or that it cannot be migrated any more.
+    Where KubeVirt cannot pin it to a node it is refused: by default the API server would drop the field that it does
+    not know, and the VM go anywhere.
     """
     metadata, spec = migration["metadata"], migration["spec"]
-    query = {"dryRun": "All"} if dry_run else {}
+    query = {"fieldValidation": "Strict", **({"dryRun": "All"} if dry_run else {})}
     attempted = f"migrate VMI {metadata['namespace']}/{spec['vmiName']}"
     try:
         created: JsonObject = client.create(migrations_path(metadata["namespace"]), attempted, migration, **query)
     except Failure as error:
         known = None if dry_run or error.passing else _known(client, migration)
         if known is None:
+            if error.field_unknown:
+                raise _unpinned(error) from error
             raise
         return known
     return created
@@ -84,6 +89,10 @@ def _known(client: Client, migration: JsonObject) -> JsonObject | None:
             raise
         return None
     return found if found and _purpose(found) == _purpose(migration) else None
+
+
+def _unpinned(error: Failure) -> Failure:
+    return error.replaced(remedy=f"To pin a migration to a node {needed_to_pin()}: upgrade it. Nothing was created.")
 
 
 def _purpose(migration: JsonObject) -> tuple[object, ...]:

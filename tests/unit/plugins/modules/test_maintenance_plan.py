@@ -39,9 +39,9 @@ class Files:
     def __init__(self, folder: Path) -> None:
         self.snapshot, self.plan = folder / "cluster.json", folder / "plan.json"
 
-    def see(self, scene: Scene, taken: str = NOON, uid: str = "uid-of-cluster") -> Files:
+    def see(self, scene: Scene, taken: str = NOON, uid: str = "uid-of-cluster", kubevirt: str = "v1.8.4") -> Files:
         lists = {name: encode_all(items) for name, items in scene.lists.items()}
-        write(self.snapshot, document(lists, cluster=Cluster(uid, "v1.36.3", "v1.8.4"), taken_at=taken))
+        write(self.snapshot, document(lists, cluster=Cluster(uid, "v1.36.3", kubevirt), taken_at=taken))
         return self
 
     @property
@@ -94,6 +94,21 @@ def test_a_plan_is_written_and_told(make: Any, files: Files) -> None:
     jsonschema.validate(json.loads(files.plan.read_text()), SCHEMA)
     (move,) = [entry for entry in files.actions if entry["kind"] == "migrate"][:1]
     assert (move["object"]["name"], move["to"]) == ("web", "n3")
+
+
+@pytest.mark.parametrize("kubevirt", ["v1.5.3", "v0.59.2", "1.5.0-150600.5.9"])
+def test_a_kubevirt_that_cannot_pin_is_refused(make: Any, files: Files, scene: Scene, kubevirt: str) -> None:
+    result = make(**files.see(scene, kubevirt=kubevirt).given, run="patch", nodes=["n1"])
+    assert result["msg"] == (
+        f"Cannot plan the maintenance: the cluster has KubeVirt {kubevirt}, which cannot pin a migration to a node; "
+        "KubeVirt 1.6 or newer is needed. Upgrade KubeVirt first; nothing was touched."
+    )
+    assert not files.plan.exists()
+
+
+@pytest.mark.parametrize("kubevirt", ["v1.6.0", "v1.10.1", "v4.19.3", "sha256:5e1f", ""])
+def test_a_kubevirt_that_may_be_able_to_is_not(make: Any, files: Files, scene: Scene, kubevirt: str) -> None:
+    assert make(**files.see(scene, kubevirt=kubevirt).given, run="patch", nodes=["n1"])["changed"]
 
 
 @pytest.mark.parametrize(

@@ -49,6 +49,13 @@ def noon(make: Any, files: Files) -> dict[str, Any]:
     return made
 
 
+def test_an_approved_plan_is_refused_where_nothing_can_be_pinned(
+    make: Any, files: Files, scene: Scene, noon: dict[str, Any]
+) -> None:
+    result = taken(make, files.see(scene, EVENING, kubevirt="v1.5.3"), sha256=noon["sha256"])
+    assert "the cluster has KubeVirt v1.5.3, which cannot pin a migration to a node" in result["msg"]
+
+
 @pytest.mark.parametrize("check", [False, True])
 def test_an_approved_plan_is_taken_as_it_is(
     make: Any, files: Files, scene: Scene, noon: dict[str, Any], check: bool

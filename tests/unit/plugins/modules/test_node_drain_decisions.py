@@ -54,6 +54,18 @@ def before_reading(api: DrainingApi, path: str, change: Callable[[], object], *,
     api.faults[path] = act
 
 
+def test_a_kubevirt_that_cannot_pin_is_told_before_anything_is_touched(drain: Any, api: DrainingApi) -> None:
+    (kubevirt,) = [item for path, item in api.objects.items() if "/kubevirts/" in path]
+    kubevirt["status"]["observedKubeVirtVersion"] = "v1.5.3"
+    words = (
+        "Cannot drain node n1: the cluster has KubeVirt v1.5.3, which cannot pin a migration to a node; KubeVirt 1.6"
+    )
+    assert drain()["msg"].startswith(words)
+    assert api.writes() == []
+    del api.objects[DB]
+    assert drain()["left"] == []
+
+
 def test_a_vm_that_ends_while_the_drain_decides_has_left(drain: Any, api: DrainingApi) -> None:
     before_reading(api, VMIS, lambda: api.objects.pop(DB))
     result = drain()

@@ -111,7 +111,7 @@ def test_check_mode_asks_kubevirt_and_creates_nothing(migrate: Migrate, api: Mig
     assert result["changed"]
     assert [entry["outcome"] for entry in result["migrations"]] == ["would_migrate", "already_there"]
     assert result["diff"] == {"before": "shop/db: n1\nshop/web: n2\n", "after": "shop/db: n2\nshop/web: n2\n"}
-    assert [request.query for request in api.writes()] == [{"dryRun": "All"}]
+    assert [request.query for request in api.writes()] == [{"fieldValidation": "Strict", "dryRun": "All"}]
     assert migrate(diff=True, vmis=[{"name": "db"}, {"name": "web"}], target_node="n2")["diff"] == result["diff"]
     assert not migrate(check=True, name="db", target_node="n2")["changed"]
 
@@ -188,6 +188,17 @@ def test_a_permission_that_is_lost_on_the_way_ends_it_with_what_was_done(migrate
     assert result["changed"]
     assert result["error"]["reason"] == "Forbidden"
     assert "not finished: shop/db (Pending); the API server answered 403" in result["msg"]
+
+
+@pytest.mark.parametrize("check", [False, True])
+def test_a_kubevirt_that_cannot_pin_ends_it_at_once(migrate: Migrate, api: MigratingApi, check: bool) -> None:
+    """Another try, or another VM, would be refused just so."""
+    api.known = ("vmiName",)
+    result = migrate(check=check, name="db", target_node="n2")
+    assert (result["failed"], result["error"]["reason"]) == (True, "BadRequest")
+    assert 'unknown field "spec.addedNodeSelector". To pin a migration to a node KubeVirt 1.6 or newer' in result["msg"]
+    assert len(api.writes()) == 1
+    assert not api.migrations()
 
 
 def test_a_cordoned_node_is_left_to_the_scheduler(migrate: Migrate, api: MigratingApi) -> None:

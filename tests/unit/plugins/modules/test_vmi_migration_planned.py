@@ -72,7 +72,7 @@ def doings(api: EvictingApi) -> list[str]:
     for request in api.writes():
         if request.path.endswith("/eviction") and "dryRun" not in request.body.get("deleteOptions", {}):
             found.append(request.path.split("/")[-2])
-        elif not request.query and request.body.get("kind") == "VirtualMachineInstanceMigration":
+        elif "dryRun" not in request.query and request.body.get("kind") == "VirtualMachineInstanceMigration":
             found.append(request.body["spec"]["vmiName"])
     return found
 

@@ -26,6 +26,10 @@ _STREAM, _PAUSE = 0.2, 0.005
 KUBEVIRT = "/apis/kubevirt.io/v1"
 MIGRATIONS = "virtualmachineinstancemigrations"
 WEBHOOK = "migration-create-validator.kubevirt.io"
+NOT_DECODED = (
+    'VirtualMachineInstanceMigration in version "v1" cannot be handled as a VirtualMachineInstanceMigration: '
+    "strict decoding error: "
+)
 HOSTNAME = "kubernetes.io/hostname"
 SUCCESS = ("Pending", "Scheduling", "Running", "Succeeded")
 FAILURE = ("Pending", "Scheduling", "Running", "Failed")
@@ -47,6 +51,7 @@ class MigratingApi(ObjectApi):
 
     homeless: target pods find no node. forgotten: they are removed before anybody sees them, and only events tell.
     stubborn: deleted migrations stay. reason: what failures are put down to. step_seconds: how long each phase takes.
+    known: what the schema of migrations has in their spec; KubeVirt before 1.6 had no addedNodeSelector.
     """
 
     courses: list[tuple[str, ...]] = field(default_factory=lambda: [SUCCESS])
@@ -56,6 +61,7 @@ class MigratingApi(ObjectApi):
     stubborn: bool = False
     reason: str = "Live migration aborted"
     step_seconds: float = 0.0
+    known: tuple[str, ...] = ("vmiName", "addedNodeSelector", "priority", "sendTo", "receive")
     _ticks: Iterator[int] = field(default_factory=itertools.count)
     _playing: dict[str, Iterator[str]] = field(default_factory=dict)
 
@@ -94,7 +100,7 @@ class MigratingApi(ObjectApi):
 
     def created(self) -> list[Object]:
         """The migrations asked for so far, dry runs left out."""
-        return [request.body for request in self.writes() if request.method == "POST" and not request.query]
+        return [request.body for request in self.writes() if is_creation(request)]
 
     def _list(self, request: Request) -> Answer:
         if request.path == NODES:
@@ -128,6 +134,13 @@ class MigratingApi(ObjectApi):
 
     def _create(self, request: Request) -> Answer:
         is_migration = request.path.endswith(f"/{MIGRATIONS}")
+        unknown = [name for name in request.body["spec"] if name not in self.known] if is_migration else []
+        if unknown and request.query.get("fieldValidation") == "Strict":
+            return refusal(
+                400, "BadRequest", NOT_DECODED + ", ".join(f'unknown field "spec.{name}"' for name in unknown)
+            )
+        for name in unknown:  # as a structural schema has it
+            del request.body["spec"][name]
         denial = self._denial(request.path, request.body["spec"]["vmiName"]) if is_migration else ""
         if denial:
             # As virt-api's webhook does, which the API server asks before it looks for the name.
@@ -215,7 +228,7 @@ class MigratingApi(ObjectApi):
         item["metadata"]["resourceVersion"] = str(next(self._versions))
         vmi = self.objects.get(vmi_path(item["spec"]["vmiName"], item["metadata"]["namespace"]))
         if vmi and phase == "Succeeded":
-            vmi["status"]["nodeName"] = item["spec"]["addedNodeSelector"].get(HOSTNAME, "n2")
+            vmi["status"]["nodeName"] = item["spec"].get("addedNodeSelector", {}).get(HOSTNAME, "n2")
         elif vmi and phase == "Failed" and not self.homeless:
             uid = item["metadata"]["uid"]
             vmi["status"]["migrationState"] = {"migrationUid": uid, "failureReason": self.reason}
@@ -233,6 +246,11 @@ class MigratingApi(ObjectApi):
         if selector != "reason=FailedScheduling":
             return [_event("migration", "Created migration target pod virt-launcher-db")]
         return [_event("virt-launcher-db", SCHEDULER_WORDS), _event("virt-launcher-other", "0/2 nodes: others")]
+
+
+def is_creation(request: Request) -> bool:
+    """Dry runs create nothing."""
+    return request.method == "POST" and "dryRun" not in request.query
 
 
 def matches(selector: str, item: Object) -> bool:

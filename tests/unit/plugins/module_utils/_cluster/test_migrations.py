@@ -97,6 +97,20 @@ def test_a_server_that_goes_away_may_be_asked_again(client: Client, api: Migrati
     assert told.value.passing
 
 
+@pytest.mark.parametrize("dry_run", [False, True])
+def test_what_the_server_cannot_pin_is_not_created(client: Client, api: MigratingApi, dry_run: bool) -> None:
+    """By KubeVirt 1.5 and older: without the field the VM would go anywhere."""
+    api.known = ("vmiName",)
+    with pytest.raises(Failure) as told:
+        migrations.create(client, manifest(), dry_run=dry_run)
+    assert told.value.concerns_all
+    assert str(told.value).endswith(
+        'strict decoding error: unknown field "spec.addedNodeSelector". To pin a migration to a node KubeVirt 1.6 or '
+        "newer is needed: upgrade it. Nothing was created."
+    )
+    assert not api.migrations()
+
+
 def test_a_dry_run_takes_nothing_for_its_own(client: Client, api: MigratingApi) -> None:
     migrations.create(client, manifest())
     with pytest.raises(Failure, match="in-flight migration detected"):
