@@ -9,12 +9,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ansible.errors import AnsibleActionFail
+from ansible.errors import AnsibleActionFail, AnsibleError
+from ansible.playbook.role.include import RoleInclude
 from ansible.plugins.action import ActionBase
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.invalid_request import InvalidRequest
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module.texts import understood
 from ansible_collections.virtops.kubevirt.plugins.plugin_utils import _variables
-from ansible_collections.virtops.kubevirt.plugins.plugin_utils._variables import Owner, is_blank
+from ansible_collections.virtops.kubevirt.plugins.plugin_utils._variables import Owner, RoleNotFound, is_blank
 
 Values = dict[str, Any]
 
@@ -25,6 +26,7 @@ _ARGUMENTS: Values = {
     "others": {"type": "list", "elements": "str", "default": []},
     "roles": {"type": "list", "elements": "str", "default": []},
     "hosts": {"type": "str"},
+    "named_roles": {"type": "list", "elements": "str", "default": []},
 }
 
 
@@ -43,6 +45,8 @@ class ActionModule(ActionBase):  # type: ignore[misc]  # Ansible is published wi
             others = [_variables.role(_ROLES / name) for name in arguments["roles"]]
             _variables.check_names(owner, others, self._seen(owner, arguments["hosts"]))
             given = _variables.taken(owner, self._values(owner))
+            names = {name: given.get(name.removeprefix(owner.prefix)) for name in arguments["named_roles"]}
+            _variables.check_roles(owner, {name: role for name, role in names.items() if role}, self._find_role)
         except InvalidRequest as error:
             return {**result, "failed": True, "msg": str(error), "error": error.to_json()}
         return {**result, "changed": False, "given": given}
@@ -78,6 +82,14 @@ class ActionModule(ActionBase):  # type: ignore[misc]  # Ansible is published wi
         if instead:
             values = self._evaluated(owner.options, instead)
         return {name: value for name, value in values.items() if name not in blank - instead.keys()}
+
+    def _find_role(self, name: str) -> Path:
+        """Its folder, found by Ansible itself as for include_role in the same play. Raises RoleNotFound."""
+        try:
+            found = RoleInclude.load(name, play=None, loader=self._loader, collection_list=self._task.collections)
+        except AnsibleError as error:
+            raise RoleNotFound(str(error)) from error
+        return Path(found.get_role_path())
 
     def _evaluated(self, names: Iterable[str], instead: Mapping[str, Any] | None = None) -> Values:
         variables = {**self._variables, **(instead or {})}

@@ -42,6 +42,13 @@ options:
     description: >-
       The whole name of a variable that lists hosts and groups, the variables of which are to have known names, too.
     type: str
+  named_roles:
+    description: >-
+      Whole names of variables, each of which names a role that has to be there. It is sought as by
+      M(ansible.builtin.include_role) in the same play.
+    type: list
+    elements: str
+    default: []
 extends_documentation_fragment:
   - virtops.kubevirt._attributes
 attributes:

@@ -11,7 +11,7 @@ and its tasks say which it sets. Names are only looked at: what somebody else's 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
@@ -24,6 +24,10 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._module.texts imp
 
 _REMEDY = "Correct them; nothing was touched."
 _MOST_HOSTS = 3
+
+
+class RoleNotFound(Exception):
+    """Ansible's words, which say where it has looked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +77,25 @@ def check_names(owner: Owner, others: Iterable[Owner], seen: Mapping[str, Iterab
             problems.append(f"{each.title} has no variable {name}{guess}, which {_listed(hosts)} has")
     missing = [name for name, option in owner.options.items() if option.get("required") and name not in here]
     problems += [f"{name} is not given" for name in missing]
+    if problems:
+        raise InvalidRequest(owner.attempted, problems, _REMEDY)
+
+
+def check_roles(owner: Owner, names: Mapping[str, str], find: Callable[[str], Path]) -> None:
+    """See that the roles that variables name are there, and do something. Raises InvalidRequest.
+
+    names: of the roles, by variable. find: the folder of a role; raises RoleNotFound.
+    """
+    problems = []
+    for variable, name in names.items():
+        try:
+            folder = find(name)
+        except RoleNotFound as error:
+            words = str(error).rstrip(".")
+            problems.append(f"{variable} is {name}: {words}; give its full name in a collection, or its path")
+            continue
+        if not (folder / "tasks").is_dir():
+            problems.append(f"{variable} is {name}, but {folder} is no role with tasks")
     if problems:
         raise InvalidRequest(owner.attempted, problems, _REMEDY)
 

@@ -31,6 +31,12 @@ NEXT = "Check that the maintenance is given"
             ],
         ),
         ("rolling_maintenance", {"rolling_maintenance_rebalance": "maybe"}, ["has to be true or false"]),
+        (
+            "rolling_maintenance",
+            {"rolling_maintenance_role": "virtops.kubevirt.pathc"},
+            ["ole 'virtops.kubevirt.pathc' was not found in", "give its full name in a collection, or its path."],
+        ),
+        ("rolling_maintenance", {"rolling_maintenance_role": "steps"}, ["playbooks/steps is no role with tasks."]),
         ("abort", {"abort_forced": True}, ["abort_forced (do you mean abort_force?)", "abort_run is not given"]),
         ("abort", {"abort_run": ""}, ["missing required arguments: abort_run"]),
         ("access", {"access_acount": "me"}, ["access_acount (do you mean access_account?)"]),
@@ -42,6 +48,18 @@ def test_a_playbook_begins_with_its_variables(
     told, status = play(tmp_path, f"- import_playbook: virtops.kubevirt.{playbook}\n", "-e", json.dumps(variables))
     assert (status, NEXT in told) == (2, False), told
     assert [word for word in words if word not in told] == [], told
+
+
+@pytest.mark.parametrize("role", ["virtops.kubevirt.rebalance", "own/patch", "shared"])
+def test_a_role_is_found_where_it_will_be_sought(tmp_path: Path, role: str) -> None:
+    """In a collection, from the folder in which it runs, and in roles_path."""
+    for folder in (tmp_path / "own/patch", tmp_path / "home/roles/shared"):
+        (folder / "tasks").mkdir(parents=True)
+        (folder / "tasks/main.yml").write_text("[]\n")
+    given = {"rolling_maintenance_role": role}
+    content = "- import_playbook: virtops.kubevirt.rolling_maintenance\n"
+    told, _status = play(tmp_path, content, "-e", json.dumps(given), begun_in=tmp_path)
+    assert NEXT in told, told
 
 
 def test_hosts_of_a_run_are_looked_at_before_anything_else(tmp_path: Path) -> None:
