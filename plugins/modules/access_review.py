@@ -117,7 +117,10 @@ error:
       description: What to do about it.
       returned: failure
       type: str
-      sample: Nothing was touched. Let an administrator run `ansible-playbook virtops.kubevirt.access`.
+      sample: >-
+        Nothing was touched. Let an administrator run `ansible-playbook virtops.kubevirt.access -e access_roles=drain
+        -e access_path=maintenance.kubeconfig`, with all that the account is for in access_roles, as it has no other
+        rights then; the file is its kubeconfig. Or bind ClusterRole and Role virtops.kubevirt:drain to this user.
 """
 
 from typing import Any

@@ -15,7 +15,12 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transpor
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.persistence import repeatable
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot_kinds import Kind
 from ansible_collections.virtops.kubevirt.plugins.module_utils._rights.needs import listing
-from ansible_collections.virtops.kubevirt.plugins.module_utils._rights.right import Right, policy_rules, role_name
+from ansible_collections.virtops.kubevirt.plugins.module_utils._rights.right import (
+    LEASE_NAMESPACE,
+    Right,
+    policy_rules,
+    role_name,
+)
 
 MISSING = "RightsMissing"
 _REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
@@ -39,9 +44,9 @@ def require_rights(
             attempted,
             client.server,
             "the user lacks the rights to " + "; to ".join(_clauses(missing, reasons, namespace)),
-            f"Nothing was touched. Let an administrator run `ansible-playbook virtops.kubevirt.access -e "
-            f"access_roles={','.join(roles)}`, which makes an account that has them, or bind ClusterRole and Role "
-            f"{' and '.join(map(role_name, roles))} to this user.",
+            f"Nothing was touched. Let an administrator run `{_access(roles, namespace)}`, with all that the account "
+            "is for in access_roles, as it has no other rights then; the file is its kubeconfig. Or bind ClusterRole "
+            f"and Role {' and '.join(map(role_name, roles))} to this user.",
             status=HTTPStatus.FORBIDDEN,
             reason=MISSING,
             details={"missing": [_told(right, reasons[right], namespace) for right in missing]},
@@ -80,6 +85,15 @@ def _is_allowed(client: Client, right: Right, namespace: str) -> bool:
     }
     answer = client.post(_REVIEWS, f"ask whether one may {right.verb} {right.title}", review, done=repeatable)
     return bool(answer["status"].get("allowed"))
+
+
+def _access(roles: Sequence[str], namespace: str) -> str:
+    """The command that makes an account for these roles, and its credentials."""
+    elsewhere = "" if namespace == LEASE_NAMESPACE else f" -e access_lease_namespace={namespace}"
+    return (
+        f"ansible-playbook virtops.kubevirt.access -e access_roles={','.join(roles)}{elsewhere} "
+        "-e access_path=maintenance.kubeconfig"
+    )
 
 
 def _clauses(missing: Iterable[Right], reasons: Mapping[Right, Sequence[str]], namespace: str) -> list[str]:

@@ -150,13 +150,24 @@ def test_a_run_has_asked_before_it_began(run_module: ModuleRunner, connection: d
     assert not asked(api)
 
 
+def test_the_advice_is_for_the_namespace_in_which_the_leases_are(
+    run_module: ModuleRunner, connection: dict[str, Any], api: RunApi
+) -> None:
+    api.withheld = {"patch nodes"}
+    result = run_module(access_review.main, **connection, roles=["uncordon"], lease_namespace="ours")
+    assert "access -e access_roles=uncordon -e access_lease_namespace=ours -e access_path=" in result["msg"]
+
+
 def test_all_that_are_missing_are_named_at_once(
     run_module: ModuleRunner, connection: dict[str, Any], api: RunApi
 ) -> None:
     api.withheld = {"patch nodes", "create pods/eviction", "list pods"}
     result = run_module(access_review.main, **connection, roles=["rebalance", "uncordon"])
     assert {f"{item['verb']} {item['resource']}" for item in result["error"]["missing"]} == api.withheld
-    assert "access_roles=rebalance,uncordon" in result["msg"]
+    advice = (
+        "virtops.kubevirt.access -e access_roles=rebalance,uncordon -e access_path=maintenance.kubeconfig`, with all "
+    )
+    assert advice in result["msg"]
     assert "\n" not in result["msg"]
 
 
