@@ -344,8 +344,10 @@ error:
       returned: when rights are missing, before anything was done
       type: list
       elements: dict
-    holder: {description: "Who has the node or the run, as M(virtops.kubevirt.node_maintenance) returns it.",
-             returned: when somebody else has it, type: raw, sample: kubectl-cordon}
+    node_owner: {description: "Who has the node, the holder of its Lease or who has cordoned it.",
+                 returned: with V(LeaseHeld) and V(CordonedByOther), type: str, sample: kubectl-cordon}
+    holder: {description: "Who holds the run, as RV(virtops.kubevirt.maintenance_run#module:holder).",
+             returned: "with V(RunLost), when another invocation holds the run", type: dict}
     newcomers: {description: What has come to the node since the first look.,
                 returned: when somebody has uncordoned it, type: list, elements: str, sample: [vm shop/web-9]}
     problems:

@@ -228,12 +228,15 @@ error:
       returned: when the cluster did not do what it was asked for
       type: str
       sample: it has been cordoned by kubectl-cordon since 2026-11-21T13:40:12Z, not by kernel-update
-    holder:
-      description:
-        - Who has the node. With V(RunLost) who holds the run, as RV(virtops.kubevirt.maintenance_run#module:holder).
-      returned: when somebody else has the node or the run
-      type: raw
+    node_owner:
+      description: Who has the node, the holder of its Lease or who has cordoned it.
+      returned: with V(LeaseHeld) and V(CordonedByOther)
+      type: str
       sample: kubectl-cordon
+    holder:
+      description: Who holds the run, as RV(virtops.kubevirt.maintenance_run#module:holder).
+      returned: with V(RunLost), when another invocation holds the run
+      type: dict
     missing:
       description: The rights that are missing, as M(virtops.kubevirt.access_review) returns them.
       returned: when rights are missing, before anything was done

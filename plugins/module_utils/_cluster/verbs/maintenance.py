@@ -248,7 +248,7 @@ def _held(client: Client, request: Request, verb: str, lease: NodeLease) -> Fail
         if verb == "cordon"
         else "Let the holder finish, then run this again.",
         reason=LEASE_HELD,
-        details={"holder": lease.holder},
+        details={"node_owner": lease.holder},
     )
 
 
@@ -259,7 +259,7 @@ def _foreign(client: Client, request: Request, verb: str, cordon: Cordon) -> Fai
         f"it has been cordoned by {cordon.told}, not by {request.owner}",
         "Let them uncordon it, or set foreign_cordon to keep to go on and leave their cordon as it is.",
         reason=CORDONED_BY_OTHER,
-        details={"holder": cordon.by},
+        details={"node_owner": cordon.by},
     )
 
 

@@ -180,7 +180,7 @@ class RunHold:
             f"this invocation does not hold the run any more, {now}",
             "Nothing more is done here. Look at what the other invocation does, or start the same command again.",
             reason=RUN_LOST,
-            details={"holder": holder.facts() if holder else None},
+            details={"holder": holder.facts()} if holder else {},
         )
 
 

@@ -96,7 +96,7 @@ def test_a_cordon_by_hand_is_respected_and_named(maintain: Maintain, api: Object
     cordon_by_hand(api)
     result = maintain(state=state)
     assert result["error"]["reason"] == "CordonedByOther"
-    assert result["error"]["holder"] == "kubectl-cordon"
+    assert result["error"]["node_owner"] == "kubectl-cordon"
     assert "by kubectl-cordon since 2026-01-01T00:00:00Z, not by run-a" in result["msg"]
     assert "set foreign_cordon to keep" in result["msg"]
     assert api.writes() == []
@@ -120,7 +120,7 @@ def test_what_others_have_written_is_only_text(maintain: Maintain, api: ObjectAp
     del api.objects[LEASE]
     cordoned = maintain()
     for result, reason in ((held, "LeaseHeld"), (cordoned, "CordonedByOther")):
-        assert (result["error"]["reason"], result["error"]["holder"]) == (reason, f"run-b{HOSTILE}")
+        assert (result["error"]["reason"], result["error"]["node_owner"]) == (reason, f"run-b{HOSTILE}")
         assert result["msg"].isprintable()
         assert "run-b\N{REPLACEMENT CHARACTER}[2J TASK [ok]" in result["msg"]
         assert len(result["msg"]) < 1000
@@ -145,7 +145,7 @@ def test_a_node_that_others_freed_and_cordoned_again_is_theirs(maintain: Maintai
     """They leave the annotation where it is, so it alone proves nothing."""
     maintain()
     cordon_by_hand(api)
-    assert maintain(state="uncordoned")["error"]["holder"] == "kubectl-cordon"
+    assert maintain(state="uncordoned")["error"]["node_owner"] == "kubectl-cordon"
     result = maintain(state="uncordoned", foreign_cordon="keep")
     assert (result["changed"], result["schedulable"]) == (True, False)
     assert traces(api) == (True, False, False)

@@ -53,7 +53,7 @@ def test_a_node_that_another_holds_is_not_given_back(
     hold_lease(api, "self-node-remediation", FAR_OFF)
     written = len(api.writes())
     result = maintain(state="uncordoned", **arguments)
-    assert (result["error"]["reason"], result["error"]["holder"]) == ("LeaseHeld", "self-node-remediation")
+    assert (result["error"]["reason"], result["error"]["node_owner"]) == ("LeaseHeld", "self-node-remediation")
     assert "Cannot uncordon node n1" in result["msg"]
     assert "self-node-remediation holds its lease medik8s-leases/node-n1 until 2999-01-01T00:01:00Z" in result["msg"]
     assert "Let the holder finish, then run this again." in result["msg"]
