@@ -102,3 +102,26 @@ def test_the_last_look_before_the_maintenance_tells_what_a_reboot_changes(
             tmp_path, yaml.safe_dump([plays]), *options, kubeconfig=tmp_path / "files/cluster.kubeconfig"
         )
     assert (status, f"{boot_id} since 2026-01-01T00:01:00Z" in told) == (0, True), told
+
+
+def test_a_path_of_a_plan_starts_from_the_folder_in_which_it_runs(tmp_path: Path) -> None:
+    begun_in = tmp_path / "begun in"
+    begun_in.mkdir()
+    told, status = drained(tmp_path, {"owner": "kernel", "plan": "plans/none.json"}, begun_in)
+    assert (status, f"Cannot read the plan ({begun_in}/plans/none.json)" in told) == (2, True), told
+
+
+def test_an_owner_with_a_slash_has_a_snapshot_of_its_own(tmp_path: Path) -> None:
+    told, status = drained(tmp_path, {"owner": "team/disk"}, tmp_path)
+    assert (status, (tmp_path / "home/tmp/virtops.kubevirt-team%2Fdisk.json").is_file()) == (0, True), told
+
+
+def drained(folder: Path, given: dict[str, Any], begun_in: Path) -> tuple[str, int]:
+    """What the role tells of an empty node outside of a run, and its status."""
+    authority, api = Authority(folder), busy_run()
+    role = {"role": "virtops.kubevirt.drain", "vars": {f"drain_{name}": value for name, value in given.items()}}
+    play_of_role = {"hosts": "localhost", "gather_facts": False, "vars": {"drain_node": "n3"}, "roles": [role]}
+    with serving(api, authority.issue("server", "server", hosts=["127.0.0.1"])):
+        write_kubeconfig(folder, api, authority)
+        kubeconfig = folder / "files/cluster.kubeconfig"
+        return play(folder, yaml.safe_dump([play_of_role]), kubeconfig=kubeconfig, begun_in=begun_in)
