@@ -28,6 +28,10 @@ options:
         with C(delegate_to) or on V(localhost).
     type: path
     required: true
+  create_folder:
+    description: Whether the folder of O(path) is made if it is missing, for its owner only.
+    type: bool
+    default: false
   page_size:
     description:
       - How many objects to ask the API server for at once.
@@ -197,7 +201,11 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._module.run impor
 def cluster_snapshot(module: Module) -> dict[str, Any]:
     arguments.require_positive(module.params, "page_size", "request_timeout")
     path = Path(module.params["path"])
-    snapshot_file.check_writable(path)
+    creates = module.params["create_folder"] and not path.parent.exists()
+    if creates and not module.check_mode:
+        snapshot_file.create_folder(path)
+    elif not creates:
+        snapshot_file.check_writable(path)
     document = take(connect(module), module.params["page_size"])
     before = snapshot_file.find_header(path)
     changed = not document.header.same_content(before) or not private_file.has_mode(path)
@@ -213,6 +221,7 @@ def main() -> None:
     argument_spec = {
         **arguments.connection(),
         "path": {"type": "path", "required": True},
+        "create_folder": {"type": "bool", "default": False},
         "page_size": {"type": "int", "default": 500},
     }
     run(cluster_snapshot, argument_spec=argument_spec, supports_check_mode=True)

@@ -116,6 +116,13 @@ def test_an_owner_with_a_slash_has_a_snapshot_of_its_own(tmp_path: Path) -> None
     assert (status, (tmp_path / "home/tmp/virtops.kubevirt-team%2Fdisk.json").is_file()) == (0, True), told
 
 
+def test_the_folder_of_a_snapshot_is_made(tmp_path: Path) -> None:
+    """Where Ansible has its own files elsewhere."""
+    (tmp_path / "ansible.cfg").write_text(f"[defaults]\nlocal_tmp={tmp_path}/local\n[connection]\npipelining=True\n")
+    told, status = drained(tmp_path, {"owner": "kernel"}, tmp_path)
+    assert (status, (tmp_path / "home/tmp/virtops.kubevirt-kernel.json").is_file()) == (0, True), told
+
+
 def drained(folder: Path, given: dict[str, Any], begun_in: Path) -> tuple[str, int]:
     """What the role tells of an empty node outside of a run, and its status."""
     authority, api = Authority(folder), busy_run()

@@ -88,6 +88,11 @@ def check_writable(path: Path) -> None:
     private_file.check_writable(path, _WHAT)
 
 
+def create_folder(path: Path) -> None:
+    """Raises Failure."""
+    private_file.create_folder(path, _WHAT)
+
+
 def write(path: Path, document: Document) -> int:
     """Replace a file and return its size in bytes. Raises Failure, with all as it was."""
     return private_file.write(path, document.chunks(), _WHAT)

@@ -63,6 +63,14 @@ def check_writable(path: Path, what: str) -> None:
         raise _failure(path, what, PermissionError(errno.EACCES, os.strerror(errno.EACCES)))
 
 
+def create_folder(path: Path, what: str) -> None:
+    """Make the folder of a file, where it is missing, for this user only. Raises Failure."""
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise _failure(path, what, error) from error
+
+
 def read(path: Path, what: str, writer: str, *, private: bool = False) -> bytes:
     """Raises Failure. writer: the module that writes such files. private: whether nobody else may read or change it."""
     try:

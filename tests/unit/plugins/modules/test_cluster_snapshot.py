@@ -63,6 +63,16 @@ def test_the_file_is_private_and_alone(take: Take, file: Path) -> None:
     assert list(file.parent.iterdir()) == [file]
 
 
+@pytest.mark.parametrize("check", [False, True])
+def test_the_folder_is_made_if_it_is_wanted(take: Take, file: Path, check: bool) -> None:
+    file.parent.rmdir()
+    assert take(create_folder=True, check=check)["changed"]
+    assert (file.exists(), file.parent.exists()) == (not check, not check)
+    if not check:
+        assert stat.S_IMODE(file.parent.stat().st_mode) == 0o700
+        assert not take(create_folder=True)["changed"]
+
+
 def test_secrets_and_noise_stay_out(take: Take, api: FakeApi, file: Path) -> None:
     api.lists |= {"pods": [pod("a")], "nodes": [node("n1")]}
     take()

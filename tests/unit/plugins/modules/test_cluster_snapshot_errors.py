@@ -279,6 +279,11 @@ def test_the_path_is_wrong(fail: Fail, api: FakeApi, file: Path, path: str, reas
     assert not api.requests, "a path that cannot be written is found before the cluster is read"
 
 
+def test_the_folder_cannot_be_made(fail: Fail, api: FakeApi, file: Path) -> None:
+    result = fail(path=str(file / "folder/cluster.json"), create_folder=True)
+    assert (result["error"]["reason"], api.requests) == ("ENOTDIR", [])
+
+
 def test_the_folder_is_not_writable(fail: Fail, monkeypatch: pytest.MonkeyPatch) -> None:
     # The superuser may write everywhere, so permissions alone would not stop a test that runs as root.
     monkeypatch.setattr(os, "access", lambda path, mode: False)
