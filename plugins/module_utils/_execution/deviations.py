@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -45,6 +45,7 @@ _INTERRUPTED = {
     ActionKind.STOP: (STOPPED, WOULD[ActionKind.STOP.value]),
 }
 _NOT_THERE = "had left the node already, or was not there any more"
+_NEVER_THERE = "was not there"
 _UNPLANNED = "nothing, as it was not there"
 
 
@@ -71,11 +72,14 @@ class Fidelity:
     deviations: tuple[Deviation, ...]
 
 
-def fidelity(plan: Plan, node: str, record: Record) -> Fidelity:
-    """How much of a plan came true for what was to leave for a node's sake. plan: as it was before it was mended."""
+def fidelity(plan: Plan, node: str, record: Record, missed: Collection[str] = ()) -> Fidelity:
+    """How much of a plan came true for what was to leave for a node's sake.
+
+    plan: as it was before it was mended. missed: ids of actions whose objects were not there when it began.
+    """
     pairs, strangers = _paired(plan, list(record.entries.values()))
     own = [(action, entry) for action, entry in pairs if action.node == node]
-    found = [_deviation(action, entry) for action, entry in own if not _came_true(action, entry)]
+    found = list(_deviations(own, missed))
     new = [_stranger(entry) for entry in strangers if entry.source_node == node and not entry.unfinished]
     return Fidelity(len(own) - len(found), (*found, *new))
 
@@ -139,13 +143,23 @@ def _came_true(action: Action, entry: Entry | None) -> bool:
         if entry.outcome not in _INTERRUPTED.get(action.kind, ()):
             return False
         return entry.outcome != RESTARTED or action.target in (None, entry.target_node)
-    # A pod that was gone before anybody looked had to leave, and has.
+    # A pod that has gone since the node was taken had to leave, and has: whoever waited for that may have evicted it.
     return action.kind is ActionKind.EVICT and (entry is None or entry.outcome in (EVICTED, WOULD_EVICT))
+
+
+def _deviations(pairs: Sequence[tuple[Action, Entry | None]], missed: Collection[str]) -> Iterator[Deviation]:
+    for action, entry in pairs:
+        # One of its kin that has come since is not what was missed.
+        if action.id in missed and (entry is None or entry.uid == action.object.uid):
+            yield _deviation(action, None)
+        elif not _came_true(action, entry):
+            yield _deviation(action, entry)
 
 
 def _deviation(action: Action, entry: Entry | None) -> Deviation:
     reference = action.object
-    kind, done = "pod" if reference.kind == _POD else "vm", entry.status() if entry else _NOT_THERE
+    absent = _NEVER_THERE if is_foretold(action) else _NOT_THERE
+    kind, done = "pod" if reference.kind == _POD else "vm", entry.status() if entry else absent
     return Deviation(kind, reference.namespace, reference.name, outlook(action), done, _why(entry, action))
 
 
