@@ -28,6 +28,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._module.run impor
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.difference import differences
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.document import sha256, to_json
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import Blocked, Plan, Verdict
+from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.remainder import undone
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.in_force import PlanInForce
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.plan_options import NEEDS
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.policies import Rule, idle
@@ -136,7 +137,7 @@ def _make(module: Module) -> dict[str, Any]:
     if module._diff:
         before = plan_text(earlier, done) if earlier else []
         result["diff"] = {"before": _joined(before), "after": _joined(plan_text(plan, done))}
-    changes = differences(earlier, plan) if earlier else []
+    changes = differences(undone(earlier, done), undone(plan, done)) if earlier else []
     return {"changed": changed, **result, "differences": changes, "resumed": chosen.resumed}
 
 

@@ -172,6 +172,25 @@ def test_what_is_different_is_said_and_shown(make: Any, files: Files, scene: Sce
     assert "Cannot read the plan" in missing["msg"]
 
 
+def test_of_nodes_that_are_done_nothing_is_different(make: Any, files: Files, scene: Scene) -> None:
+    scene.vm("db", "n2")
+    asked: dict[str, Any] = {"run": "patch", "nodes": ["n1", "n2"], "avoid": ["n1"]}
+    make(**files.see(scene).given, **asked)
+    scene.lists["nodes"][0]["metadata"]["labels"][LABEL] = "patch"
+    files.see(scene, EVENING)
+    evening = {**files.given, "path": f"{files.plan}.evening", "compare": str(files.plan)}
+    assert make(**evening, **asked)["differences"] == []
+
+
+def test_a_plan_of_another_cluster_is_called_one(make: Any, files: Files, scene: Scene) -> None:
+    make(**files.given, run="patch", nodes=["n1"])
+    files.see(scene, uid="uid-of-another")
+    other = ["it is for cluster uid-of-another; the one before is for cluster uid-of-cluster"]
+    evening = {**files.given, "path": f"{files.plan}.evening", "compare": str(files.plan)}
+    assert make(**evening, run="patch", nodes=["n1"])["differences"] == other
+    assert make(**files.given, run="patch", nodes=["n1"])["differences"] == other
+
+
 def test_nodes_that_the_run_is_done_with_are_left_out(make: Any, files: Files, scene: Scene) -> None:
     scene.lists["nodes"][1]["metadata"]["labels"][LABEL] = "patch"
     files.see(scene)
