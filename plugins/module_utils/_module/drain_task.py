@@ -8,7 +8,6 @@ from __future__ import annotations
 import uuid
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.drain import NodeDrain
@@ -237,21 +236,15 @@ class _Task:
 
         It stays so: the nodes of a batch are emptied before any of them is maintained.
         """
-        path = self._snapshot_path
+        path = snapshot_file.find_path(self.params["snapshot"])
         nodes = snapshot_file.find_nodes(path) if path and plan.run else None
         if nodes is None:
             return None
         return len(nodes_done(nodes, plan.run).intersection(name for batch in plan.batches for name in batch))
 
-    @property
-    def _snapshot_path(self) -> Path | None:
-        source = self.params["snapshot"]
-        path = source.get("snapshot_path") if isinstance(source, Mapping) else source
-        return Path(path) if path else None
-
     def _is_fresh(self, given: Plan) -> bool:
         """Whether the plan was made from the very snapshot that it is to be held against."""
-        path = self._snapshot_path
+        path = snapshot_file.find_path(self.params["snapshot"])
         header = snapshot_file.find_header(path) if path else None
         return header is not None and header.sha256 == given.snapshot.sha256
 
