@@ -242,8 +242,9 @@ evicted:
   contains:
     namespace: {description: Its namespace., returned: always, type: str, sample: shop}
     name: {description: Its name., returned: always, type: str, sample: cache-7c9}
-    outcome: {description: "One of V(evicted), V(evicting), V(waiting), V(failed), or V(would_evict) in check mode.",
-              returned: always, type: str, sample: evicted}
+    outcome:
+      {description: "V(evicted), also if it was gone already, V(evicting), V(waiting), V(failed), or V(would_evict) in
+        check mode.", returned: always, type: str, sample: evicted}
     expected_node: {description: "Where its replacement should run, empty if nowhere for now.",
                     returned: always, type: str, sample: worker-3}
     refusal: {description: Why the server refused the last attempt., returned: always, type: str, sample: ""}

@@ -12,14 +12,14 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.virtops.kubevirt.plugins.module_utils._checker.cluster import CarriedCluster
-from ansible_collections.virtops.kubevirt.plugins.module_utils._checker.order import ByLot
-from ansible_collections.virtops.kubevirt.plugins.module_utils._checker.replay import Replay
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Object
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.pod import Pod
 
+from checker.cluster import CarriedCluster
+from checker.order import ByLot
+from checker.replay import Replay
 from differential import upstream
-from unit.plugins.module_utils._checker.clusters import planned
+from unit.checker.clusters import planned
 
 Json = dict[str, Any]
 CLUSTERS = 12

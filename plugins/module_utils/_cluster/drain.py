@@ -51,7 +51,8 @@ class Memory(Protocol):
 class NodeDrain(PlanRun):
     """planned: the plan as it was given or made, before it was mended. replan: mends what is left of the plan.
 
-    memory: what the next process gets to know.
+    missed: ids of actions of `planned` whose objects were not there when it began. memory: what the next process gets
+    to know.
     retries: how often a VM whose migration failed is migrated again. max_failed: when more VMs than that have failed
     for good, nothing more is begun; None for no limit. before: titles of all that was to leave at first. first: uids of
     the pods among it, None before the first look. is_lost: something will not leave. failed: how many VMs had failed
@@ -63,6 +64,7 @@ class NodeDrain(PlanRun):
     replan: Replan
     memory: Memory
     retries: int
+    missed: frozenset[str] = frozenset()
     max_failed: int | None = None
     done: int | None = None
     first: frozenset[str] | None = None

@@ -5,7 +5,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -39,12 +40,13 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.remainder import LEAVING
 
-_POD = "Pod"
+_POD, _VMI = "Pod", "VirtualMachineInstance"
 _INTERRUPTED = {
     ActionKind.RESTART: (RESTARTED, WOULD[ActionKind.RESTART.value]),
     ActionKind.STOP: (STOPPED, WOULD[ActionKind.STOP.value]),
 }
 _NOT_THERE = "had left the node already, or was not there any more"
+_NEVER_THERE = "was not there"
 _UNPLANNED = "nothing, as it was not there"
 
 
@@ -71,11 +73,14 @@ class Fidelity:
     deviations: tuple[Deviation, ...]
 
 
-def fidelity(plan: Plan, node: str, record: Record) -> Fidelity:
-    """How much of a plan came true for what was to leave for a node's sake. plan: as it was before it was mended."""
+def fidelity(plan: Plan, node: str, record: Record, missed: Collection[str] = ()) -> Fidelity:
+    """How much of a plan came true for what was to leave for a node's sake.
+
+    plan: as it was before it was mended. missed: ids of actions whose objects were not there when it began.
+    """
     pairs, strangers = _paired(plan, list(record.entries.values()))
     own = [(action, entry) for action, entry in pairs if action.node == node]
-    found = [_deviation(action, entry) for action, entry in own if not _came_true(action, entry)]
+    found = list(_deviations(own, missed))
     new = [_stranger(entry) for entry in strangers if entry.source_node == node and not entry.unfinished]
     return Fidelity(len(own) - len(found), (*found, *new))
 
@@ -102,17 +107,21 @@ def landings(actions: Sequence[Action], replacements: Mapping[str, Sequence[str]
 
 def _paired(plan: Plan, entries: Sequence[Entry]) -> tuple[list[tuple[Action, Entry | None]], list[Entry]]:
     """Each action with what became of its object, and what nothing was planned for."""
-    left = {id(entry): entry for entry in sorted(entries, key=_weight)}
+    ordered = sorted(entries, key=_weight)
+    known: defaultdict[tuple[str, ...], list[Entry]] = defaultdict(list)
+    for entry in ordered:
+        for key in _keys(entry):
+            known[key].append(entry)
     wanted = [action for action in plan.actions if action.kind in LEAVING]
     found: dict[str, Entry] = {}
+    taken: set[str] = set()
     # What was only foretold takes what is left, as nobody knows which of its kin it has become.
     for action in sorted(wanted, key=is_foretold):
-        mine = [entry for entry in left.values() if _is_of(action, entry)]
+        mine = [entry for entry in known[_key(action)] if entry.uid not in taken]
         if mine:
             found[action.id] = next((entry for entry in mine if _came_true(action, entry)), mine[0])
-            uid = found[action.id].uid
-            left = {key: entry for key, entry in left.items() if entry.uid != uid}
-    return [(action, found.get(action.id)) for action in wanted], list(left.values())
+            taken.add(found[action.id].uid)
+    return [(action, found.get(action.id)) for action in wanted], [each for each in ordered if each.uid not in taken]
 
 
 def _weight(entry: Entry) -> tuple[bool, bool]:
@@ -120,14 +129,18 @@ def _weight(entry: Entry) -> tuple[bool, bool]:
     return entry.has_failed, entry.unfinished
 
 
-def _is_of(action: Action, entry: Entry) -> bool:
-    if (action.object.kind == _POD) is not isinstance(entry, Evicting):
-        return False
-    if not is_foretold(action):
-        return entry.uid == action.object.uid
-    other = ObjectReference(action.object.kind, entry.namespace, entry.name, "")
-    same = entry.name == action.object.name or kin(other) == kin(action.object)
-    return same and entry.namespace == action.object.namespace
+def _keys(entry: Entry) -> Iterator[tuple[str, ...]]:
+    """By which an action finds it: as itself, and as one of its kin."""
+    kind = _POD if isinstance(entry, Evicting) else _VMI
+    yield kind, entry.uid
+    yield kind, entry.namespace, kin(ObjectReference(kind, entry.namespace, entry.name, ""))
+
+
+def _key(action: Action) -> tuple[str, ...]:
+    reference = action.object
+    if is_foretold(action):
+        return reference.kind, reference.namespace, kin(reference)
+    return reference.kind, reference.uid
 
 
 def _came_true(action: Action, entry: Entry | None) -> bool:
@@ -139,13 +152,23 @@ def _came_true(action: Action, entry: Entry | None) -> bool:
         if entry.outcome not in _INTERRUPTED.get(action.kind, ()):
             return False
         return entry.outcome != RESTARTED or action.target in (None, entry.target_node)
-    # A pod that was gone before anybody looked had to leave, and has.
+    # A pod that has gone since the node was taken had to leave, and has: whoever waited for that may have evicted it.
     return action.kind is ActionKind.EVICT and (entry is None or entry.outcome in (EVICTED, WOULD_EVICT))
+
+
+def _deviations(pairs: Sequence[tuple[Action, Entry | None]], missed: Collection[str]) -> Iterator[Deviation]:
+    for action, entry in pairs:
+        # One of its kin that has come since is not what was missed.
+        if action.id in missed and (entry is None or entry.uid == action.object.uid):
+            yield _deviation(action, None)
+        elif not _came_true(action, entry):
+            yield _deviation(action, entry)
 
 
 def _deviation(action: Action, entry: Entry | None) -> Deviation:
     reference = action.object
-    kind, done = "pod" if reference.kind == _POD else "vm", entry.status() if entry else _NOT_THERE
+    absent = _NEVER_THERE if is_foretold(action) else _NOT_THERE
+    kind, done = "pod" if reference.kind == _POD else "vm", entry.status() if entry else absent
     return Deviation(kind, reference.namespace, reference.name, outlook(action), done, _why(entry, action))
 
 

@@ -103,7 +103,7 @@ class Evicting(Timed):
 
     def status(self) -> str:
         if self.outcome == EVICTED:
-            return f"evicted in {self.seconds} s"
+            return f"evicted in {self.seconds} s" if self.has_acted else "gone already"
         if self.held_back:
             return f"held back, {self.refusal}"
         if self.outcome == EVICTING:

@@ -25,6 +25,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._module.run impor
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.difference import differences
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import ActionKind, Plan
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.remainder import leaving, left, of_batch
+from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.foretold import identified
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.plan_options import PlanOptions
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.repair import repair
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.run_plan import plan_run
@@ -68,6 +69,25 @@ def held_against(
     with explained(f"plan the drain of node {name}", _REMEDY):
         mended = left(of_batch(repair(of_batch(given, name), snapshot, ended=ended), name), ended)
     return mended, changes(client, given, mended, name, may_differ=may_differ)
+
+
+def missed(given: Plan, name: str, snapshot: Snapshot) -> frozenset[str]:
+    """Ids of the evictions for a node's sake whose pods were not there when it was taken.
+
+    Others ended them, or no replacement came to the node. None once the node is cordoned, as since then a drain may
+    have evicted them, also one of another node of the batch.
+    """
+    number = given.batch_of(name)
+    nodes = {node["metadata"]["name"]: node for node in snapshot.lists["nodes"]}
+    if number is None or name not in nodes or (nodes[name].get("spec") or {}).get("unschedulable"):
+        return frozenset()
+    here = [pod for pod in snapshot.lists["pods"] if pod["spec"].get("nodeName") == name]
+    uids = {pod["metadata"]["uid"] for pod in here}
+    # Who was only foretold and is found has its own id then.
+    actions = identified(given, number, here, ()).of_node(name)
+    return frozenset(
+        action.id for action in actions if action.kind is ActionKind.EVICT and action.object.uid not in uids
+    )
 
 
 def mended_plan(

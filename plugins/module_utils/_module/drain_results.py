@@ -116,7 +116,7 @@ def verified(server: str, node: str, look: Observation) -> JsonObject:
 def _values(module: Module, going: NodeDrain, left: list[JsonObject], *, changed: bool) -> JsonObject:
     entries = going.record.entries.values()
     would = module.check_mode and any(not (entry.unfinished or entry.has_failed) for entry in entries)
-    came_true = fidelity(going.planned, going.execution.node, going.record)
+    came_true = fidelity(going.planned, going.execution.node, going.record, going.missed)
     values: JsonObject = {
         "changed": changed or going.record.has_acted or would,
         "moves": [entry.result() for entry in entries if isinstance(entry, Migrating)],

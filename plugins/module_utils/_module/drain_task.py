@@ -8,7 +8,6 @@ from __future__ import annotations
 import uuid
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.drain import NodeDrain
@@ -60,17 +59,17 @@ def drain(module: Module, client: Client) -> JsonObject:
     memory = DrainMemory(client, params, progress, hold)
     task = _Task(module, client, progress, memory, hold)
     task.require()
-    planned, plan, is_mended = task.plan()
-    if stuck := drain_results.lasting(plan):
+    plans = task.plans()
+    if stuck := drain_results.lasting(plans.right):
         raise drain_results.blocked(client.server, params["name"], stuck)
-    caps, before = task.caps(plan), facts_before(client, task.name)
-    changed, epochs = task.take_nodes(plan)
-    going = task.going(planned, plan, memory.begin(epochs, task.run), caps)
+    caps, before = task.caps(plans.right), facts_before(client, task.name)
+    changed, epochs = task.take_nodes(plans.right)
+    going = task.going(plans, memory.begin(epochs, task.run), caps)
     if module.check_mode:
         going.rehearse()
         return {**drain_results.result(module, going, changed=changed), **before}
-    if is_mended:
-        memory.mended(plan)
+    if plans.is_mended:
+        memory.mended(plans.right)
     try:
         going.run(params["wait_timeout"])
     except (Failure, InvalidRequest) as error:
@@ -88,6 +87,19 @@ def verify(module: Module, client: Client) -> JsonObject:
     before = facts_before(client, params["name"])
     observer = Observer(client, [params["name"]], _run_label(params), params["unschedulable_timeout"])
     return {**drain_results.verified(client.server, params["name"], observer.first()), **before}
+
+
+@dataclass(frozen=True)
+class _Plans:
+    """Of the node's batch: `given`, as it was made, and `right`, as it is now. is_mended: whether these differ.
+
+    missed: ids of evictions whose pods were not there any more.
+    """
+
+    given: Plan
+    right: Plan
+    is_mended: bool = False
+    missed: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -119,15 +131,12 @@ class _Task:
         if self.params["state"] == "verified" or not self.params["cordon"]:
             self._require_node(self.name)
 
-    def plan(self) -> tuple[Plan, Plan, bool]:
-        """The plan as it was made, the one that is right now, both of the node's batch, and whether that was mended.
-
-        Raises Failure, InvalidRequest.
-        """
+    def plans(self) -> _Plans:
+        """Raises Failure, InvalidRequest."""
         given = self._given()
         if given is not None and self._is_fresh(given):
             plan = of_batch(given, self.name)
-            return plan, plan, False
+            return _Plans(plan, plan)
         # With numpy and the scheduler, which a drain that goes as planned does without.
         from ansible_collections.virtops.kubevirt.plugins.module_utils._module import (  # noqa: PLC0415
             drain_planning,
@@ -135,7 +144,7 @@ class _Task:
 
         if given is None:
             plan = drain_planning.own_plan(self.client, self.params)
-            return plan, plan, False
+            return _Plans(plan, plan)
         source = self.params["snapshot"]
         snapshot = snapshot_file.load(source) if source else drain_planning.fresh_snapshot(self.client)
         plan, changes = drain_planning.held_against(
@@ -143,7 +152,8 @@ class _Task:
         )
         for change in changes:
             self.progress.tell(f"the plan has changed: {change}")
-        return of_batch(given, self.name), plan, bool(changes)
+        missed = drain_planning.missed(given, self.name, snapshot)
+        return _Plans(of_batch(given, self.name), plan, bool(changes), missed)
 
     def _given(self) -> Plan | None:
         """The plan that was given, if it is one for this node in this cluster. Raises Failure, InvalidRequest."""
@@ -188,7 +198,7 @@ class _Task:
         migrations = kubevirt.migrations
         return MigrationCaps(migrations.parallel_per_cluster, migrations.parallel_outbound_per_node)
 
-    def going(self, planned: Plan, plan: Plan, epochs: Mapping[str, str], caps: MigrationCaps) -> NodeDrain:
+    def going(self, plans: _Plans, epochs: Mapping[str, str], caps: MigrationCaps) -> NodeDrain:
         params = self.params
         execution = Execution(self.name, self.run, epochs, caps)
         settings = VerbSettings(
@@ -207,13 +217,14 @@ class _Task:
         return NodeDrain(
             means,
             execution,
-            plan,
-            planned=planned,
+            plans.right,
+            planned=plans.given,
+            missed=plans.missed,
             replan=self._replan,
             memory=self.memory,
             retries=params["retries"],
             max_failed=params["max_failed_vms"],
-            done=self._done(plan),
+            done=self._done(plans.right),
         )
 
     def _concerned(self, plan: Plan) -> tuple[str, ...]:
@@ -229,21 +240,15 @@ class _Task:
 
         It stays so: the nodes of a batch are emptied before any of them is maintained.
         """
-        path = self._snapshot_path
+        path = snapshot_file.find_path(self.params["snapshot"])
         nodes = snapshot_file.find_nodes(path) if path and plan.run else None
         if nodes is None:
             return None
         return len(nodes_done(nodes, plan.run).intersection(name for batch in plan.batches for name in batch))
 
-    @property
-    def _snapshot_path(self) -> Path | None:
-        source = self.params["snapshot"]
-        path = source.get("snapshot_path") if isinstance(source, Mapping) else source
-        return Path(path) if path else None
-
     def _is_fresh(self, given: Plan) -> bool:
         """Whether the plan was made from the very snapshot that it is to be held against."""
-        path = self._snapshot_path
+        path = snapshot_file.find_path(self.params["snapshot"])
         header = snapshot_file.find_header(path) if path else None
         return header is not None and header.sha256 == given.snapshot.sha256
 

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any
 
@@ -26,7 +26,8 @@ _MOST_GUESSES = 10
 def wanted(params: Mapping[str, Any], snapshot: Snapshot, done: frozenset[str]) -> PlanRequest:
     """For all nodes but those that are done. Raises InvalidRequest."""
     given = params["batches"] if params["batches"] is not None else [[name] for name in params["nodes"]]
-    problems = list(_problems(params, given, snapshot))
+    name = "nodes" if params["batches"] is None else "batches"
+    problems = list(_problems(params, given, snapshot, done)) if given else [f"{name} names no node"]
     if problems:
         raise InvalidRequest(ATTEMPT, problems, "Correct the names, or take a new snapshot.")
     left = [[name for name in batch if name not in done] for batch in given]
@@ -63,7 +64,19 @@ def _batching(params: Mapping[str, Any], nodes: int, run: int) -> BatchRules:
     )
 
 
-def _problems(params: Mapping[str, Any], batches: Sequence[Sequence[Any]], snapshot: Snapshot) -> Iterator[str]:
+def unknown_labels(request: PlanRequest, snapshot: Snapshot) -> Iterator[tuple[str, str]]:
+    """Constraints that constrain nothing, as no node of the run has their label: the suboption, and the label's key."""
+    rules, names = request.options.batching, {name for nodes in request.batches for name in nodes}
+    nodes = [node["metadata"] for node in snapshot.lists["nodes"] if node["metadata"]["name"] in names]
+    labels = {key for metadata in nodes for key in metadata.get("labels") or ()}
+    if rules is not None and nodes:
+        wanted = [*(("apart", key) for key in rules.apart), *[("together", rules.together)] * bool(rules.together)]
+        yield from (entry for entry in wanted if entry[1] not in labels)
+
+
+def _problems(
+    params: Mapping[str, Any], batches: Sequence[Sequence[Any]], snapshot: Snapshot, done: frozenset[str]
+) -> Iterator[str]:
     """All that is wrong with the names in the task, in its order."""
     nodes = {node["metadata"]["name"] for node in snapshot.lists["nodes"]}
     vmis = {
@@ -84,10 +97,11 @@ def _problems(params: Mapping[str, Any], batches: Sequence[Sequence[Any]], snaps
                 if name not in nodes:
                     unknown["node", name] = None
     targets = {str(vmi): str(node) for vmi, node in params["targets"].items()}
-    wanted = params["batch_constraints"] or {}
-    for name in (*params["avoid"], *targets.values(), *wanted.get("first", ()), *wanted.get("last", ())):
+    ends = _ends(params)
+    for name in (*params["avoid"], *targets.values(), *ends["first"], *ends["last"]):
         if name not in nodes:
             unknown["node", name] = None
+    yield from _misplaced(ends, nodes - seen - done)
     unknown |= dict.fromkeys(("VirtualMachineInstance", name) for name in targets if name not in vmis)
     known = {"node": nodes, "VirtualMachineInstance": vmis}
     for index, (kind, name) in enumerate(unknown):
@@ -114,3 +128,17 @@ def _size_of_batch(wanted: str, nodes: int, run: int) -> int | None:
         return max(nodes * number // 100, 1) if is_share else number
     remedy = f"Give a number of nodes such as 2, a share of them such as 25%, or {AUTO}."
     raise InvalidRequest("read the options of the task", [problem], remedy)
+
+
+def _ends(params: Mapping[str, Any]) -> dict[str, Sequence[str]]:
+    """The nodes that are to come first and last, by suboption."""
+    wanted = params["batch_constraints"] or {}
+    return {name: wanted.get(name) or () for name in ("first", "last")}
+
+
+def _misplaced(ends: Mapping[str, Sequence[str]], strangers: Collection[str]) -> Iterator[str]:
+    """strangers: nodes that the run does not maintain."""
+    for option, names in ends.items():
+        found = (name for name in names if name in strangers)
+        yield from (f"batch_constraints.{option} has {name}, which is not to be maintained" for name in found)
+    yield from (f"node {name} is to be first and last" for name in ends["first"] if name in ends["last"])

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -29,7 +30,8 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._module.run impor
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.difference import differences
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.document import sha256, to_json
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import Blocked, Plan, Verdict
-from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.in_force import PlanInForce
+from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.remainder import undone
+from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.in_force import PlanInForce, PlanRequest
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.plan_options import NEEDS
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.policies import Rule, idle
 from ansible_collections.virtops.kubevirt.plugins.module_utils._report.obstacles import kept, obstacle_text
@@ -115,6 +117,7 @@ def _make(module: Module) -> dict[str, Any]:
     done = nodes_done(snapshot.lists["nodes"], params["run"])
     request = plan_request.wanted(params, snapshot, done)
     _warn_of_idle_rules(module, request.options.rules, snapshot)
+    _warn_of_unknown_labels(module, request, snapshot)
     kept, notes = _in_force(module)
     with explained(plan_request.ATTEMPT):
         chosen = plan_keeping.choose(
@@ -137,7 +140,7 @@ def _make(module: Module) -> dict[str, Any]:
     if module._diff:
         before = plan_text(earlier, done) if earlier else []
         result["diff"] = {"before": _joined(before), "after": _joined(plan_text(plan, done))}
-    changes = differences(earlier, plan) if earlier else []
+    changes = differences(undone(earlier, done), undone(plan, done)) if earlier else []
     return {"changed": changed, **result, "differences": changes, "resumed": chosen.resumed}
 
 
@@ -173,10 +176,17 @@ def _check(params: Mapping[str, Any]) -> None:
         problems.append("path is given with plan, but without resume nothing is written")
     if params["plan"] and params["resume"] and not params["path"]:
         problems.append("resume is given with plan, but no path for what may be left of it")
-    if params["plan"] and params["path"] and Path(params["path"]).resolve() == Path(params["plan"]).resolve():
+    if params["plan"] and _is_same(params["path"], params["plan"]):
         problems.append("path is the file of plan, which stays as it was approved")
+    if _is_same(params["path"], snapshot_file.find_path(params["snapshot"])):
+        problems.append("path is the file of snapshot, which would be lost")
     if problems:
         raise InvalidRequest("read the options of the task", problems, "Nothing was written.")
+
+
+def _is_same(path: str | None, other: str | os.PathLike[str] | None) -> bool:
+    """Whether two paths lead to the same file, whichever links or relative names they have."""
+    return bool(path and other and Path(path).expanduser().resolve() == Path(other).expanduser().resolve())
 
 
 def _write(module: Module, path: Path, plan: Plan, there: Plan | None) -> bool:
@@ -269,6 +279,13 @@ def _warn_of_idle_rules(module: Module, rules: Iterable[Rule], snapshot: Snapsho
     vmis = snapshot.lists["vmis"]
     for rule in idle(rules, vmis) if vmis else ():
         module.warn(f"{rule.source} matches no virtual machine of the cluster: correct it, or leave it out.")
+
+
+def _warn_of_unknown_labels(module: Module, request: PlanRequest, snapshot: Snapshot) -> None:
+    """A misspelt one would let nodes be out of service together that are to be kept apart."""
+    for name, key in plan_request.unknown_labels(request, snapshot):
+        option = f"{module.params['option_prefix']}batch_constraints.{name}"
+        module.warn(f"{option} has label {key}, which no node of the run has: correct it, or leave it out.")
 
 
 def _same_meaning(plan: Plan, other: Plan) -> bool:

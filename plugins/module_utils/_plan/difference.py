@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import (
     Action,
@@ -25,11 +25,21 @@ _KEPT = {
     ActionKind.STOP: "stops until its node is back",
 }
 
-_Key = tuple[int, str, str]
+# The nodes of a batch are all cordoned before anything leaves them; that they are others is told of the batches.
+_CORDON = f"{ActionKind.CORDON.value}."
+
+# Node that is left, kind and title: of each node something leaves once.
+_Key = tuple[str, str, str]
 
 
 def differences(before: Plan, after: Plan) -> list[str]:
-    """What leaves differently, a line each; in the order of the second plan, then what is no longer in it."""
+    """What leaves differently, a line each; in the order of the second plan, then what is no longer in it.
+
+    Of plans for two clusters only that they are.
+    """
+    was, now = before.cluster.uid, after.cluster.uid
+    if was and now and was != now:
+        return [f"it is for cluster {now}; the one before is for cluster {was}"]
     return [*_of_actions(before, after), *_of_blocked(before, after), *_of_batches(before, after)]
 
 
@@ -59,7 +69,8 @@ def named(reference: ObjectReference) -> str:
 
 
 def _of_actions(before: Plan, after: Plan) -> Iterator[str]:
-    old, new = _leaving(before), _leaving(after)
+    new = _leaving(after)
+    old = _under_new_keys(_leaving(before), new)
     # What was only foretold has got its name by now, or is not there.
     foretold = Counter(_kin(action) for key, action in old.items() if key not in new and is_foretold(action))
     old = {key: action for key, action in old.items() if key in new or not is_foretold(action)}
@@ -76,28 +87,41 @@ def _of_actions(before: Plan, after: Plan) -> Iterator[str]:
             yield f"{named(action.object)} has nothing to do any more; it was: {outlook(action)}"
 
 
+def _under_new_keys(old: Mapping[_Key, Action], new: Mapping[_Key, Action]) -> dict[_Key, Action]:
+    """The old ones, where an object leaves another node of the same batch now as it does now."""
+    moved = {(action.batch, *key[1:]): key for key, action in new.items() if key not in old}
+    return {key if key in new else moved.get((action.batch, *key[1:]), key): action for key, action in old.items()}
+
+
 def _of_action(earlier: Action | None, action: Action, found: Collection[str]) -> Iterator[str]:
     """A line at most. found: ids of actions that were foretold, under others."""
-    new_waits = set() if earlier is None else set(action.after) - set(earlier.after) - set(found)
+    new_waits = set[str]()
+    if earlier is not None:
+        known = set(map(_step, earlier.after))
+        new_waits = {name for name in set(action.after).difference(found) if _step(name) not in known}
     if earlier is None:
         yield f"{named(action.object)} {outlook(action)}, which is new"
     elif outlook(earlier) != outlook(action):
         yield f"{named(action.object)} {outlook(action)}; it was: {outlook(earlier)}"
     elif earlier.object.uid and action.object.uid and earlier.object.uid != action.object.uid:
         yield f"{named(action.object)} is another one of the same name"
-    elif new_waits:
-        yield f"{named(action.object)} waits for {', '.join(sorted(new_waits))}"
+    elif waits := sorted(name for name in new_waits if not _step(name).startswith(_CORDON)):
+        yield f"{named(action.object)} waits for {', '.join(waits)}"
+
+
+def _step(name: str) -> str:
+    """What an action's id says beside the number of its batch, which is another one when a batch before it is."""
+    return name.partition(".")[2]
 
 
 def _kin(action: Action) -> tuple[object, ...]:
     reference = action.object
-    return action.batch, action.kind, action.node, reference.namespace, kin(reference)
+    return action.kind, action.node, reference.namespace, kin(reference)
 
 
 def _leaving(plan: Plan) -> dict[_Key, Action]:
-    """By batch and object."""
     found = (action for action in plan.actions if action.kind in LEAVING)
-    return {(action.batch, action.object.kind, action.object.title): action for action in found}
+    return {(action.node, action.object.kind, action.object.title): action for action in found}
 
 
 def _of_blocked(before: Plan, after: Plan) -> Iterator[str]:
@@ -109,9 +133,9 @@ def _of_blocked(before: Plan, after: Plan) -> Iterator[str]:
 
 
 def _of_batches(before: Plan, after: Plan) -> Iterator[str]:
-    if before.batches != after.batches:
+    if _batches(before) != _batches(after):
         yield f"the batches are {_batches(after)}; they were {_batches(before)}"
 
 
 def _batches(plan: Plan) -> str:
-    return ", ".join("+".join(nodes) for nodes in plan.batches) or "none"
+    return ", ".join("+".join(nodes) for nodes in plan.batches if nodes) or "none"

@@ -48,6 +48,13 @@ def left(plan: Plan, ended: Collection[str]) -> Plan:
     return replace(plan, actions=tuple(actions))
 
 
+def undone(plan: Plan, done: Collection[str]) -> Plan:
+    """The plan without nodes that are done, and what is for their sake. A batch without any other is empty then."""
+    rest = left(plan, frozenset(action.id for action in plan.actions if action.node in done))
+    batches = tuple(tuple(name for name in nodes if name not in done) for nodes in plan.batches)
+    return replace(rest, batches=batches, blocked=tuple(entry for entry in plan.blocked if entry.node not in done))
+
+
 def for_node(plan: Plan, node: str) -> Plan:
     """The plan with only those actions that maintain a node, and all that they wait for, directly or not."""
     needed = {action.id for action in plan.of_node(node)}

@@ -64,12 +64,18 @@ def _overview(plan: Plan, done: frozenset[str], prefix: str) -> Iterator[str]:
 
 def _standing(plan: Plan, groups: Sequence[Kept], prefix: str) -> Iterator[str]:
     if groups:
-        kinds = [entry.object.kind for group in groups for entry in group.blocked]
+        kinds = [entry.object.kind for group in groups for entry in group.blocked if not group.passing]
         leaving, nodes = (counted(kind for kind in kinds if (kind == "Node") is is_node) for is_node in (False, True))
         words = [f"{leaving} cannot leave"] * bool(leaving) + [f"{nodes} cannot be out of service"] * bool(nodes)
+        words += _awaited([entry.object.kind for group in groups for entry in group.blocked if group.passing])
         yield f"As things are, {', and '.join(words)}:"
         yield from (f"  {line}" for line in obstacle_lines(plan, groups, prefix))
         yield from (f"  {line}" for line in clearing_lines(plan, groups, prefix))
+
+
+def _awaited(kinds: Sequence[str]) -> list[str]:
+    """A clause on what passes by itself, if there is something."""
+    return [f"{counted(kinds)} {'has' if len(kinds) == 1 else 'have'} to be waited for"] if kinds else []
 
 
 def _interrupted(leaving: Sequence[Action]) -> Iterator[str]:
@@ -108,8 +114,7 @@ def judgement(plan: Plan, done: Collection[str] = ()) -> str:
     else:
         batches = sum(not frozenset(done).issuperset(nodes) for nodes in plan.batches)
         told = f"{title} can be carried out: {_number(len(left), 'node')} in {_number(batches, 'batch', 'batches')}"
-        if waiting := [entry.object.kind for entry in plan.blocked if entry.node not in done]:
-            told += f"; {counted(waiting)} {'has' if len(waiting) == 1 else 'have'} to be waited for"
+        told = "; ".join([told, *_awaited([entry.object.kind for entry in plan.blocked if entry.node not in done])])
     return printable(f"{told}.")
 
 

@@ -4,7 +4,6 @@
 """Which package may import which: knowledge flows upwards only.
 
 _scheduler, _kubevirt, _plan <- _planner <- _explain, _lint
-_scheduler, _kubevirt, _plan <- _checker         (another way to the planner's answers, which shares nothing with it)
 _model <- _scheduler, _kubevirt, _plan; _plan <- _execution, _report     (what is planned, carried out and told)
 _model <- _nodes                                (what is written on nodes)
 _model <- _rights                               (what has to be allowed, and why)
@@ -12,6 +11,7 @@ _scheduler, _kubevirt, _nodes <- _workloads     (what is written about VMs)
 _kubevirt, _nodes <- _inventory                 (what an inventory tells of nodes)
 _model, _plan, _execution, _rights <- _cluster <- _module  (the API; what modules share, which imports all pure ones)
 _cluster/transport <- _cluster/looks <- _cluster/verbs <- the rest of _cluster
+_scheduler, _kubevirt, _plan <- tests/checker   (another way to the planner's answers, which shares nothing with it)
 module_utils <- modules;  module_utils, plugin_utils <- filter, test, action, inventory, lookup
 """
 
@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from unit.architecture.imports import PLUGINS, imported, within
+from unit.architecture.imports import COLLECTION, PLUGINS, imported, within
 from unit.architecture.tree import Tree
 
 ENGINE = frozenset({"_model", "_scheduler", "_kubevirt"})
@@ -33,7 +33,6 @@ MODULE_UTILS: dict[str, frozenset[str]] = {
     "_rights": frozenset({"_model"}),
     "_plan": frozenset({"_model"}),
     "_planner": ENGINE | {"_plan"},
-    "_checker": ENGINE | {"_plan"},
     "_explain": ENGINE | {"_plan", "_planner"},
     "_lint": ENGINE | {"_planner"},
     "_execution": frozenset({"_model", "_plan"}),
@@ -45,6 +44,9 @@ MODULE_UTILS: dict[str, frozenset[str]] = {
         {"_model", "_cluster", "_workloads", "_kubevirt", "_plan", "_planner", "_execution", "_report", "_rights"}
     ),
 }
+
+# What of module_utils the checker of plans may import, which lies beside the tests.
+CHECKER = ENGINE | {"_plan"}
 
 # Folders of _cluster, each of which may import those before it. What lies beside them stands on all of them.
 CLUSTER_LAYERS = ("transport", "looks", "verbs")
@@ -84,6 +86,16 @@ def check(tree: Tree) -> Iterator[str]:
             yield from _own(f"{path}:{line}", folder, package, name)
             yield from _clients(path, line, name)
             yield from _layers(path, line, name)
+    for path, text in tree.matching("tests/checker/*.py"):
+        for line, name in imported(path, text):
+            yield from _checker(f"{path}:{line}", name)
+
+
+def _checker(place: str, name: str) -> Iterator[str]:
+    if within(name, COLLECTION):
+        parts = name.removeprefix(f"{PLUGINS}.").split(".")
+        if parts[:1] != ["module_utils"] or not CHECKER.issuperset(parts[1:2]):
+            yield f"{place}: the checker of plans may not import {name} (allowed: {', '.join(sorted(CHECKER))})."
 
 
 def _own(place: str, folder: str, package: str | None, name: str) -> Iterator[str]:

@@ -19,6 +19,7 @@ PLACES = (
     "plugins/module_utils/*/__init__.py",
     "plugins/module_utils/_cluster/*/__init__.py",
     "plugins/plugin_utils/__init__.py",
+    "tests/checker/__init__.py",
 )
 _ENTRY = re.compile(r"^ *(\w+(?:\.py|/)) +\S", re.MULTILINE)
 

@@ -148,6 +148,11 @@ def test_good_trees_pass(rule: str, files: dict[str, str]) -> None:
         ({"plugins/modules/a.py": "from ..plugin_utils._x import y"}, "plugins/modules may not import"),
         ({"plugins/modules/a.py": "import kubernetes.client"}, "kubernetes may be imported only in"),
         ({"plugins/filter/a.py": "import ansible_collections.kubernetes.core.plugins"}, "may be imported only in"),
+        (
+            {"tests/checker/a.py": f"from {OWN} import _model, _planner"},
+            f"the checker of plans may not import {OWN}._planner (allowed: _kubevirt, _model, _plan, _scheduler)",
+        ),
+        ({"tests/checker/a.py": f"import {OWN.rpartition('.')[0]}.filter.x"}, "checker of plans may not import"),
         ({f"{UTILS}/_other/a.py": ""}, "it stands in none of module_utils' packages"),
         ({f"{UTILS}/other.py": ""}, "it stands in none of module_utils' packages"),
         ({"plugins/cliconf/a.py": ""}, "plugins/cliconf has no place among the layers"),

@@ -146,6 +146,15 @@ def test_a_plan_of_nodes_becomes_batches_of_hosts(tmp_path: Path) -> None:
     assert path == own == "/tmp/shot-plan.json"
 
 
+def test_a_forecast_tells_what_is_different_on_one_screen(tmp_path: Path) -> None:
+    lines = [f"VM {number} goes to b" for number in range(22)]
+    for found, told in ((lines, [*lines[:20], "and 2 more, which -v shows"]), (lines[:20], lines[:20]), ([], [])):
+        made = {"differences": found, "done": []}
+        variables = role_variables(_plan_maintenance_made=made, _plan_maintenance_foretold=True)
+        (changes,) = evaluate(["_plan_maintenance_changes"], variables, tmp_path)
+        assert changes == (["Different from what was planned before:", *told] if told else [])
+
+
 @pytest.mark.campaign
 @pytest.mark.parametrize(
     ("nodes", "words"),

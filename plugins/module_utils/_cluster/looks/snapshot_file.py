@@ -55,6 +55,12 @@ def load(source: object) -> Snapshot:
     return snapshot
 
 
+def find_path(source: object) -> Path | None:
+    """The path of what `load` takes; None for lists in plain form, and for what it refuses."""
+    path = source.get("snapshot_path") if isinstance(source, Mapping) else source
+    return Path(path) if isinstance(path, (str, os.PathLike)) and path else None
+
+
 def find_header(path: Path) -> Header | None:
     """The header of the snapshot at a path; None if there is no file, or one that is no intact snapshot."""
     if not path.is_file():

@@ -187,6 +187,50 @@ def test_what_is_different_is_said_and_shown(make: Any, files: Files, scene: Sce
     assert "Cannot read the plan" in missing["msg"]
 
 
+def test_of_nodes_that_are_done_nothing_is_different(make: Any, files: Files, scene: Scene) -> None:
+    scene.vm("db", "n2")
+    asked: dict[str, Any] = {"run": "patch", "nodes": ["n1", "n2"], "avoid": ["n1"]}
+    make(**files.see(scene).given, **asked)
+    scene.lists["nodes"][0]["metadata"]["labels"][LABEL] = "patch"
+    files.see(scene, EVENING)
+    evening = {**files.given, "path": f"{files.plan}.evening", "compare": str(files.plan)}
+    assert make(**evening, **asked)["differences"] == []
+
+
+def test_a_plan_of_another_cluster_is_called_one(make: Any, files: Files, scene: Scene) -> None:
+    make(**files.given, run="patch", nodes=["n1"])
+    files.see(scene, uid="uid-of-another")
+    other = ["it is for cluster uid-of-another; the one before is for cluster uid-of-cluster"]
+    evening = {**files.given, "path": f"{files.plan}.evening", "compare": str(files.plan)}
+    assert make(**evening, run="patch", nodes=["n1"])["differences"] == other
+    assert make(**files.given, run="patch", nodes=["n1"])["differences"] == other
+
+
+def test_a_plan_is_not_written_over_its_snapshot(make: Any, files: Files, tmp_path: Path) -> None:
+    before = files.snapshot.read_bytes()
+    link = tmp_path / "link.json"
+    link.symlink_to(files.snapshot)
+    handle = {"snapshot_path": str(files.snapshot)}
+    for snapshot, path in ((str(files.snapshot), files.snapshot), (handle, files.snapshot), (handle, link)):
+        refused = make(snapshot=snapshot, path=str(path), nodes=["n1"])
+        assert "path is the file of snapshot, which would be lost. Nothing was written." in refused["msg"]
+    assert files.snapshot.read_bytes() == before
+
+
+def test_a_label_that_no_node_has_is_warned_of(make: Any, files: Files, scene: Scene) -> None:
+    for item in scene.lists["nodes"][:2]:
+        item["metadata"]["labels"]["rack"] = "1"
+    wishes = {"apart": ["rack", "topology.kubernetes.io/zon"], "together": "hall"}
+    given: dict[str, Any] = {**files.see(scene).given, "nodes": ["n1", "n2"], "batch": 2}
+    assert "warnings" not in make(**given, batch_constraints={"apart": ["rack"]})
+    found = make(**given, batch_constraints=wishes, option_prefix="plan_maintenance_")
+    assert len(found["warnings"]) == 2
+    for name, key in (("apart", "topology.kubernetes.io/zon"), ("together", "hall")):
+        words = f"plan_maintenance_batch_constraints.{name} has label {key}, which no node of the run has: correct it"
+        assert words in str(found["warnings"])
+    assert found["batches"] == [["n1"], ["n2"]]
+
+
 def test_nodes_that_the_run_is_done_with_are_left_out(make: Any, files: Files, scene: Scene) -> None:
     scene.lists["nodes"][1]["metadata"]["labels"][LABEL] = "patch"
     files.see(scene)
@@ -253,6 +297,13 @@ def test_all_that_is_wrong_with_the_names_is_said_at_once(make: Any, files: File
         ({"policies": [{"policy": "stop", "expression": "a ||"}]}, "policies[0] has the malformed expression"),
         ({"targets": {"shop/web": "n1"}}, "shop/web is to go to n1, which is drained itself"),
         ({"path": "/none/plan.json"}, "Create its folder first"),
+        ({"nodes": []}, "nodes names no node. Correct the names"),
+        ({"nodes": None, "batches": []}, "batches names no node. Correct the names"),
+        (
+            {"nodes": ["n1", "n2"], "batch_constraints": {"first": ["n3"], "last": ["n2"]}},
+            "batch_constraints.first has n3, which is not to be maintained. Correct",
+        ),
+        ({"batch_constraints": {"first": ["n1"], "last": ["n1"]}}, "node n1 is to be first and last. Correct"),
         ({"nodes": None}, "one of the following is required: batches, nodes, plan"),
         ({"snapshot": "/none/cluster.json"}, "Cannot read the snapshot"),
         ({"sha256": "a"}, "missing parameter(s) required by 'sha256': plan"),

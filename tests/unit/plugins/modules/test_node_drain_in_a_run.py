@@ -27,7 +27,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.in_force
 from ansible_collections.virtops.kubevirt.plugins.modules import cluster_snapshot, maintenance_plan
 
 from testbed.pki import Authority
-from unit.plugins.support.draining_api import act_path
+from unit.plugins.support.draining_api import act_path, pod_path
 from unit.plugins.support.fake_api import Answer, Request, refusal
 from unit.plugins.support.listener import listener
 from unit.plugins.support.migrating_api import FAILURE, MIGRATIONS, SUCCESS
@@ -95,6 +95,22 @@ def test_what_a_failure_changes_is_kept(drain: Any, api: RunApi, store: RunStore
     assert (deviation["name"], deviation["planned"], deviation["why"]) == ("db", f"goes to {planned}", api.reason)
     assert deviation["done"].startswith(f"migrated to {other(planned)}")
     assert result["as_planned"] == 1
+
+
+def test_a_pod_that_was_gone_before_the_node_was_taken_was_not_evicted(drain: Any, api: RunApi) -> None:
+    del api.objects[pod_path("api")]
+    result = drain()
+    (deviation,) = result["deviations"]
+    assert (deviation["name"], deviation["planned"]) == ("api", "is evicted")
+    assert deviation["done"] == "had left the node already, or was not there any more"
+    assert result["as_planned"] == 1
+
+
+def test_who_goes_on_with_a_drain_counts_what_has_left_since_it_began(drain: Any, api: RunApi) -> None:
+    first = drain()
+    assert (first["as_planned"], first["deviations"]) == (2, [])
+    again = drain()
+    assert (again["changed"], again["as_planned"], again["deviations"]) == (False, 2, [])
 
 
 def drifted(result: dict[str, Any], planned: str | None) -> bool:

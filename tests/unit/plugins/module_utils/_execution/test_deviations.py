@@ -40,8 +40,9 @@ def off(of: Action = DB, outcome: str = "stopped", **changes: Any) -> Interrupti
     return replace(Interrupting.begin(of), outcome=outcome, **changes)
 
 
-def found(*actions: Action, entries: Sequence[Entry], node: str = "n1") -> Fidelity:
-    return fidelity(plan(*actions), node, Record({str(number): entry for number, entry in enumerate(entries)}))
+def found(*actions: Action, entries: Sequence[Entry], node: str = "n1", missed: Sequence[Action] = ()) -> Fidelity:
+    record = Record({str(number): entry for number, entry in enumerate(entries)})
+    return fidelity(plan(*actions), node, record, {action.id for action in missed})
 
 
 def test_a_drain_that_goes_as_planned_deviates_in_nothing() -> None:
@@ -85,8 +86,24 @@ def test_what_deviates(planned: Action, entries: list[Entry], told: tuple[str, s
     assert (entry.namespace, entry.name) == ("shop", planned.object.name)
 
 
-def test_a_pod_that_is_gone_has_left() -> None:
+def test_a_pod_that_has_gone_meanwhile_has_left() -> None:
     assert found(API, entries=[]) == Fidelity(1, ())
+    assert found(API, entries=[gone()]) == Fidelity(1, ())
+
+
+@pytest.mark.parametrize("entries", [[], [gone()]], ids=["not looked for", "looked for"])
+def test_a_pod_that_was_gone_before_was_not_evicted(entries: list[Entry]) -> None:
+    came = found(API, entries=entries, missed=[API])
+    assert [entry.done for entry in came.deviations] == ["had left the node already, or was not there any more"]
+    assert came.as_planned == 0
+
+
+def test_a_replacement_that_went_elsewhere_was_not_evicted() -> None:
+    foretold = action(ActionKind.EVICT, ObjectReference("Pod", "shop", "api-1/2", ""), "n1")
+    (entry,) = found(foretold, entries=[], missed=[foretold]).deviations
+    assert (entry.name, entry.planned, entry.done) == ("api-1/2", "is evicted", "was not there")
+    # Unless it came after the node was looked at.
+    assert found(foretold, entries=[gone(replace(API, object=pod("api-9")))], missed=[foretold]) == Fidelity(1, ())
 
 
 def test_what_was_not_there_when_it_was_planned() -> None:

@@ -47,9 +47,14 @@ def test_a_pod_that_is_still_there_is_asked_for_again_after_a_moment(entry: Evic
 
 
 def test_it_takes_from_the_first_attempt_to_the_end_of_the_pod() -> None:
-    begun, _command = BEGUN.step(moment(seen_pod(), after=1.0))
-    ended, _command = begun.step(moment(after=8.0))
+    begun, command = BEGUN.step(moment(seen_pod(), after=1.0))
+    assert command is not None
+    ended, _command = begun.answered(Answer(command), NOW + 1.0).step(moment(after=8.0))
     assert (ended.seconds, ended.status()) == (7, "evicted in 7 s")
+
+
+def test_nobody_says_that_a_pod_was_evicted_that_others_have_ended() -> None:
+    assert [entry.step(moment(after=8.0))[0].status() for entry in (BEGUN, HELD)] == ["gone already"] * 2
 
 
 @pytest.mark.parametrize(

@@ -6,13 +6,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.difference import differences
-from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import ActionKind, Blocked
+from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import ActionKind, Blocked, ObjectReference
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.remainder import (
     for_node,
     has_left,
     left,
     ready,
     stages,
+    undone,
 )
 
 from unit.plugins.module_utils._plan.plans import action, plan, pod, vm
@@ -64,3 +65,38 @@ def test_another_order_and_another_object_are_differences() -> None:
     assert differences(plan(X, replace(Y, after=())), plan(X, Y)) == ["VM shop/y waits for 1.migrate.shop/x"]
     twin = replace(X, object=vm("x", "another"))
     assert differences(plan(X), plan(twin)) == ["VM shop/x is another one of the same name"]
+
+
+def test_a_batch_of_another_number_is_no_difference() -> None:
+    """Who leaves out a node hears of that, and not of everybody after it."""
+    late = [action(ActionKind.MIGRATE, vm("y"), "n2", "n4", batch=2)]
+    late.append(action(ActionKind.EVICT, pod("api"), "n2", None, late[0], batch=2))
+    early = [action(ActionKind.MIGRATE, vm("y"), "n2", "n4")]
+    early.append(action(ActionKind.EVICT, pod("api"), "n2", None, early[0]))
+    assert differences(plan(X, *late), plan(*early)) == [
+        "VM shop/x has nothing to do any more; it was: goes to n3",
+        "the batches are n2; they were n1, n2",
+    ]
+    assert differences(plan(X, *late), undone(plan(X, *late), ["n1"])) == [
+        "VM shop/x has nothing to do any more; it was: goes to n3",
+        "the batches are n2; they were n1, n2",
+    ]
+    assert differences(undone(plan(X, *late), ["n1"]), plan(*early)) == []
+
+
+def test_a_vm_that_leaves_another_node_of_its_batch_is_no_difference() -> None:
+    assert differences(plan(X, Y), plan(replace(X, node="n2", source="n2"), Y)) == [
+        "the batches are n2; they were n1+n2"
+    ]
+
+
+def test_a_cordon_that_is_waited_for_is_one_of_the_batches() -> None:
+    cordon = action(ActionKind.CORDON, ObjectReference("Node", "", "n2", ""), "n2")
+    assert differences(plan(X), plan(cordon, replace(X, after=(cordon.id,)))) == ["the batches are n2+n1; they were n1"]
+
+
+def test_plans_of_two_clusters_are_not_compared() -> None:
+    other = replace(plan(X), cluster=replace(plan(X).cluster, uid="another"))
+    assert differences(other, plan(Y)) == ["it is for cluster uid-of-cluster; the one before is for cluster another"]
+    nowhere = replace(plan(X), cluster=replace(plan(X).cluster, uid=""))
+    assert differences(nowhere, plan(X)) == []

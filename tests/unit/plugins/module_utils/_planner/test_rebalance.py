@@ -15,7 +15,6 @@ from typing import Any
 import jsonschema
 import pytest
 
-from ansible_collections.virtops.kubevirt.plugins.module_utils._checker.check import violations
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot import from_plain
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.document import decode, encode
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.rebalance import (
@@ -23,6 +22,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.rebalanc
     plan_rebalance,
 )
 
+from checker.check import violations
 from unit.plugins.module_utils._planner.scene import HOST, ZONE, Json, Lists, Scene, apart, near, node
 
 RECORDED: Lists = json.loads(Path(__file__).with_name("customapp.json").read_text())

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.virtops.kubevirt.plugins.module_utils._checker.check import violations
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot import from_plain
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.document import decode, encode
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import Plan, Verdict
@@ -19,6 +18,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.repair i
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.run_plan import plan_run
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.whole_run import plan_whole_run
 
+from checker.check import violations
 from unit.plugins.module_utils._planner.scene import Lists, Scene, node
 
 GIB = 2**30

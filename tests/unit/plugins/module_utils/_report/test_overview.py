@@ -252,6 +252,8 @@ def test_nodes_that_cannot_be_out_of_service_are_told_as_such() -> None:
         "      -> plan_maintenance_order: free looks for an order in which they can; a smaller plan_maintenance_batch "
         "needs less room; plan_maintenance_reserve: none takes the risk",
     ]
+    waiting = maintenance(60, 3, 10, *stuck(1, "worker-01", BACKUP, passing=True))
+    assert told(waiting)[1] == "As things are, 1 VM has to be waited for:"
     (group,) = kept(maintenance(2, 1, 1, *without_reserve("worker-00")))
     assert obstacle_text(group, given, "").startswith("1 node cannot be out of service (worker-00): while its batch")
 

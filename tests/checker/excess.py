@@ -10,7 +10,12 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from itertools import product
 
-from ansible_collections.virtops.kubevirt.plugins.module_utils._checker.order import (
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.workloads import VMI, title
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Lists, Object
+from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import Action, ActionKind, Plan
+from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.remainder import LEAVING
+
+from checker.order import (
     ByLot,
     Holding,
     Lot,
@@ -18,11 +23,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._checker.order im
     OneByOne,
     Order,
 )
-from ansible_collections.virtops.kubevirt.plugins.module_utils._checker.replay import Replay
-from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.workloads import VMI, title
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Lists, Object
-from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import Action, ActionKind, Plan
-from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.remainder import LEAVING
+from checker.replay import Replay
 
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 

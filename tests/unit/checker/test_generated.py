@@ -9,14 +9,14 @@ import random
 
 import pytest
 
-from ansible_collections.virtops.kubevirt.plugins.module_utils._checker.cluster import CarriedCluster
-from ansible_collections.virtops.kubevirt.plugins.module_utils._checker.order import ByLot
-from ansible_collections.virtops.kubevirt.plugins.module_utils._checker.replay import Replay
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.pod import Pod
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.state import cluster_state
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.verdict import explain
 
-from unit.plugins.module_utils._checker.clusters import faults, planned
+from checker.cluster import CarriedCluster
+from checker.order import ByLot
+from checker.replay import Replay
+from unit.checker.clusters import faults, planned
 
 CLUSTERS = 2000
 CHUNK = 100

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Check plans of small clusters that are nearly full: a fixed number in the tests, by this command as many as wanted.
 
-    python -m unit.plugins.module_utils._checker.clusters --seed 7 --clusters 2000
+    python -m unit.checker.clusters --seed 7 --clusters 2000
 
 Run it with `tests/` and the collection's tree on PYTHONPATH.
 """
@@ -16,12 +16,12 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from ansible_collections.virtops.kubevirt.plugins.module_utils._checker.check import violations
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot import from_plain
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import Plan
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.plan_options import PlanOptions
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.run_plan import plan_run
 
+from checker.check import violations
 from unit.plugins.module_utils._planner.scene import Lists
 from unit.plugins.module_utils._planner.tight import tight_cluster
 

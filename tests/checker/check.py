@@ -7,20 +7,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ansible_collections.virtops.kubevirt.plugins.module_utils._checker.cluster import CarriedCluster
-from ansible_collections.virtops.kubevirt.plugins.module_utils._checker.order import (
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Lists
+from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import Plan
+
+from checker.cluster import CarriedCluster
+from checker.order import (
     ByLot,
     Lot,
     MuchAtOnce,
     OneByOne,
     Order,
 )
-from ansible_collections.virtops.kubevirt.plugins.module_utils._checker.outline import outlined, waits_in_vain
-from ansible_collections.virtops.kubevirt.plugins.module_utils._checker.replay import Replay
-from ansible_collections.virtops.kubevirt.plugins.module_utils._checker.stuck import free_to_leave
-from ansible_collections.virtops.kubevirt.plugins.module_utils._checker.violation import PlanFlaw
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Lists
-from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import Plan
+from checker.outline import outlined, waits_in_vain
+from checker.replay import Replay
+from checker.stuck import free_to_leave
+from checker.violation import PlanFlaw
 
 
 def violations(lists: Lists, plan: Plan, lots: Iterable[Lot] = ()) -> list[PlanFlaw]:

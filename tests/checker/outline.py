@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
-from ansible_collections.virtops.kubevirt.plugins.module_utils._checker.violation import Fault, PlanFlaw
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import Action, ActionKind, Plan, Verdict
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.remainder import LEAVING
+
+from checker.violation import Fault, PlanFlaw
 
 _COUNTED = {
     "migrations": ActionKind.MIGRATE,

@@ -9,12 +9,13 @@ from bisect import insort
 from collections import defaultdict
 from collections.abc import Callable, Mapping
 
-from ansible_collections.virtops.kubevirt.plugins.module_utils._checker.cluster import CarriedCluster
-from ansible_collections.virtops.kubevirt.plugins.module_utils._checker.enactment import Enactment
-from ansible_collections.virtops.kubevirt.plugins.module_utils._checker.order import Lot, Order
-from ansible_collections.virtops.kubevirt.plugins.module_utils._checker.violation import Fault, PlanFlaw
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Lists
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import Action, ActionKind, Plan
+
+from checker.cluster import CarriedCluster
+from checker.enactment import Enactment
+from checker.order import Lot, Order
+from checker.violation import Fault, PlanFlaw
 
 
 class Replay:

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from ansible_collections.virtops.kubevirt.plugins.module_utils._checker.cluster import CarriedCluster
-from ansible_collections.virtops.kubevirt.plugins.module_utils._checker.violation import Fault, PlanFlaw
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blockers.find import blockers
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.workloads import VMI
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.drained_pod import needs, tolerates_cordon
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.pod import pod as parsed
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import Blocked, Plan
+
+from checker.cluster import CarriedCluster
+from checker.violation import Fault, PlanFlaw
 
 # Obstacles of those for whom only a node is missing, for good or for now.
 _ROOM = frozenset({"no-node", "room-to-come"})

@@ -8,11 +8,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ansible_collections.virtops.kubevirt.plugins.module_utils._checker.cluster import CarriedCluster
-from ansible_collections.virtops.kubevirt.plugins.module_utils._checker.disruptions import Disruptions
-from ansible_collections.virtops.kubevirt.plugins.module_utils._checker.landing import Landing, Newcomer, owned_by
-from ansible_collections.virtops.kubevirt.plugins.module_utils._checker.order import Lot
-from ansible_collections.virtops.kubevirt.plugins.module_utils._checker.violation import Fault, TellFlaw
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blockers.find import blockers
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.labels import MIGRATION_JOB
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.launcher.vmi import (
@@ -36,6 +31,12 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._model.pod import
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.pod import pod as parsed
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import FORETOLD, Action, ActionKind, Plan
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.remainder import LEAVING
+
+from checker.cluster import CarriedCluster
+from checker.disruptions import Disruptions
+from checker.landing import Landing, Newcomer, owned_by
+from checker.order import Lot
+from checker.violation import Fault, TellFlaw
 
 
 @dataclass(slots=True)

@@ -9,12 +9,12 @@ import random
 from dataclasses import replace
 from typing import Any
 
-from ansible_collections.virtops.kubevirt.plugins.module_utils._checker.excess import NeedlessWait, Wish, excess
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot import from_plain
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import Plan
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.plan_options import PlanOptions
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.run_plan import plan_run
 
+from checker.excess import NeedlessWait, Wish, excess
 from unit.plugins.module_utils._planner.scene import HOST, Lists, Scene, apart, near, node
 
 

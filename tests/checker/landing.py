@@ -14,16 +14,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ansible_collections.virtops.kubevirt.plugins.module_utils._checker.cluster import CarriedCluster
-from ansible_collections.virtops.kubevirt.plugins.module_utils._checker.disruptions import Disruptions
-from ansible_collections.virtops.kubevirt.plugins.module_utils._checker.order import Lot
-from ansible_collections.virtops.kubevirt.plugins.module_utils._checker.violation import Fault, TellFlaw
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.workloads import VMI, title
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Object
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.pod import Pod
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import Action, ActionKind, Plan
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.remainder import LEAVING
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.scores.registry import Profile
+
+from checker.cluster import CarriedCluster
+from checker.disruptions import Disruptions
+from checker.order import Lot
+from checker.violation import Fault, TellFlaw
 
 
 @dataclass(slots=True)
