@@ -308,7 +308,9 @@ resumed:
   type: bool
   sample: false
 differences:
-  description: What leaves otherwise than by the earlier plan, a line each; empty without one.
+  description:
+    - What leaves otherwise than by the earlier plan, a line each; empty without one. Nodes that the run is done with do
+      not count, and of a plan for another cluster it is only told that it is one.
   returned: success
   type: list
   elements: str
