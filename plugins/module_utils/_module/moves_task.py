@@ -59,7 +59,7 @@ class _Done:
 
 
 def own_time(plan: Plan, wait_timeout: int) -> float:
-    """Seconds that all of it may take: the evictions of each stage have all of `wait_timeout`, and then its moves."""
+    """Seconds that all of it may take: the evictions of each stage have all of `wait_timeout`, and so do its moves."""
     return 2.0 * len(stages(plan)) * wait_timeout
 
 
