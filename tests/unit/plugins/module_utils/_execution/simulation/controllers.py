@@ -197,7 +197,9 @@ def _owners(world: World) -> Iterator[Step]:
     for owner in world.owners.values():
         if any(uid not in world.vmis or not world.vmis[uid].ending for uid in owner.stops):
             yield _obey, (owner,)
-        if owner.strategy == "Halted" or (owner.strategy == "Manual" and not owner.asked):
+        # Requests are seen to in their order: a start that followed a stop waits for that to be done and taken off
+        # (hasStartRequest in KubeVirt's pkg/virt-controller/watch/vm).
+        if owner.strategy == "Halted" or (owner.strategy == "Manual" and (owner.stops or not owner.asked)):
             continue
         if owner.kind != REPLICA_SET and world.vmi(owner.name) is not None:
             continue  # also where somebody has made a VMI of its name: no two have one name
