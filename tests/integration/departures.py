@@ -60,33 +60,42 @@ class Departures(Watches):
 def otherwise(actions: Sequence[Object], found: Iterable[Departure]) -> Iterator[tuple[str, str]]:
     """The title of each pod or VMI that left otherwise than the actions of a plan's document say, and what is wrong.
 
-    Of evictions, stops and restarts. What a plan only foretold, without a uid, has become one of its kin.
+    Of evictions, stops and restarts. What a plan only foretold, without a uid, has become one of its kin, and of these
+    rather one that was on the node that was foretold.
     """
-    left = {departure.uid: departure for departure in found if departure.node}
+    left = sorted(departure for departure in found if departure.node)
     leaving = [action for action in actions if action["kind"] in ("evict", "stop", "restart")]
-    for action in sorted(leaving, key=lambda action: not action["object"]["uid"]):
-        departure = left.get(action["object"]["uid"]) or _of_kin(action, left.values())
+    pairs: dict[str, Departure] = {}
+    for fits in (_is_itself, _is_foretold, _is_of_its_kin):
+        for action in leaving:
+            departure = next((departure for departure in left if fits(action, departure)), None)
+            if action["id"] not in pairs and departure is not None:
+                pairs[action["id"]] = departure
+                left.remove(departure)
+    for action in leaving:
         title = f"{action['object']['namespace']}/{action['object']['name']}"
+        departure = pairs.get(action["id"])
         if departure is None:
             yield title, f"{action['id']} has not come about"
-        else:
-            del left[departure.uid]
-            if departure.node != action["from"]:
-                yield title, f"{action['id']} was on {departure.node}, not on {action['from']}"
+        elif departure.node != action["from"]:
+            yield title, f"{action['id']} was on {departure.node}, not on {action['from']}"
     nodes = {action["node"] for action in actions}
-    for departure in sorted(left.values()):
+    for departure in left:
         if departure.node in nodes:
             yield departure.title, f"nobody planned that {departure.kind} {departure.title} leaves {departure.node}"
 
 
-def _of_kin(action: Object, found: Iterable[Departure]) -> Departure | None:
-    """One that the plan foretold, from the node that it foretold."""
-    reference = ObjectReference(*(action["object"][key] for key in ("kind", "namespace", "name", "uid")))
-    if reference.uid:
-        return None
-    for departure in sorted(found):
-        own = ObjectReference(departure.kind, departure.namespace, departure.name, "")
-        same = departure.name == reference.name or kin(own) == kin(reference)
-        if same and (departure.kind, departure.namespace) == (reference.kind, reference.namespace):
-            return departure
-    return None
+def _is_itself(action: Object, departure: Departure) -> bool:
+    return bool(action["object"]["uid"] == departure.uid)
+
+
+def _is_foretold(action: Object, departure: Departure) -> bool:
+    return departure.node == action["from"] and _is_of_its_kin(action, departure)
+
+
+def _is_of_its_kin(action: Object, departure: Departure) -> bool:
+    wanted = ObjectReference(*(action["object"][key] for key in ("kind", "namespace", "name", "uid")))
+    own = ObjectReference(departure.kind, departure.namespace, departure.name, "")
+    if wanted.uid or (own.kind, own.namespace) != (wanted.kind, wanted.namespace):
+        return False
+    return own.name == wanted.name or kin(own) == kin(wanted)
