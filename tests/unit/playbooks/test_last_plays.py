@@ -21,6 +21,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._model.stopped_ma
 from testbed.pki import Authority
 from unit.playbooks.playing import play as run
 from unit.plugins.support.draining_api import vm_path
+from unit.plugins.support.modules import isolate
 from unit.plugins.support.playbooks import write_kubeconfig
 from unit.plugins.support.run_api import CLUSTER, RunApi, running
 
@@ -96,8 +97,9 @@ def letting_go() -> dict[str, dict[str, Any]]:
 
 
 @pytest.fixture
-def api(tmp_path: Path) -> Iterator[RunApi]:
+def api(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[RunApi]:
     """VM db-1 was stopped for node n1, which carries the run's mark; the cluster remembers the run's plan."""
+    isolate(monkeypatch, tmp_path)
     authority = Authority(tmp_path)
     with running(authority.issue("server", "server", hosts=["127.0.0.1"])) as fake:
         write_kubeconfig(tmp_path, fake, authority)

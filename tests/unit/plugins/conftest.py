@@ -45,6 +45,7 @@ def api(authority: Authority) -> Iterator[FakeApi]:
 
 
 @pytest.fixture
-def connection(api: FakeApi, authority: Authority) -> dict[str, str]:
-    """Arguments that reach the cluster."""
+def connection(api: FakeApi, authority: Authority, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> dict[str, str]:
+    """Arguments that reach the cluster, and nothing that is known of another one."""
+    isolate(monkeypatch, tmp_path)
     return {"host": api.url, "api_key": "open-sesame", "ca_cert": str(authority.cert)}

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import time as clock_time
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -16,7 +15,6 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transpor
 from ansible_collections.virtops.kubevirt.plugins.plugin_utils._node_source import NodeQuery, look
 
 from unit.plugins.support.fake_api import FakeApi, refusal
-from unit.plugins.support.modules import isolate
 from unit.plugins.support.objects import node
 
 BUSY = refusal(429, "TooManyRequests", "Too many requests")
@@ -31,8 +29,7 @@ class Time:
 
 
 @pytest.fixture
-def time(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Time:
-    isolate(monkeypatch, tmp_path)
+def time(monkeypatch: pytest.MonkeyPatch) -> Time:
     time = Time()
     monkeypatch.setattr(clock, "now", lambda: time.now)
     monkeypatch.setattr(persistence, "time", SimpleNamespace(sleep=time.sleep, strftime=clock_time.strftime))

@@ -18,6 +18,7 @@ from kubernetes.client import Configuration
 from ansible.module_utils import _internal
 from ansible.module_utils.common import warnings
 from ansible.module_utils.testing import patch_module_args
+from ansible_collections.kubernetes.core.plugins.module_utils.k8s import client
 
 Result = dict[str, Any]
 
@@ -28,8 +29,10 @@ def isolate(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
         monkeypatch.delenv(name)
     # A kubeconfig once loaded is the process's default.
     monkeypatch.setattr(Configuration, "_default", None)
-    # kubernetes.core remembers what a server offers in the folder for temporary files, by the server's address.
+    # kubernetes.core remembers what a server offers in the folder for temporary files, by the server's address, and in
+    # the process its clients, by how they connect. Another test's server may have had the same free port.
     monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    monkeypatch.setattr(client, "_pool", {})
     # Ansible collects warnings and deprecations of a module for the whole process, unless the test of a filter has made
     # that a controller's, which prints them instead.
     monkeypatch.setattr(warnings, "_global_warnings", {})

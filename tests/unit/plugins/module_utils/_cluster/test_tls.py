@@ -23,6 +23,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transpor
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.failure import Failure
 
 from testbed.pki import Authority, Certificate
+from unit.plugins.support.fake_api import FakeApi, serving
 from unit.plugins.support.modules import isolate
 
 # What a server does with a connection; it is closed then.
@@ -48,7 +49,7 @@ def certificate(authority: Authority) -> Certificate:
 
 
 @contextmanager
-def server(act: Act) -> Iterator[str]:
+def server(act: Act, port: int = 0) -> Iterator[str]:
     """Its address."""
 
     def serve(listening: socket.socket) -> None:
@@ -58,7 +59,7 @@ def server(act: Act) -> Iterator[str]:
                 with connection, contextlib.suppress(OSError):
                     act(connection)
 
-    with socket.create_server(("127.0.0.1", 0)) as listening:
+    with socket.create_server(("127.0.0.1", port)) as listening:
         thread = threading.Thread(target=serve, args=[listening])
         thread.start()
         try:
@@ -170,3 +171,14 @@ def test_an_authority_that_is_none_is_told_at_once(authority: Authority, slept: 
     with server(end) as address:
         error = told(address, authority, ca_cert=str(tmp_path / "none.pem"))
     assert (error.reason, slept) == ("TlsFailed", [])
+
+
+def test_what_another_server_has_answered_at_its_address_counts_for_nothing(
+    authority: Authority, certificate: Certificate, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    with serving(FakeApi(), certificate) as api:
+        connect_by({"host": api.url, "api_key": "open-sesame", "ca_cert": str(authority.cert)}, 10.0)
+    (elsewhere := tmp_path / "next").mkdir()
+    isolate(monkeypatch, elsewhere)
+    with server(reset, port=int(api.url.rpartition(":")[2])) as address:
+        assert "; tried " in told(address, authority).message
