@@ -6,8 +6,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from subprocess import CompletedProcess
 from typing import Any
@@ -15,9 +15,8 @@ from typing import Any
 import pytest
 import yaml
 
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.migration import RUN_LABEL
-
-from integration.clusters import KUBEVIRT, MIGRATIONS, TIMEOUT, VMIS, cordoned, delete, loaded, remove
+from integration.clusters import KUBEVIRT, TIMEOUT, VMIS, cordoned, delete, loaded, remove
+from integration.journeys import Journeys, Way, way
 from integration.migration.clusters import peaceful
 from integration.playbooks import run
 from integration.simulator.lab import new_vmi
@@ -40,15 +39,6 @@ SETTINGS: dict[str, Any] = {
 }
 
 
-@dataclass(frozen=True, order=True)
-class Way:
-    """Of a VM, by namespace/name, from node to node."""
-
-    vm: str
-    source: str
-    target: str
-
-
 def maintain(testbed: RunningTestbed, folder: Path, **settings: Any) -> CompletedProcess[str]:
     hook, playbook = folder / "hook.yml", folder / "site.yml"
     hook.write_text(yaml.safe_dump([{"ansible.builtin.debug": {"msg": "maintained {{ inventory_hostname }}"}}]))
@@ -69,23 +59,6 @@ def planned(folder: Path, kind: str) -> list[Object]:
     return [entry for entry in plan["actions"] if entry["kind"] == kind]
 
 
-def way(action: Object) -> Way:
-    return Way(f"{action['object']['namespace']}/{action['object']['name']}", action["from"], action["to"])
-
-
-def migrated(api: Api, run_name: str) -> dict[Way, tuple[str, str]]:
-    """When each migration of the run was created and when it ended, in the API server's time."""
-    found = {}
-    for item in api.items(resource_path(KUBEVIRT, MIGRATIONS), labelSelector=f"{RUN_LABEL}={run_name}"):
-        state = item["status"]["migrationState"]
-        vm = f"{item['metadata']['namespace']}/{item['spec']['vmiName']}"
-        assert item["status"]["phase"] == "Succeeded", item["metadata"]["name"]
-        seen = Way(vm, state["sourceNode"], state["targetNode"])
-        assert seen not in found, f"{seen} twice"
-        found[seen] = item["metadata"]["creationTimestamp"], state["endTimestamp"]
-    return found
-
-
 def changes(done: CompletedProcess[str]) -> str:
     return "\n".join(line for line in (done.stdout + done.stderr).splitlines() if "the plan has changed" in line)
 
@@ -97,10 +70,9 @@ def started_anew(folder: Path) -> tuple[str, ...]:
     return tuple(name if "-" in name[-SUFFIX:] else name[:-SUFFIX] for name in names)
 
 
-def assert_came_true(api: Api, folder: Path, done: CompletedProcess[str]) -> int:
+def assert_came_true(seen: Mapping[Way, tuple[str, str]], folder: Path, done: CompletedProcess[str]) -> int:
     """How many migrations there were."""
     actions = planned(folder, "migrate")
-    seen = migrated(api, folder.name)
     anew = started_anew(folder)
     wanted = {entry for entry in map(way, actions) if not entry.vm.startswith(anew)}
     found = {entry for entry in seen if not entry.vm.startswith(anew)}
@@ -135,16 +107,17 @@ def test_a_run_over_all_nodes_comes_true(testbed: RunningTestbed, crowd: Scenari
     vmis = testbed.api.items(resource_path(KUBEVIRT, VMIS))
     before = {vmi["metadata"]["uid"] for vmi in vmis}
     immovable = {vmi["metadata"]["uid"] for vmi in vmis if not _can_migrate(vmi)}
-    done = maintain(
-        testbed,
-        tmp_path,
-        plan_maintenance_nodes=[name for batch in batches for name in batch],
-        plan_maintenance_batch=3,
-        plan_maintenance_policies=[{"expression": "`true`", "policy": "stop"}],
-        plan_maintenance_force=True,
-    )
+    with Journeys(testbed.kubeconfig, tmp_path.name) as journeys:
+        done = maintain(
+            testbed,
+            tmp_path,
+            plan_maintenance_nodes=[name for batch in batches for name in batch],
+            plan_maintenance_batch=3,
+            plan_maintenance_policies=[{"expression": "`true`", "policy": "stop"}],
+            plan_maintenance_force=True,
+        )
     assert maintained(testbed.api, tmp_path.name) == sorted(crowd.nodes)
-    assert assert_came_true(testbed.api, tmp_path, done) >= SPEC.vmis // 2
+    assert assert_came_true(journeys.found, tmp_path, done) >= SPEC.vmis // 2
     interrupted = {entry["object"]["uid"] for kind in ("restart", "stop") for entry in planned(tmp_path, kind)}
     after = {vmi["metadata"]["uid"] for vmi in testbed.api.items(resource_path(KUBEVIRT, VMIS))}
     # Who had no node when the run was planned may have one when its turn comes, and then it migrates.
@@ -231,9 +204,10 @@ def test_who_enters_a_zone_waits_for_who_leaves_it(
 ) -> None:
     uids = {vmi["metadata"]["uid"] for vmi in testbed.api.items(resource_path(KUBEVIRT, VMIS))}
     assert set(nodes) < set(pair.nodes)
-    done = maintain(testbed, tmp_path, plan_maintenance_nodes=nodes, plan_maintenance_batch=2)
-    assert_came_true(testbed.api, tmp_path, done)
-    assert sorted(migrated(testbed.api, tmp_path.name)) == [
+    with Journeys(testbed.kubeconfig, tmp_path.name) as journeys:
+        done = maintain(testbed, tmp_path, plan_maintenance_nodes=nodes, plan_maintenance_batch=2)
+    assert_came_true(journeys.found, tmp_path, done)
+    assert sorted(journeys.found) == [
         Way("pair/first", "x", "z"),
         Way("pair/second", "y", "x-mate"),
     ]
@@ -267,10 +241,11 @@ def crowded(testbed: RunningTestbed) -> Iterator[Scenario]:
 def test_a_vm_on_another_node_makes_room(testbed: RunningTestbed, crowded: Scenario, tmp_path: Path) -> None:
     uids = {vmi["metadata"]["uid"] for vmi in testbed.api.items(resource_path(KUBEVIRT, VMIS))}
     assert "room-a" in crowded.nodes
-    done = maintain(testbed, tmp_path, plan_maintenance_nodes=["room-a"], plan_maintenance_room=1)
+    with Journeys(testbed.kubeconfig, tmp_path.name) as journeys:
+        done = maintain(testbed, tmp_path, plan_maintenance_nodes=["room-a"], plan_maintenance_room=1)
     assert "VM  crowded/small -> room-c, to make room on room-b" in done.stdout + done.stderr
-    assert assert_came_true(testbed.api, tmp_path, done) == 2
-    assert sorted(migrated(testbed.api, tmp_path.name)) == [
+    assert assert_came_true(journeys.found, tmp_path, done) == 2
+    assert sorted(journeys.found) == [
         Way("crowded/large", "room-a", "room-b"),
         Way("crowded/small", "room-b", "room-c"),
     ]

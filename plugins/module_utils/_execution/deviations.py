@@ -130,16 +130,16 @@ def _weight(entry: Entry) -> tuple[bool, bool]:
 
 
 def _keys(entry: Entry) -> Iterator[tuple[str, ...]]:
-    """By which an action finds it: as itself, and as one of its kin."""
+    """By which an action finds it: as itself, and as one of its kin that was on the node."""
     kind = _POD if isinstance(entry, Evicting) else _VMI
     yield kind, entry.uid
-    yield kind, entry.namespace, kin(ObjectReference(kind, entry.namespace, entry.name, ""))
+    yield kind, entry.namespace, kin(ObjectReference(kind, entry.namespace, entry.name, "")), entry.source_node
 
 
 def _key(action: Action) -> tuple[str, ...]:
     reference = action.object
     if is_foretold(action):
-        return reference.kind, reference.namespace, kin(reference)
+        return reference.kind, reference.namespace, kin(reference), action.source or action.node
     return reference.kind, reference.uid
 
 

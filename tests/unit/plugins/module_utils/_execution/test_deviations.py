@@ -128,3 +128,14 @@ def test_what_was_foretold_is_found_by_its_kin() -> None:
     assert found(first, second, entries=actual) == Fidelity(2, ())
     replacement = action(ActionKind.EVICT, ObjectReference("Pod", "shop", "api-1/2", ""), "n1")
     assert found(replacement, entries=[gone(replace(API, object=pod("api-9")))]) == Fidelity(1, ())
+
+
+def test_one_of_its_kin_on_another_node_is_not_what_was_foretold() -> None:
+    def evicted(name: str, node: str) -> Action:
+        return action(ActionKind.EVICT, ObjectReference("Pod", "shop", name, ""), node)
+
+    here, elsewhere = evicted("api-1/2", "n1"), evicted("api-3/4", "n2")
+    entries = [gone(replace(API, object=pod("api-9"), node="n2", source="n2"))]
+    (entry,) = found(here, elsewhere, entries=entries, missed=[here]).deviations
+    assert (entry.name, entry.done) == ("api-1/2", "was not there")
+    assert found(here, elsewhere, entries=entries, node="n2") == Fidelity(1, ())
