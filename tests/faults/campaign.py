@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from faults import aftermath, messages
@@ -35,12 +35,17 @@ def disturbed(
     vms: int,
     only: Sequence[str] = (),
     schedule: Schedule | None = None,
+    prepare: Callable[[Scene], object] = lambda _scene: None,
 ) -> Outcome:
-    """only: names of disturbances to choose from. schedule: what happens when, in seconds; else it is chosen."""
+    """only: names of disturbances to choose from. schedule: what happens when, in seconds; else it is chosen.
+
+    prepare: called before the run begins.
+    """
     outcome, begun = Outcome(seed, nodes, vms), time.monotonic()
     with scene(testbed, folder, seed, nodes, vms) as made:
         chance, names = made.random, only or list(ALL)
         chosen = [(chance.uniform(_FIRST, _LAST), chance.choice(names)) for _number in range(chance.randint(1, 4))]
+        prepare(made)
         with History(made) as history:
             started = time.monotonic()
             _drive(made, outcome, sorted(chosen if schedule is None else schedule))
@@ -76,7 +81,7 @@ def _drive(made: Scene, outcome: Outcome, schedule: Schedule) -> None:
     for number in range(ATTEMPTS):
         log = made.folder / f"attempt-{number}.log"
         going, excused = begin(made, made.run, log), False
-        limit = time.monotonic() + SECONDS
+        limit = time.monotonic() + SECONDS + made.standstills
         while going.poll() is None and time.monotonic() < limit:
             if schedule and time.monotonic() - begun >= schedule[0][0]:
                 killed, made.killed = made.killed, False

@@ -78,6 +78,7 @@ def begin(scene: Scene, run: str, log: Path) -> Going:
         "plan_maintenance_delete_emptydir_data": True,
         "plan_maintenance_force": True,
         "uncordon_wait_sleep": 1,
+        **scene.variables,
     }
     return _start(scene, "rolling_maintenance", given, log)
 

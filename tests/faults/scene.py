@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from http import HTTPStatus
 from pathlib import Path
 from random import Random
+from typing import Any
 
 from faults.proxy import Proxy, proxied
 from integration.clusters import KUBEVIRT, MIGRATIONS, VMIS, delete, loaded
@@ -38,7 +39,8 @@ class Scene:
     movable: titles of those that can be migrated. touched: titles of VMs that a disturbance has interrupted itself.
     stopped: those that their owner has switched off. extras: paths of objects that were not there before. known: uids
     of what other runs had left before.
-    killed: whether the run was ended at any moment.
+    killed: whether the run was ended at any moment. variables: what the run is given besides. standstills: seconds for
+    which it will have to wait.
     """
 
     testbed: RunningTestbed
@@ -56,6 +58,8 @@ class Scene:
     stopped: set[str] = field(default_factory=set)
     extras: list[str] = field(default_factory=list)
     killed: bool = False
+    variables: dict[str, Any] = field(default_factory=dict)
+    standstills: float = 0.0
 
     @property
     def api(self) -> Api:

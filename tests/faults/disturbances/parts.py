@@ -6,6 +6,8 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
+from functools import partial
 
 from faults.invocation import Going
 from faults.scene import Scene
@@ -22,7 +24,7 @@ def server_frozen(scene: Scene, _going: Going) -> str:
 
 def server_away(scene: Scene, _going: Going) -> str:
     """The API server answers nobody for so long that others do not outlive it."""
-    return _frozen(scene, "kube-apiserver", _LONG)
+    return stand_still(scene, lambda: time.sleep(_LONG))
 
 
 def server_ended(scene: Scene, _going: Going) -> str:
@@ -34,7 +36,7 @@ def server_ended(scene: Scene, _going: Going) -> str:
 
 def controller_away(scene: Scene, _going: Going) -> str:
     """Nothing that is asked of KubeVirt is carried out for long."""
-    return _frozen(scene, "virt-controller", _LONG)
+    return _frozen(scene, "virt-controller", lambda: time.sleep(_LONG))
 
 
 def controller_frozen(scene: Scene, _going: Going) -> str:
@@ -50,19 +52,26 @@ def scheduler_frozen(scene: Scene, _going: Going) -> str:
     return _frozen(scene, "kube-scheduler")
 
 
-def _frozen(scene: Scene, part: str, seconds: float = 0) -> str:
-    """seconds: chosen by chance unless given. What has not outlived it is started again, as by a kubelet."""
-    seconds = seconds or scene.random.uniform(3, 20)
-    process = processes.running(scene.testbed.home)[part]
+def stand_still(scene: Scene, meanwhile: Callable[[], object]) -> str:
+    """The API server answers nobody until `meanwhile` has ended, which is long."""
+    return _frozen(scene, "kube-apiserver", meanwhile)
+
+
+def _frozen(scene: Scene, part: str, meanwhile: Callable[[], object] | None = None) -> str:
+    """meanwhile: what lasts long, else a while; what has not outlived that is started again, as by a kubelet."""
+    is_long = meanwhile is not None
+    meanwhile = meanwhile or partial(time.sleep, scene.random.uniform(3, 20))
+    process, begun = processes.running(scene.testbed.home)[part], time.monotonic()
     process.suspend()
     try:
-        time.sleep(seconds)
+        meanwhile()
     finally:
         process.resume()
+    lasted = time.monotonic() - begun
     # What lost its lease meanwhile ends by itself, a moment later.
     revived: list[str] = []
-    until = time.monotonic() + (_LAST_WORDS if seconds == _LONG else 0)
+    until = time.monotonic() + (_LAST_WORDS if is_long else 0)
     while time.monotonic() < until:
         revived += cluster.revive(scene.testbed.home)
         time.sleep(1)
-    return f"{part} frozen for {seconds:.0f} s" + "".join(f", {name} started again" for name in revived)
+    return f"{part} frozen for {lasted:.0f} s" + "".join(f", {name} started again" for name in revived)
