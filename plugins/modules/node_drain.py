@@ -227,13 +227,14 @@ RETURN = r"""
 moves:
   description:
     - The VMs that were to be migrated, as M(virtops.kubevirt.vmi_migration) returns them. The outcome of one that ended
-      before is V(ended). Those on other nodes that they had to wait for are among them.
+      before is V(ended). Those on other nodes that they had to wait for are among them, here and in RV(evicted) and
+      RV(interrupted); C(for_node) is the node for whose maintenance it left.
   returned: O(state=drained), when something was tried
   type: list
   elements: dict
   sample:
     - {"namespace": "shop", "name": "web-1", "outcome": "migrated", "source_node": "worker-2",
-       "target_node": "worker-3", "node": "worker-3", "seconds": 12}
+       "target_node": "worker-3", "node": "worker-3", "seconds": 12, "for_node": "worker-2"}
 evicted:
   description: The pods that were to be evicted.
   returned: O(state=drained), when something was tried
@@ -249,6 +250,7 @@ evicted:
                     returned: always, type: str, sample: worker-3}
     refusal: {description: Why the server refused the last attempt., returned: always, type: str, sample: ""}
     seconds: {description: From the first attempt to its end., returned: always, type: int, sample: 3}
+    for_node: {description: The node for whose maintenance it left., returned: always, type: str, sample: worker-2}
 interrupted:
   description: The VMs that were to be restarted or stopped.
   returned: O(state=drained), when something was tried
@@ -268,6 +270,7 @@ interrupted:
     target_node: {description: Where that runs or should run., returned: always, type: str, sample: ""}
     seconds: {description: How long it took., returned: always, type: int, sample: 4}
     failure_reason: {description: Why it failed., returned: always, type: str, sample: ""}
+    for_node: {description: The node for whose maintenance it ended., returned: always, type: str, sample: worker-2}
 left:
   description: What should have left and has not. In check mode it is empty, unless the server refuses something.
   returned: O(state=drained), when something was tried

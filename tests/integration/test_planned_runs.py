@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -214,6 +215,14 @@ def test_who_enters_a_zone_waits_for_who_leaves_it(
     (second,) = (entry for entry in planned(tmp_path, "migrate") if entry["object"]["name"] == "second")
     (first,) = (entry for entry in planned(tmp_path, "migrate") if entry["object"]["name"] == "first")
     assert first["id"] in second["after"]
+    # The drain of y sees to the first one, too, for which it waits: it is told once all the same, and of its own node.
+    output = done.stdout + done.stderr
+    for words in (
+        r"VM  pair/first -> z in \d+ s",
+        "node x: pair/first: x -> z: migrated",
+        "pair/first: x -> z: migrated",
+    ):
+        assert len(re.findall(words, output)) == 1, (words, output)
     assert {vmi["metadata"]["uid"] for vmi in testbed.api.items(resource_path(KUBEVIRT, VMIS))} == uids
 
 

@@ -91,6 +91,9 @@ class NodeDrain(PlanRun):
         super()._guard(age)
         self.memory.keep(self.record)
 
+    def _told_elsewhere(self) -> Collection[str]:
+        return telling.of_others(self.plan, self.execution.node, self.record)
+
     def _tell_totals(self) -> None:
         self.means.teller.stands(telling.standing(self.plan, self.execution.node, self.record, self.done))
 

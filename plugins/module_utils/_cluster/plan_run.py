@@ -141,6 +141,10 @@ class PlanRun:
         """See, after a step, whether it is over."""
         self.is_over = not self.record.unfinished
 
+    def _told_elsewhere(self) -> Collection[str]:
+        """Ids of what others tell of."""
+        return ()
+
     def _tell_totals(self) -> None:
         """How far it is."""
         self.means.teller.totals(telling.counts(self.record))
@@ -190,7 +194,7 @@ class PlanRun:
         return _QUIET if idle else _PAUSE
 
     def _tell(self, before: Record) -> None:
-        for entry in telling.news(before, self.record):
+        for entry in telling.news(before, self.record, self._told_elsewhere()):
             (self.means.teller.detail if entry.detail else self.means.teller.tell)(entry.line)
         self._tell_totals()
 

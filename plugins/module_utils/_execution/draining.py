@@ -56,6 +56,12 @@ def remaining(node: str, look: Observation, first: frozenset[str] | None) -> Rem
     )
 
 
+def sakes(plan: Plan, record: Record) -> dict[str, str]:
+    """By id of each entry, the node for whose sake something leaves: what that has to wait for may leave others."""
+    nodes = {action.id: action.node for action in plan.actions}
+    return {name: nodes.get(name, entry.source_node) for name, entry in record.entries.items()}
+
+
 def unplanned(plan: Plan, record: Record, here: Remaining) -> frozenset[str]:
     """Uids of what is to leave, does not end by itself, and has no action under way: only a new plan can tell how.
 

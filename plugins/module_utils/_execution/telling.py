@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, replace
 
+from ansible_collections.virtops.kubevirt.plugins.module_utils._execution import draining
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.evicting import Evicting
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.interrupting import Interrupting
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.migrating import MIGRATED, Migrating
@@ -27,10 +28,11 @@ class News:
     detail: bool = False
 
 
-def news(before: Record, after: Record) -> Iterator[News]:
-    """What has changed between two records."""
+def news(before: Record, after: Record, others: Collection[str] = ()) -> Iterator[News]:
+    """What has changed between two records. others: ids of what somebody else tells of, too."""
     for name, entry in after.entries.items():
-        yield from _news(before.entries.get(name), entry)
+        for told in _news(before.entries.get(name), entry):
+            yield replace(told, detail=True) if name in others else told
 
 
 def outlook(record: Record) -> str:
@@ -50,12 +52,16 @@ def counts(record: Record) -> str:
     return ", ".join([f"{done} of {len(entries)} done", *(f"{count} {how}" for how, count in others.items() if count)])
 
 
+def of_others(plan: Plan, node: str, record: Record) -> frozenset[str]:
+    """Ids of what leaves for the sake of other nodes, because this one waits for it: their own drains tell of it."""
+    return frozenset(name for name, sake in draining.sakes(plan, record).items() if sake != node)
+
+
 def standing(plan: Plan, node: str, record: Record, done: int | None) -> Standing:
     """Where the drain of a node stands, beside its batch and the whole run. done: nodes that the run is done with."""
     number = plan.batch_of(node) or 0
-    of_node = {action.id: action.node for action in plan.actions}
-    # What leaves other nodes, because this one waits for it, their own drains tell of.
-    own = [entry for name, entry in record.entries.items() if of_node.get(name, entry.source_node) == node]
+    others = of_others(plan, node, record)
+    own = [entry for name, entry in record.entries.items() if name not in others]
     migrations = [entry for entry in own if isinstance(entry, Migrating)]
     spans = plan.totals.batch_seconds if 0 < number <= len(plan.totals.batch_seconds) else ()
     later = [seconds for seconds in spans[number:] if seconds is not None]

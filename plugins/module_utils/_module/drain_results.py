@@ -115,13 +115,17 @@ def verified(server: str, node: str, look: Observation) -> JsonObject:
 
 def _values(module: Module, going: NodeDrain, left: list[JsonObject], *, changed: bool) -> JsonObject:
     entries = going.record.entries.values()
+    sakes = draining.sakes(going.plan, going.record)
+    results = [(entry, {**entry.result(), "for_node": sakes[name]}) for name, entry in going.record.entries.items()]
     would = module.check_mode and any(not (entry.unfinished or entry.has_failed) for entry in entries)
     came_true = fidelity(going.planned, going.execution.node, going.record, going.missed)
     values: JsonObject = {
         "changed": changed or going.record.has_acted or would,
-        "moves": [entry.result() for entry in entries if isinstance(entry, Migrating)],
-        "evicted": [entry.result() for entry in entries if isinstance(entry, Evicting)],
-        "interrupted": [_interrupted(going, entry) for entry in entries if isinstance(entry, Interrupting)],
+        "moves": [told for entry, told in results if isinstance(entry, Migrating)],
+        "evicted": [told for entry, told in results if isinstance(entry, Evicting)],
+        "interrupted": [
+            {**told, **_why_not_migrated(going, entry)} for entry, told in results if isinstance(entry, Interrupting)
+        ],
         "left": left,
         "as_planned": came_true.as_planned,
         "deviations": [entry.to_json() for entry in came_true.deviations],
@@ -134,12 +138,12 @@ def _values(module: Module, going: NodeDrain, left: list[JsonObject], *, changed
     return values
 
 
-def _interrupted(going: NodeDrain, entry: Interrupting) -> JsonObject:
-    """With why its migration failed, where it was tried: the plan only knows that it has."""
+def _why_not_migrated(going: NodeDrain, entry: Interrupting) -> JsonObject:
+    """Why its migration failed, where it was tried: the plan only knows that it has."""
     migrating = (other for other in going.record.entries.values() if isinstance(other, Migrating))
     tried = [other for other in migrating if other.uid == entry.uid and other.has_failed]
     words = [f"its migration failed, {other.failure_reason.rstrip('.')}" for other in tried if other.failure_reason]
-    return {**entry.result(), **({"why": words[-1]} if words else {})}
+    return {"why": words[-1]} if words else {}
 
 
 def _failure(module: Module, going: NodeDrain, left: list[JsonObject]) -> Failure:

@@ -14,8 +14,9 @@ import yaml
 from unit.playbooks.playing import play
 
 ROOT = Path(__file__).parents[3]
-MOVE = {"namespace": "shop", "name": "web", "target_node": "n2", "node": "n1", "seconds": None, "failure_reason": ""}
-CUT = {"namespace": "shop", "name": "db", "owner": "db", "target_node": "", "failure_reason": ""}
+MOVE = {"namespace": "shop", "name": "web", "target_node": "n2", "node": "n1", "seconds": None}
+MOVE |= {"failure_reason": "", "for_node": "n1"}
+CUT = {"namespace": "shop", "name": "db", "owner": "db", "target_node": "", "failure_reason": "", "for_node": "n1"}
 STARTED = {"namespace": "shop", "name": "db", "node": "n1", "outcome": "started"}
 
 
@@ -88,3 +89,16 @@ def test_how_much_of_the_plan_came_true(tmp_path: Path) -> None:
 
 def test_nothing_is_said_of_a_plan_that_nothing_was_done_by(tmp_path: Path) -> None:
     assert report(tmp_path).splitlines() == ["Run kernel:", "n1: done"]
+
+
+def test_what_left_other_nodes_is_told_of_these(tmp_path: Path) -> None:
+    """Whether it came back, too, is known there only."""
+    pod = {"namespace": "shop", "name": "api", "outcome": "evicted", "seconds": 1}
+    elsewhere: dict[str, Any] = {
+        "moves": [{**MOVE, "outcome": "migrated", "node": "n3"}],
+        "evicted": [pod],
+        "interrupted": [{**CUT, "outcome": "stopped"}],
+    }
+    others = {key: [{**entry, "for_node": "n2"} for entry in entries] for key, entries in elsewhere.items()}
+    assert report(tmp_path, drain_result=others).splitlines() == ["Run kernel:", "n1: done"]
+    assert "VM  shop/web -> n3" in report(tmp_path, drain_result=others, _drain_name="n2")

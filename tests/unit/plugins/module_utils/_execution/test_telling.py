@@ -15,6 +15,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.tellin
     News,
     counts,
     news,
+    of_others,
     standing,
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import ActionKind, Plan, Totals
@@ -150,3 +151,11 @@ def test_what_leaves_other_nodes_is_told_by_their_own_drains() -> None:
     entries = {each.id: Migrating.begin(each) for each in (MOVE, other, helper, forgotten)}
     assert standing(plan(MOVE, other, helper), "n1", Record(entries), 0).leaving == 3
     assert standing(plan(MOVE, other, helper), "n2", Record(entries), 0).leaving == 1
+
+
+def test_what_others_tell_of_as_well_is_a_detail() -> None:
+    other = action(ActionKind.MIGRATE, vm("other"), "n2", "n3")
+    before = {each.id: Migrating.begin(each) for each in (MOVE, other)}
+    after = Record({name: replace(entry, outcome="migrated", node="n3") for name, entry in before.items()})
+    others = of_others(plan(MOVE, other), "n1", after)
+    assert [entry.detail for entry in news(Record(before), after, others)] == [False, True]
