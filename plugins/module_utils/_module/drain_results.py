@@ -155,7 +155,7 @@ def _failure(module: Module, going: NodeDrain, left: list[JsonObject]) -> Failur
         prefix = f"{many}; {prefix or 'there is left '}"
     trouble = going.trouble
     if trouble:
-        problems.append(trouble.message)
+        problems.append(trouble.at_the_end)
     return Failure(
         f"drain node {going.execution.node}",
         going.means.verbs.server,

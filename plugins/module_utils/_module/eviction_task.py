@@ -99,7 +99,7 @@ def _left(run: EvictionRun, *, is_left: bool) -> Iterator[str]:
         waiting = () if run.record.unfinished else run.replacements
         yield from (item.status() for item in waiting if not item.done)
         if run.trouble:
-            yield run.trouble.message
+            yield run.trouble.at_the_end
 
 
 def _problems(params: Mapping[str, Any], pods: Sequence[tuple[str, str]]) -> Iterator[str]:

@@ -75,7 +75,7 @@ def _not_cancelled(module: Module, server: str, cancellation: Cancellation) -> F
     return Failure(
         f"cancel {len(asked) + len(unasked)} of {len(cancellation.outcomes)} migrations",
         server,
-        "; ".join(words) + (f", as {trouble.message}" if trouble else ""),
+        "; ".join(words) + (f", as {trouble.at_the_end}" if trouble else ""),
         f"{trouble.remedy} {_CANCELLING_GOES_ON}" if trouble else _NOT_UNDONE_REMEDY,
         status=trouble.status if trouble else None,
         reason="DeadlineExceeded" if late or trouble is None else trouble.reason,
@@ -96,7 +96,7 @@ def _failure(module: Module, run: PlanRun, failed: list[Migrating], left: list[M
         after = f"after {module.params['wait_timeout']} s " if late else ""
         words.append(f"{after}not finished: {', '.join(map(_standing, left))}")
     if trouble:
-        words.append(trouble.message)
+        words.append(trouble.at_the_end)
     return Failure(
         f"migrate {len(failed) + len(left)} of {total} VMIs" if total > 1 else "migrate the VMI",
         run.means.verbs.server,

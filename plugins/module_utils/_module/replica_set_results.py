@@ -109,7 +109,7 @@ def _late(
     result: JsonObject,
 ) -> Incomplete:
     more = [f"and {len(details) - _MOST} more"] if len(details) > _MOST else []
-    away = [replicas.trouble.message] if replicas.trouble else []
+    away = [replicas.trouble.at_the_end] if replicas.trouble else []
     message = "; ".join([f"after {module.params['wait_timeout']} s {state}", *details[:_MOST], *more, *away])
     remedy = "Remove the cause or raise wait_timeout; KubeVirt goes on by itself, and a second run goes on waiting."
     return Incomplete(Failure(attempted, server, message, remedy, reason="DeadlineExceeded"), _short(result))

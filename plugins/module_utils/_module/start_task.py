@@ -60,7 +60,7 @@ def _result(module: Module, going: PlanRun) -> dict[str, Any]:
 def _failure(module: Module, going: PlanRun, problems: list[str]) -> Failure:
     trouble = going.trouble
     late = not (going.is_over or module.check_mode)
-    told = [*problems, trouble.message] if trouble else problems
+    told = [*problems, trouble.at_the_end] if trouble else problems
     return Failure(
         f"start {len(problems)} of {len(going.record.entries)} VMs again",
         going.means.verbs.server,

@@ -30,7 +30,7 @@ class Failure(Exception):
     unsent: no connection came about, so nothing can have been done. retry_after: seconds that the server asks to wait
     before the next try. considered: the answer is one of somebody who has looked at what was asked for, such as a
     disruption budget or a webhook, and not of a server that is busy. maybe_done: what it was to change has perhaps been
-    changed all the same.
+    changed all the same. since: time of day at which the server fell silent, where somebody asks on; empty if unknown.
     """
 
     def __init__(
@@ -48,6 +48,7 @@ class Failure(Exception):
         retry_after: float | None = None,
         considered: bool = False,
         maybe_done: bool = False,
+        since: str = "",
     ) -> None:
         super().__init__(sentence(f"Cannot {attempted} ({where}): {message.rstrip('.')}. {remedy}"))
         self.attempted = attempted
@@ -62,6 +63,7 @@ class Failure(Exception):
         self.retry_after = retry_after
         self.considered = considered
         self.maybe_done = maybe_done
+        self.since = since
 
     def replaced(
         self, *, message: str | None = None, remedy: str | None = None, details: dict[str, Any] | None = None
@@ -80,7 +82,13 @@ class Failure(Exception):
             retry_after=self.retry_after,
             considered=self.considered,
             maybe_done=self.maybe_done,
+            since=self.since,
         )
+
+    @property
+    def at_the_end(self) -> str:
+        """The message, for who has asked on in vain until his time was over."""
+        return f"{self.message.rstrip('.')}, since {self.since}" if self.since else self.message
 
     @property
     def passing(self) -> bool:

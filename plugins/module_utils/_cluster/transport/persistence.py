@@ -157,8 +157,8 @@ class Persistence:
                 left = self._left(self._trouble.goes_on(request, error), reads=reads) if again else 0.0
                 if left <= 0.0:
                     self._trouble.is_over(request, answered=not error.passing)
-                    # Who asks anew tells what is new, and how often that was is none.
-                    told = refusal if self._brief else _tried(refusal, request)
+                    # Who asks anew tells what is new, and how often that was is none. In the end he tells since when.
+                    told = _dated(refusal, request) if self._brief else _tried(refusal, request)
                     told.maybe_done = request.maybe_done
                     raise told from (None if told is error else error)
                 time.sleep(min(left, _pause(error, request.tries)))
@@ -208,11 +208,18 @@ def _words(error: Failure) -> str:
     return f"gives no answer ({error.message.partition(',')[0]})"
 
 
+def _dated(refusal: Failure, request: _Request) -> Failure:
+    refusal.since = (request.troubled or request.begun) if refusal.passing else ""
+    return refusal
+
+
 def _tried(refusal: Failure, request: _Request) -> Failure:
     if request.tries > 1:
         more = f"tried {request.tries} times since {request.begun}"
     elif request.troubled:
         more = f"in trouble since {request.troubled}"
+    elif refusal.passing and clock.now() - request.since >= _TOLD_AFTER:
+        more = f"since {request.begun}"
     else:
         return refusal
     return refusal.replaced(message=f"{refusal.message.rstrip('.')}; {more}")

@@ -235,6 +235,27 @@ def test_who_asks_anew_is_not_kept_waiting(seconds: float | None, time: Time) ->
         assert told.value.message == BUSY.message
 
 
+def test_who_has_asked_on_in_vain_can_say_since_when(time: Time, monkeypatch: pytest.MonkeyPatch) -> None:
+    told_by = SimpleNamespace(sleep=time.sleep, strftime=lambda _form: f"02:{(time.now - 1000) / 60:02.0f}:00")
+    monkeypatch.setattr(persistence, "time", told_by)
+    brief, words = Persistence(3600.0).briefly(always), set[str]()
+    for _look in range(20):
+        with pytest.raises(Failure) as told:
+            brief.carry(failing(*[BUSY] * 10_000), None, reads=True)
+        words.add(told.value.at_the_end)
+        time.sleep(30.0)
+    assert words == {f"{BUSY.message}, since 02:00:00"}
+
+
+def test_a_single_try_that_took_long_says_since_when(time: Time) -> None:
+    def hang() -> None:
+        time.sleep(30.0)
+        raise failure(unanswered=True, reason="Timeout")
+
+    with pytest.raises(Failure, match=r"no; since [\d:]+\. "):
+        Persistence(20.0).carry(hang, None, reads=True)
+
+
 @pytest.mark.parametrize("seconds", [None, 30.0, 3600.0])
 def test_what_is_guarded_has_the_time_of_the_task(seconds: float | None, time: Time) -> None:
     patience, began = Persistence(seconds).guarded(always), time.now
