@@ -221,7 +221,7 @@ class Undoing:
         try:
             maintenance.end(self._client, wanted, may=self._require)
         except Failure as error:
-            if error.status != HTTPStatus.NOT_FOUND:
+            if not error.gone:
                 self._refused(error)
         else:
             self.undone.given_back.append(node)
@@ -259,7 +259,7 @@ def _stopped(client: Client, owner: str) -> Iterator[Stopped]:
         try:
             items = objects.stopped(client, kind)
         except Failure as error:
-            if error.status != HTTPStatus.NOT_FOUND:  # a cluster without KubeVirt
+            if not error.unserved:  # a cluster without KubeVirt
                 raise
             items = []
         for item in items:

@@ -142,7 +142,7 @@ class Readiness:
             return (
                 f"the API server answers {words}: let the controller's user get nodes and list VirtualMachineInstances"
             )
-        if error.status == HTTPStatus.NOT_FOUND and self._client is not None:
+        if error.gone and self._client is not None:
             return "there is no such node: correct its name"
         if not error.passing:
             return ""

@@ -45,7 +45,7 @@ def find(client: Client, path: str, attempted: str) -> JsonObject | None:
     try:
         found: JsonObject = client.get(path, attempted)
     except Failure as error:
-        if error.status == 404:
+        if error.gone:
             return None
         raise
     return found
@@ -56,7 +56,7 @@ def listed(client: Client, path: str, attempted: str, **query: str) -> list[Json
     try:
         items: list[JsonObject] = client.get(path, attempted, **query)["items"]
     except Failure as error:
-        if error.status == 404:
+        if error.unserved:
             return []
         raise
     return items

@@ -119,7 +119,7 @@ class Client:
         try:
             self.delete_only(path, attempted, {"uid": uid} if uid else {}, dry_run=dry_run, **more)
         except Failure as error:
-            if error.status not in (HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT):
+            if not (error.gone or error.status == HTTPStatus.CONFLICT):
                 raise
 
     def post(self, path: str, attempted: str, body: dict[str, Any], *, done: Done | None, **query: str | int) -> Any:
@@ -172,7 +172,7 @@ class Client:
                 found = self.get(path, attempted)
             except Failure as error:
                 # Who may not look writes again: there is one object of a name, and one of a version.
-                if error.status in (HTTPStatus.NOT_FOUND, HTTPStatus.FORBIDDEN):
+                if error.gone or error.status == HTTPStatus.FORBIDDEN:
                     return None
                 raise
             return found if alike(found, wanted) else None
@@ -186,7 +186,7 @@ class Client:
             try:
                 found = self.get(path, attempted)
             except Failure as error:
-                if error.status == HTTPStatus.NOT_FOUND:
+                if error.gone:
                     return {}
                 if error.status == HTTPStatus.FORBIDDEN:  # the preconditions guard what is sent again
                     return None

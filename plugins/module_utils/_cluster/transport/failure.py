@@ -19,6 +19,9 @@ _UNAUTHORIZED = re.compile(r'User ".*" cannot \S+ (resource|path) "')
 _UNKNOWN_FIELD = re.compile(r'strict decoding error: .*unknown field "')
 _BY_WEBHOOK = re.compile(r'admission webhook ".*" denied the request')
 
+# What a Go server says of a path that it knows nothing of (NotFound in net/http); an API server does so of kinds.
+NOT_SERVED = "NotServed"
+
 
 class Failure(Exception):
     """Something outside did not work out. The fields are for programs, the text is the sentence for people.
@@ -30,7 +33,8 @@ class Failure(Exception):
     unsent: no connection came about, so nothing can have been done. retry_after: seconds that the server asks to wait
     before the next try. considered: the answer is one of somebody who has looked at what was asked for, such as a
     disruption budget or a webhook, and not of a server that is busy. maybe_done: what it was to change has perhaps been
-    changed all the same. since: time of day at which the server fell silent, where somebody asks on; empty if unknown.
+    changed all the same. foreign: a 404 of no API server, but of something before it, such as a proxy without a server
+    for now. since: time of day at which the server fell silent, where somebody asks on; empty if unknown.
     """
 
     def __init__(
@@ -48,6 +52,7 @@ class Failure(Exception):
         retry_after: float | None = None,
         considered: bool = False,
         maybe_done: bool = False,
+        foreign: bool = False,
         since: str = "",
     ) -> None:
         super().__init__(sentence(f"Cannot {attempted} ({where}): {message.rstrip('.')}. {remedy}"))
@@ -63,6 +68,7 @@ class Failure(Exception):
         self.retry_after = retry_after
         self.considered = considered
         self.maybe_done = maybe_done
+        self.foreign = foreign
         self.since = since
 
     def replaced(
@@ -82,6 +88,7 @@ class Failure(Exception):
             retry_after=self.retry_after,
             considered=self.considered,
             maybe_done=self.maybe_done,
+            foreign=self.foreign,
             since=self.since,
         )
 
@@ -95,7 +102,19 @@ class Failure(Exception):
         """Whether the same request may well succeed a little later: there was no answer, or one of an ailing server."""
         if self.status is None:
             return self.unanswered and self.reason not in _LASTING
+        if self.status == HTTPStatus.NOT_FOUND:
+            return self.foreign and not self.unserved
         return self.status == HTTPStatus.TOO_MANY_REQUESTS or self.status >= HTTPStatus.INTERNAL_SERVER_ERROR
+
+    @property
+    def gone(self) -> bool:
+        """Whether there is no such object, by the API server itself: a proxy's page not found is nobody's end."""
+        return self.status == HTTPStatus.NOT_FOUND and not self.foreign
+
+    @property
+    def unserved(self) -> bool:
+        """Whether the API server does not serve the kind, as it is not installed."""
+        return self.gone or (self.status == HTTPStatus.NOT_FOUND and self.reason == NOT_SERVED)
 
     @property
     def untouched(self) -> bool:

@@ -93,7 +93,9 @@ def dialled(dial: Dial, timeout: float, where: str = "") -> Any:
         message = f"its settings are not usable, {_first_line(result)}"
         raise Failure(_CONNECT, where, message, _SETTINGS_REMEDY, reason="SettingsInvalid") from result
     if isinstance(result, TRANSPORT_ERRORS):
-        raise failure(result, _CONNECT, where) from result
+        known = failure(result, _CONNECT, where)
+        known.foreign = False  # where no API server has answered yet, the address is none's
+        raise known from result
     raise result
 
 

@@ -45,7 +45,7 @@ def read_list(client: Client, kind: Kind, page_size: int) -> Encoded | None:
         try:
             return encode_all(_items(client, kind, page_size))
         except Failure as error:
-            if error.status == HTTPStatus.NOT_FOUND or (error.status == HTTPStatus.FORBIDDEN and kind.dispensable):
+            if error.unserved or (error.status == HTTPStatus.FORBIDDEN and kind.dispensable):
                 return None
             # The server offers to go on at a newer state, but half a list of then and half of now is no list.
             if error.status != 410 or attempt == _ATTEMPTS:

@@ -16,9 +16,10 @@ import time
 from collections.abc import Callable, Iterator
 from datetime import timezone
 from email.utils import parsedate_to_datetime
+from http import HTTPStatus
 from typing import Any
 
-from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.failure import Failure
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.failure import NOT_SERVED, Failure
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import embedded
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.printable import brief
 
@@ -38,6 +39,7 @@ else:
         socket.gaierror,
     )
 
+_NO_SUCH_PATH = "404 page not found"
 _TAG = re.compile(r"<[^>]*>")
 # What a refusal says whose reason is a rule.
 _BUDGET, _BY_WEBHOOK = "DisruptionBudget", "admission webhook"
@@ -105,18 +107,23 @@ def _from_answer(error: Any, attempted: str, where: str) -> Failure:
     text = error.body.decode(errors="replace") if isinstance(error.body, bytes) else str(error.body or "")
     body = embedded(text)
     answer: dict[str, Any] = body if isinstance(body, dict) else {}
-    reason = answer.get("reason") or error.reason or ""
+    # KubeVirt's subresources answer with a Status, too (writeError in pkg/virt-api/rest/subresource.go).
+    foreign = error.status == HTTPStatus.NOT_FOUND and answer.get("kind") != "Status"
+    is_unserved = foreign and text.strip() == _NO_SUCH_PATH
+    reason = NOT_SERVED if is_unserved else answer.get("reason") or error.reason or ""
     remedy = _STATUS_REMEDIES.get(error.status, "Look into the API server's log, and try again.")
+    who = "something before the API server" if foreign and not is_unserved else "the API server"
     message = _said(answer) or (_first_words(text) if not answer else "") or reason or "no explanation"
     return Failure(
         attempted,
         where,
-        f"the API server answered {error.status}, {message}",
+        f"{who} answered {error.status}, {message}",
         remedy,
         status=error.status,
         reason=reason,
         retry_after=_seconds((error.headers or {}).get("Retry-After")),
         considered=_is_considered(answer),
+        foreign=foreign,
     )
 
 

@@ -196,7 +196,7 @@ class Verbs:
         try:
             self._client.post(path, f"evict pod {command.namespace}/{command.pod}", body, done=done)
         except Failure as error:
-            if error.status == HTTPStatus.NOT_FOUND:
+            if error.gone:
                 return None
             refusal = _refusal(command, error)
             # Another pod has the name now, or this one is being written: the next look tells.

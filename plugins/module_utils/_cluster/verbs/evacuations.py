@@ -9,7 +9,6 @@ Follows EvacuateCancelHandler in pkg/virt-api/rest/evacuate_cancel.go.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from http import HTTPStatus
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.looks.objects import (
     API_VERSION,
@@ -49,7 +48,7 @@ def withdraw(client: Client, namespace: str, name: str, *, dry_run: bool = False
     try:
         client.act(path, f"withdraw the evacuation of VMI {namespace}/{name}", body, done=is_withdrawn)
     except Failure as error:
-        if error.status != HTTPStatus.NOT_FOUND:
+        if not error.gone:
             raise
 
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
-from http import HTTPStatus
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.looks.objects import find
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.client import Client
@@ -81,7 +80,7 @@ class Leases:
         try:
             self._client.delete_only(self._path(metadata["name"]), attempted, written, dry_run=self._dry_run)
         except Failure as error:
-            if error.status != HTTPStatus.NOT_FOUND:
+            if not error.gone:
                 raise
 
     def _path(self, name: str) -> str:

@@ -19,7 +19,7 @@ def create_in(
     try:
         created: JsonObject = client.create(path, attempted, body, **query)
     except Failure as error:
-        if error.status != HTTPStatus.NOT_FOUND:
+        if not error.gone:
             raise
         _create(client, namespace, query)
         # In a dry run the namespace is still missing, and all that can be checked has been.

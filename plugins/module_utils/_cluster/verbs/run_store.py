@@ -198,7 +198,7 @@ class RunStore:
             try:
                 page = self._client.get(self._all, f"list the documents of run {self.run}", **query)
             except Failure as error:
-                if error.status == HTTPStatus.NOT_FOUND:
+                if error.gone:
                     return
                 raise
             yield from page["items"]
