@@ -1,0 +1,77 @@
+# Copyright: Contributors to the virtops.kubevirt project
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the playbook does with nodes between drain and uncordon: who is maintained, and what is told of who fails."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from unit.playbooks.playing import play
+
+PLAYBOOKS = Path(__file__).parents[3] / "playbooks"
+ALONE = [["n1"]]
+TOGETHER = [["n1", "n2"]]
+
+
+def first(folder: Path, batches: list[list[str]], **given: Any) -> dict[str, Any]:
+    """A play that leaves what the first one of the playbook does. given: variables of localhost."""
+    host = {"drain_batches": batches, "ansible_connection": "local"}
+    group = given.get("plan_maintenance_group", "maintenance")
+    facts = {
+        "plan_maintenance_batches": batches,
+        "plan_maintenance_plan": {"group": group},
+        "rolling_maintenance_tasks": str(folder / "hook.yml"),
+        **given,
+    }
+    taken = yaml.safe_load((PLAYBOOKS / "steps/check.yml").read_text())[0]
+    hosts = [
+        {"ansible.builtin.add_host": {"name": name, "groups": group, **host}} for batch in batches for name in batch
+    ]
+    return {
+        "hosts": "localhost",
+        "strategy": "linear",
+        "gather_facts": False,
+        "tasks": [*hosts, {"ansible.builtin.set_fact": facts}, taken],
+    }
+
+
+def middle() -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """The play that maintains, and the tasks of its block."""
+    content = (PLAYBOOKS / "rolling_maintenance.yml").read_text().replace("steps/", f"{PLAYBOOKS}/steps/")
+    found: dict[str, Any] = yaml.safe_load(content)[2]
+    (block,) = found["tasks"]
+    return found, block["block"]
+
+
+def maintained(
+    folder: Path, hook: list[dict[str, Any]], batches: list[list[str]], begun_in: Path | None = None, **given: Any
+) -> tuple[str, int]:
+    """What is told without the roles, which need a cluster; last of all each failure that is remembered."""
+    (folder / "hook.yml").write_text(yaml.safe_dump(hook))
+    found, tasks = middle()
+    tasks[:] = [task for task in tasks if "ansible.builtin.include_role" not in task]
+    names = [name for batch in batches for name in batch]
+    failed = "map(attribute='rolling_maintenance_failure', default='-')"
+    failures = f"{{{{ {names} | map('extract', hostvars) | {failed} }}}}"
+    last = {"hosts": "localhost", "gather_facts": False, "tasks": [{"ansible.builtin.debug": {"msg": failures}}]}
+    return play(folder, yaml.safe_dump([first(folder, batches, **given), found, last]), begun_in=begun_in)
+
+
+def test_what_is_given_to_localhost_alone_is_done_to_the_nodes(tmp_path: Path) -> None:
+    """As by a play before this one, or by its host_vars: nodes were given back as maintained that nobody was at."""
+    hook = [{"ansible.builtin.debug": {"msg": "{{ inventory_hostname }} is maintained"}}]
+    told, _status = maintained(tmp_path, hook, ALONE, plan_maintenance_group="tonight")
+    assert "n1 is maintained" in told, told
+
+
+def test_a_host_has_its_own_maintenance(tmp_path: Path) -> None:
+    own = [{"ansible.builtin.debug": {"msg": "{{ inventory_hostname }} has its own"}}]
+    (tmp_path / "own.yml").write_text(yaml.safe_dump(own))
+    (tmp_path / "host_vars").mkdir()
+    (tmp_path / "host_vars/n1").write_text(yaml.safe_dump({"rolling_maintenance_tasks": f"{tmp_path}/own.yml"}))
+    told, _status = maintained(tmp_path, [{"ansible.builtin.debug": {"msg": "as all"}}], ALONE)
+    assert ("n1 has its own" in told, "as all" in told) == (True, False), told
