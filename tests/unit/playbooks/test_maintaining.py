@@ -75,3 +75,16 @@ def test_a_host_has_its_own_maintenance(tmp_path: Path) -> None:
     (tmp_path / "host_vars/n1").write_text(yaml.safe_dump({"rolling_maintenance_tasks": f"{tmp_path}/own.yml"}))
     told, _status = maintained(tmp_path, [{"ansible.builtin.debug": {"msg": "as all"}}], ALONE)
     assert ("n1 has its own" in told, "as all" in told) == (True, False), told
+
+
+def test_who_only_shares_the_failure_of_another_host_was_not_lost(tmp_path: Path) -> None:
+    hook = [{"ansible.builtin.fail": {"msg": "The mirror is away."}, "run_once": True}]
+    told, _status = maintained(tmp_path, hook, TOGETHER)
+    assert '"ansible.builtin.fail: The mirror is away."' in told, told
+    assert '"n2 was stopped by an error of another host of its batch, or' in told, told
+
+
+def test_tasks_that_cannot_be_loaded_are_no_lost_host(tmp_path: Path) -> None:
+    told, _status = maintained(tmp_path, [{"ansible.builtin.include_tasks": "nowhere.yml"}], ALONE)
+    words = "n1 could not be reached during its maintenance, or a file or role of that could not be loaded"
+    assert words in told, told
