@@ -88,3 +88,20 @@ def test_tasks_that_cannot_be_loaded_are_no_lost_host(tmp_path: Path) -> None:
     told, _status = maintained(tmp_path, [{"ansible.builtin.include_tasks": "nowhere.yml"}], ALONE)
     words = "n1 could not be reached during its maintenance, or a file or role of that could not be loaded"
     assert words in told, told
+
+
+def test_no_strategy_of_ones_own_lets_a_lost_host_go_on(tmp_path: Path) -> None:
+    """With `free` Ansible takes no heed of any_errors_fatal, and makes no hosts of the plan."""
+    ssh = tmp_path / "ssh"
+    ssh.write_text("#!/bin/sh\nexit 255\n")
+    ssh.chmod(0o755)
+    (tmp_path / "ansible.cfg").write_text("[defaults]\nstrategy=free\n")
+    hook: list[dict[str, Any]] = [
+        {"ansible.builtin.raw": "true", "vars": {"ansible_connection": "ssh", "ansible_ssh_executable": str(ssh)}},
+        {"ansible.builtin.debug": {"msg": "{{ inventory_hostname }} goes on"}},
+    ]
+    told, _status = maintained(tmp_path, hook, ALONE, begun_in=tmp_path)
+    assert ("UNREACHABLE" in told, "n1 goes on" in told) == (True, False), told
+    assert '"n1 could not be reached during its maintenance' in told, told
+    plays = yaml.safe_load((PLAYBOOKS / "rolling_maintenance.yml").read_text())[1:]
+    assert {each.get("strategy") for each in plays} == {"ansible.builtin.linear"}
