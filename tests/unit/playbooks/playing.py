@@ -14,9 +14,17 @@ import ansible_collections
 
 
 def play(
-    folder: Path, content: str, *options: str, kubeconfig: Path | None = None, begun_in: Path | None = None
+    folder: Path,
+    content: str,
+    *options: str,
+    kubeconfig: Path | None = None,
+    begun_in: Path | None = None,
+    interpreter: str | None = sys.executable,
 ) -> tuple[str, int]:
-    """What a playbook tells, and its status. Without a kubeconfig it reaches no cluster."""
+    """What a playbook tells, and its status. Without a kubeconfig it reaches no cluster.
+
+    interpreter: that of all modules, None for what Ansible finds.
+    """
     playbook = folder / "playbook.yml"
     playbook.write_text(content)
     environment = {key: value for key, value in os.environ.items() if not key.startswith(("ANSIBLE_", "K8S_"))}
@@ -26,7 +34,8 @@ def play(
         "K8S_AUTH_KUBECONFIG": str(kubeconfig or folder / "missing"),
     }
     program = Path(sys.executable).with_name("ansible-playbook")
-    command = [str(program), "-e", f"ansible_python_interpreter={sys.executable}", *options, str(playbook)]
+    given = ["-e", f"ansible_python_interpreter={interpreter}"] if interpreter else []
+    command = [str(program), *given, *options, str(playbook)]
     done = subprocess.run(
         command, env={**environment, **own}, capture_output=True, text=True, check=False, cwd=begun_in
     )

@@ -5,9 +5,11 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
+import pytest
 import yaml
 
 from unit.playbooks.playing import play
@@ -105,3 +107,23 @@ def test_no_strategy_of_ones_own_lets_a_lost_host_go_on(tmp_path: Path) -> None:
     assert '"n1 could not be reached during its maintenance' in told, told
     plays = yaml.safe_load((PLAYBOOKS / "rolling_maintenance.yml").read_text())[1:]
     assert {each.get("strategy") for each in plays} == {"ansible.builtin.linear"}
+
+
+@pytest.mark.parametrize("shipped", ["localhost", "nodes"])
+def test_nobody_becomes_another_user_on_the_controller(tmp_path: Path, shipped: str) -> None:
+    """Nor is another Python taken than that of ansible-playbook, whatever the inventory says for all hosts."""
+    become = {"ansible_become": True, "ansible_become_user": "nobody", "ansible_become_exe": f"{tmp_path}/sudo"}
+    own = {"ansible_connection": "local", "ansible_python_interpreter": f"{tmp_path}/python"}
+    inventory = {"all": {"hosts": {"localhost": own}, "vars": become}}
+    (tmp_path / "hosts.yml").write_text(yaml.safe_dump(inventory))
+    (tmp_path / "hook.yml").write_text("[]\n")
+    given = {"plan_maintenance_run": "kernel", "plan_maintenance_nodes": "n1", "drain_run": "kernel"}
+    found, tasks = middle()
+    tasks[:] = tasks[:1]
+    content = {
+        "localhost": [{"import_playbook": "virtops.kubevirt.rolling_maintenance"}],
+        "nodes": [first(tmp_path, ALONE), found],
+    }[shipped]
+    options = ("-i", str(tmp_path / "hosts.yml"), "-e", json.dumps({**given, "rolling_maintenance_tasks": "hook.yml"}))
+    told, _status = play(tmp_path, yaml.safe_dump(content), *options, begun_in=tmp_path, interpreter=None)
+    assert "Kubernetes API" in told, told
