@@ -123,7 +123,14 @@ def test_the_folder_of_a_snapshot_is_made(tmp_path: Path) -> None:
     assert (status, (tmp_path / "home/tmp/virtops.kubevirt-kernel.json").is_file()) == (0, True), told
 
 
-def drained(folder: Path, given: dict[str, Any], begun_in: Path) -> tuple[str, int]:
+def test_check_mode_leaves_the_snapshot_of_a_drain_that_goes_on(tmp_path: Path) -> None:
+    (tmp_path / "theirs.json").write_text("theirs")
+    told, status = drained(tmp_path, {"owner": "kernel", "snapshot": "theirs.json"}, tmp_path, "--check")
+    assert (status, (tmp_path / "theirs.json").read_text()) == (0, "theirs"), told
+    assert (tmp_path / "theirs-check-snapshot.json").is_file()
+
+
+def drained(folder: Path, given: dict[str, Any], begun_in: Path, *options: str) -> tuple[str, int]:
     """What the role tells of an empty node outside of a run, and its status."""
     authority, api = Authority(folder), busy_run()
     role = {"role": "virtops.kubevirt.drain", "vars": {f"drain_{name}": value for name, value in given.items()}}
@@ -131,4 +138,5 @@ def drained(folder: Path, given: dict[str, Any], begun_in: Path) -> tuple[str, i
     with serving(api, authority.issue("server", "server", hosts=["127.0.0.1"])):
         write_kubeconfig(folder, api, authority)
         kubeconfig = folder / "files/cluster.kubeconfig"
-        return play(folder, yaml.safe_dump([play_of_role]), kubeconfig=kubeconfig, begun_in=begun_in)
+        content = yaml.safe_dump([play_of_role])
+        return play(folder, content, *options, kubeconfig=kubeconfig, begun_in=begun_in)

@@ -197,16 +197,16 @@ def test_only_what_lasts_stands_against_a_plan(tmp_path: Path) -> None:
 
 @pytest.mark.campaign
 @pytest.mark.parametrize(
-    ("check", "approved", "path"),
+    ("check", "approved", "path", "snapshot"),
     [
-        (False, "", "/plans/run.json"),
-        (True, "", "/tmp/shot-check.json"),
-        (False, "/plans/run.json", "/tmp/shot-rest.json"),
-        (True, "/plans/run.json", "/tmp/shot-check.json"),
+        (False, "", "/plans/run.json", "/tmp/shot.json"),
+        (True, "", "/tmp/shot-check.json", "/tmp/shot-check-snapshot.json"),
+        (False, "/plans/run.json", "/tmp/shot-rest.json", "/tmp/shot.json"),
+        (True, "/plans/run.json", "/tmp/shot-check.json", "/tmp/shot-check-snapshot.json"),
     ],
 )
 def test_neither_a_forecast_nor_what_is_left_replaces_a_plan(
-    tmp_path: Path, check: bool, approved: str, path: str
+    tmp_path: Path, check: bool, approved: str, path: str, snapshot: str
 ) -> None:
     variables = role_variables(
         file=approved,
@@ -215,4 +215,4 @@ def test_neither_a_forecast_nor_what_is_left_replaces_a_plan(
     )
     mode = ("ansible_check_mode", str(check))
     given = {name: value.replace(*mode) if isinstance(value, str) else value for name, value in variables.items()}
-    assert evaluate(["_plan_maintenance_path"], given, tmp_path) == [path]
+    assert evaluate(["_plan_maintenance_path", "_plan_maintenance_snapshot"], given, tmp_path) == [path, snapshot]
