@@ -27,6 +27,7 @@ _ARGUMENTS: Values = {
     "roles": {"type": "list", "elements": "str", "default": []},
     "hosts": {"type": "str"},
     "named_roles": {"type": "list", "elements": "str", "default": []},
+    "named_tasks": {"type": "list", "elements": "str", "default": []},
 }
 
 
@@ -45,8 +46,9 @@ class ActionModule(ActionBase):  # type: ignore[misc]  # Ansible is published wi
             others = [_variables.role(_ROLES / name) for name in arguments["roles"]]
             _variables.check_names(owner, others, self._seen(owner, arguments["hosts"]))
             given = _variables.taken(owner, self._values(owner))
-            names = {name: given.get(name.removeprefix(owner.prefix)) for name in arguments["named_roles"]}
-            _variables.check_roles(owner, {name: role for name, role in names.items() if role}, self._find_role)
+            roles, files = (_named(owner, arguments[option], given) for option in ("named_roles", "named_tasks"))
+            _variables.check_roles(owner, roles, self._find_role)
+            _variables.check_tasks(owner, files, self._loader.load_from_file)
         except InvalidRequest as error:
             return {**result, "failed": True, "msg": str(error), "error": error.to_json()}
         return {**result, "changed": False, "given": given}
@@ -95,3 +97,9 @@ class ActionModule(ActionBase):  # type: ignore[misc]  # Ansible is published wi
         variables = {**self._variables, **(instead or {})}
         templar = self._templar.copy_with_new_env(available_variables=variables)
         return {name: templar.template(variables[name]) for name in names if name in variables}
+
+
+def _named(owner: Owner, variables: Iterable[str], given: Mapping[str, Any]) -> dict[str, str]:
+    """What those of the variables say that are given."""
+    found = {name: given.get(name.removeprefix(owner.prefix)) for name in variables}
+    return {name: value for name, value in found.items() if value}

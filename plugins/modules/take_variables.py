@@ -49,6 +49,13 @@ options:
     type: list
     elements: str
     default: []
+  named_tasks:
+    description: >-
+      Whole names of variables, each of which names a file. If there is one it has to be of tasks, as far as its YAML
+      tells.
+    type: list
+    elements: str
+    default: []
 extends_documentation_fragment:
   - virtops.kubevirt._attributes
 attributes:

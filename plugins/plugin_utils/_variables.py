@@ -17,6 +17,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
+from ansible.errors import AnsibleError
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 from ansible.module_utils.common.yaml import yaml_load
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.invalid_request import InvalidRequest
@@ -96,6 +97,28 @@ def check_roles(owner: Owner, names: Mapping[str, str], find: Callable[[str], Pa
             continue
         if not (folder / "tasks").is_dir():
             problems.append(f"{variable} is {name}, but {folder} is no role with tasks")
+    if problems:
+        raise InvalidRequest(owner.attempted, problems, _REMEDY)
+
+
+def check_tasks(owner: Owner, files: Mapping[str, str], load: Callable[[str], Any]) -> None:
+    """See that files that variables name are ones of tasks. What is no file is passed over. Raises InvalidRequest.
+
+    files: paths, by variable. load: what a file holds; raises AnsibleError.
+    """
+    problems = []
+    for variable, path in files.items():
+        if not Path(path).is_file():
+            continue
+        try:
+            tasks = load(path)
+        except AnsibleError as error:
+            problems.append(f"{variable} is {path}: {' '.join(str(error).split())}")
+            continue
+        if not isinstance(tasks, (list, type(None))) or not all(isinstance(task, Mapping) for task in tasks or ()):
+            problems.append(f"{variable} is {path}, but that is no list of tasks")
+        elif any("hosts" in task for task in tasks or ()):
+            problems.append(f"{variable} is {path}, but that has plays: give a file of the tasks alone")
     if problems:
         raise InvalidRequest(owner.attempted, problems, _REMEDY)
 

@@ -62,6 +62,25 @@ def test_a_role_is_found_where_it_will_be_sought(tmp_path: Path, role: str) -> N
     assert NEXT in told, told
 
 
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ("- debug:\n   msg: [\n", "YAML parsing failed"),
+        ("debug:\n", "but that is no list of tasks."),
+        ("- hosts: all\n  tasks: []\n", "but that has plays: give a file of the tasks alone."),
+        ("- debug:\n    msg: !unsafe '{{'\n", NEXT),
+        ("", NEXT),
+    ],
+)
+def test_a_file_that_is_none_of_tasks_is_refused_before_anything_else(tmp_path: Path, content: str, words: str) -> None:
+    (tmp_path / "hook.yml").write_text(content)
+    given = ("-e", "rolling_maintenance_tasks=hook.yml")
+    playbook = "- import_playbook: virtops.kubevirt.rolling_maintenance\n"
+    told, _status = play(tmp_path, playbook, *given, begun_in=tmp_path)
+    assert words in " ".join(told.split()), told
+    assert (NEXT in told) is (words == NEXT), told
+
+
 def test_hosts_of_a_run_are_looked_at_before_anything_else(tmp_path: Path) -> None:
     hosts = {"n1": {"drain_polices": "{{ never_asked_for }}"}, "n2": {"_drain_own": 1}, "n3": {"drain_zzz": 1}}
     (tmp_path / "hosts.yml").write_text(yaml.safe_dump({"workers": {"hosts": hosts}}))
