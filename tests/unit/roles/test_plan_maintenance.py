@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 import yaml
 
+from unit.playbooks.playing import play
 from unit.plugins.support.templates import evaluate
 
 ROLE = Path(__file__).parents[3] / "roles/plan_maintenance"
@@ -118,6 +119,23 @@ def test_a_host_that_would_not_be_given_back_is_refused(
     )
     _names, error = checked(tmp_path, **{f"plan_maintenance_{name}": value for name, value in given.items()})
     assert "uncordon_node is not the node that is drained of lost: leave it out" in error
+
+
+@pytest.mark.parametrize(("facts", "refused"), [({"uncordon_done": True}, True), ({"drain_node": "n1"}, False)])
+def test_a_run_takes_no_host_for_done_that_another_one_has_given_back(
+    tmp_path: Path, facts: dict[str, Any], refused: bool
+) -> None:
+    """Of the same playbook: its batches would not wait for that host if it failed."""
+    name = "Refuse hosts that were given back in the same playbook"
+    (task,) = (task for task in yaml.safe_load((ROLE / "tasks/main.yml").read_text()) if task["name"] == name)
+    made = {"batches": [["n1"], ["n2"]], "done": []}
+    given = {"_plan_maintenance_variables": {"given": {"run": "kernel"}}, "_plan_maintenance_made": made}
+    files = [str(ROLE / "vars/main.yml")]
+    host = {"ansible.builtin.add_host": {"name": "n1", **facts}}
+    content = {"hosts": "localhost", "gather_facts": False, "vars_files": files, "tasks": [host, task]}
+    content["vars"] = {**given, "_plan_maintenance_names": {}}
+    told, status = play(tmp_path, yaml.safe_dump([content]))
+    assert (status == 2, "Run kernel is to maintain n1, which" in told) == (refused, refused), told
 
 
 def role_variables(**given: Any) -> dict[str, Any]:
