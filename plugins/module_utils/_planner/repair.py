@@ -84,7 +84,8 @@ class _Repair:
     def made(self, ground: Ground, failures: Mapping[str, Sequence[str]], hopeless: frozenset[str]) -> Plan:
         options = PlanOptions.of(self.plan.options)
         # A batch that has begun is not left half way.
-        is_new = self.node is None and not self.ended and options.reserve is not Failing.NONE
+        has_begun = any(action.id in self.ended for action in self._old())
+        is_new = self.node is None and not has_begun and options.reserve is not Failing.NONE
         memory = MachineMemory(ground) if is_new else None
         ways_out = (True, False) if failures else (True,)
         for sparing in ways_out:

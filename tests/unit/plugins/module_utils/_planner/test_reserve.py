@@ -119,3 +119,15 @@ def test_a_reserve_that_is_gone_when_the_batch_begins_keeps_it_from_that() -> No
     # Who is under way is not left half way.
     (cordon,) = (action.id for action in found.actions if action.kind.value == "cordon")
     assert repair(found, from_plain(made.lists), ended=[cordon]).blocked == ()
+
+
+def test_the_reserve_of_a_later_batch_is_looked_at_when_that_begins() -> None:
+    """Of the batches before it much has ended then, which is no beginning of its own."""
+    made = scene("n1", "n2", zones="aaaa")
+    found = plan(made.lists, ["n1"], ["n2"], reserve=Failing.LARGEST_NODE)
+    assert found.verdict is Verdict.FEASIBLE
+    first = [action.id for action in found.actions if action.batch == 1]
+    for number in (0, 3):
+        made.lists["nodes"][number]["spec"]["unschedulable"] = True
+    mended = repair(found, from_plain(made.lists), ended=first)
+    assert [(entry.object.kind, entry.node) for entry in mended.blocked] == [("Node", "n2")]
