@@ -23,8 +23,17 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot i
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module import drain_arguments
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module.run import explained
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.difference import differences
-from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import ActionKind, Plan
-from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.remainder import leaving, left, of_batch
+from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import (
+    ActionKind,
+    Plan,
+    is_foretold,
+)
+from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.remainder import (
+    for_node,
+    leaving,
+    left,
+    of_batch,
+)
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.foretold import identified
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.plan_options import PlanOptions
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.repair import repair
@@ -61,14 +70,19 @@ def held_against(
 ) -> tuple[Plan, list[str]]:
     """The batch of a node in a plan as it is right now, and what differs for the node. Raises Failure, InvalidRequest.
 
-    The whole batch is mended, so that tasks of several of its nodes come to the same from the same snapshot. Its nodes
-    that the run is done with are in use again, and nothing more happens to them.
+    The whole batch is mended, so that tasks of several of its nodes come to the same from the same snapshot, and if
+    nothing may differ all of it has to be right. Its nodes that the run is done with are in use again, and nothing more
+    happens to them.
     """
     done = nodes_done(snapshot.lists["nodes"], given.run) - {name}
     ended = [action.id for action in given.actions if action.node in done]
     with explained(f"plan the drain of node {name}", _REMEDY):
-        mended = left(of_batch(repair(of_batch(given, name), snapshot, ended=ended), name), ended)
-    return mended, changes(client, given, mended, name, may_differ=may_differ)
+        batch = of_batch(given, name)
+        mended = left(of_batch(repair(batch, snapshot, ended=ended), name), ended)
+    before = _but_evicted(left(batch, ended), mended, _cordoned(snapshot))
+    if not may_differ:
+        _require_same(client, name, differences(before, mended))
+    return mended, differences(leaving(before, name), leaving(mended, name))
 
 
 def missed(given: Plan, name: str, snapshot: Snapshot) -> frozenset[str]:
@@ -78,8 +92,8 @@ def missed(given: Plan, name: str, snapshot: Snapshot) -> frozenset[str]:
     have evicted them, also one of another node of the batch.
     """
     number = given.batch_of(name)
-    nodes = {node["metadata"]["name"]: node for node in snapshot.lists["nodes"]}
-    if number is None or name not in nodes or (nodes[name].get("spec") or {}).get("unschedulable"):
+    known = {node["metadata"]["name"] for node in snapshot.lists["nodes"]}
+    if number is None or name not in known or name in _cordoned(snapshot):
         return frozenset()
     here = [pod for pod in snapshot.lists["pods"] if pod["spec"].get("nodeName") == name]
     uids = {pod["metadata"]["uid"] for pod in here}
@@ -88,6 +102,26 @@ def missed(given: Plan, name: str, snapshot: Snapshot) -> frozenset[str]:
     return frozenset(
         action.id for action in actions if action.kind is ActionKind.EVICT and action.object.uid not in uids
     )
+
+
+def _cordoned(snapshot: Snapshot) -> frozenset[str]:
+    """Names of nodes."""
+    nodes = snapshot.lists["nodes"]
+    return frozenset(node["metadata"]["name"] for node in nodes if (node.get("spec") or {}).get("unschedulable"))
+
+
+def _but_evicted(before: Plan, after: Plan, cordoned: Collection[str]) -> Plan:
+    """The first plan without evictions that have come about: their pods left after their nodes had been cordoned."""
+    there = {action.id for action in after.actions}
+    evicted = (
+        action.id
+        for action in before.actions
+        if action.kind is ActionKind.EVICT
+        and action.node in cordoned
+        and action.id not in there
+        and not is_foretold(action)
+    )
+    return left(before, frozenset(evicted))
 
 
 def mended_plan(
@@ -128,19 +162,26 @@ def _without_targets(options: PlanOptions, vmis: Collection[str]) -> PlanOptions
     return replace(options, targets={vmi: node for vmi, node in options.targets.items() if vmi not in vmis})
 
 
-def changes(client: Client, before: Plan, after: Plan, name: str, *, may_differ: bool) -> list[str]:
-    """What leaves a node differently, in words. Raises Failure if it must not differ."""
-    found = differences(leaving(before, name), leaving(after, name))
-    if found and not may_differ:
+def require_as_planned(client: Client, before: Plan, after: Plan, name: str) -> None:
+    """See that a plan of which a drain has begun is still the same for its node, and for all that this waits for.
+
+    Raises Failure.
+    """
+    was, now = for_node(before, name), for_node(after, name)
+    _require_same(client, name, differences(_but_evicted(was, now, {action.node for action in was.actions}), now))
+
+
+def _require_same(client: Client, name: str, changes: Sequence[str]) -> None:
+    """Raises Failure for changes to a plan that must not have any."""
+    if changes:
         raise Failure(
             f"drain node {name} by the plan",
             client.server,
-            f"the cluster has changed since it was made: {'; '.join(found)}",
+            f"the cluster has changed since it was made: {'; '.join(changes)}",
             "Plan and approve anew, or set drift to repair.",
             reason=DRIFTED,
-            details={"problems": found},
+            details={"problems": list(changes)},
         )
-    return found
 
 
 def fresh_snapshot(client: Client) -> Snapshot:

@@ -269,7 +269,7 @@ class _Task:
         failed = {name: tuple(nodes) for name, nodes in failures.items()}
         mended = drain_planning.mended_plan(self.client, plan, self.name, failed, hopeless, ended)
         if not self._may_differ:
-            drain_planning.changes(self.client, plan, mended, self.name, may_differ=False)
+            drain_planning.require_as_planned(self.client, plan, mended, self.name)
         if self.params["plan"] and mended.of_node(self.name) != plan.of_node(self.name):
             self.memory.mended(mended)
         return mended

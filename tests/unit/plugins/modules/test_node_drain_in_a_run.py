@@ -113,41 +113,6 @@ def test_who_goes_on_with_a_drain_counts_what_has_left_since_it_began(drain: Any
     assert (again["changed"], again["as_planned"], again["deviations"]) == (False, 2, [])
 
 
-def drifted(result: dict[str, Any], planned: str | None) -> bool:
-    """Whether a drain was refused because `db` would go elsewhere than planned."""
-    change = f"VM shop/db goes to {other(planned)}; it was: goes to {planned}"
-    assert result["error"]["problems"] == [change]
-    assert f"the cluster has changed since it was made: {change}. Plan and approve anew, or set drift" in result["msg"]
-    return bool(result["error"]["reason"] == "PlanDrifted")
-
-
-def test_a_plan_that_may_not_drift_is_refused_before_anything_is_written(
-    drain: Any, api: RunApi, store: RunStore
-) -> None:
-    planned = target(store)
-    close(api, planned or "")
-    before, writes = store.get("plan"), len(api.writes())
-    assert drifted(drain(drift="fail"), planned)
-    assert (store.get("plan"), len(api.writes())) == (before, writes)
-    assert not api.node("n1")["spec"].get("unschedulable")
-
-
-def test_a_plan_that_may_not_drift_is_carried_out_if_it_is_right(drain: Any, api: RunApi, store: RunStore) -> None:
-    planned = target(store)
-    assert drain(drift="fail")["moves"][0]["target_node"] == planned
-
-
-def test_a_plan_that_may_not_drift_ends_with_the_migration_that_fails(drain: Any, api: RunApi, store: RunStore) -> None:
-    """What has begun is told, and what is kept of the plan stays as it was approved."""
-    planned, before = target(store), store.get("plan")
-    api.courses = [FAILURE, SUCCESS]
-    result = drain(drift="fail")
-    assert drifted(result, planned)
-    assert [(move["target_node"], move["attempts"]) for move in result["moves"]] == [(planned, 1)]
-    assert [entry["name"] for entry in result["left"] if entry["kind"] == "vm"] == ["db"]
-    assert (len(api.migrations()), store.get("plan")) == (1, before)
-
-
 @pytest.mark.parametrize(
     ("changes", "problem"),
     [
