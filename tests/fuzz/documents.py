@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import random
 from collections.abc import Callable
@@ -62,7 +63,7 @@ def _ask_snapshot(dice: random.Random, given: Any, folder: Path) -> Any:
 def _ask_plan(dice: random.Random, given: Any, folder: Path) -> Any:
     """As one that is compared with, as one that was approved, and as one that stands where a new one goes."""
     path, snapshot = folder / "approved.json", folder / "snapshot.json"
-    path.write_bytes(encoded(given))
+    path.write_bytes(encoded(_signed(given)))
     path.chmod(0o600)
     snapshot.write_bytes(_content())
     use = dice.choice(("read", "compare", "plan", "path"))
@@ -75,9 +76,19 @@ def _ask_plan(dice: random.Random, given: Any, folder: Path) -> Any:
 
 
 def _document() -> dict[str, Any]:
-    """In the version without a digest, which would refuse each change before anything else is asked."""
-    written = {name: value for name, value in to_json(_plan()).items() if name != "sha256"}
-    return {**written, "schema": "virtops.kubevirt/maintenance-plan/1"}
+    return to_json(_plan())
+
+
+def _signed(given: Any) -> Any:
+    """With the digest of what it says by now: each change would be refused for that before anything else is asked."""
+    if not isinstance(given, dict) or not isinstance(given.get("sha256"), str):
+        return given
+    rest = {name: value for name, value in given.items() if name != "sha256"}
+    try:
+        said = json.dumps(rest, sort_keys=True, separators=(",", ":"))
+    except RecursionError:
+        return given
+    return {**given, "sha256": hashlib.sha256(said.encode()).hexdigest()}
 
 
 def _in_force() -> Any:
@@ -86,7 +97,8 @@ def _in_force() -> Any:
 
 def _ask_in_force(dice: random.Random, given: Any, folder: Path) -> Any:
     """What a run that goes on makes of it, and a drain that keeps what it has mended."""
-    content = encoded(given)
+    plan = _signed(given["plan"]) if isinstance(given, dict) and "plan" in given else None
+    content = encoded({**given, "plan": plan} if plan is not None else given)
     mended(content, _plan(), "kni-worker")
     kept = PlanInForce.decoded(content)
     done = dice.choice(((), ("kni-worker",), ("kni-worker", "kni-worker3")))

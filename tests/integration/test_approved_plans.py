@@ -7,12 +7,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from subprocess import CompletedProcess
 from typing import Any
 
 import pytest
 import yaml
+
+from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.document import decode, encode
 
 from integration.clusters import loaded
 from integration.playbooks import run
@@ -133,23 +136,26 @@ def test_a_plan_is_approved_by_its_file_and_comes_true_later(
 def test_another_plan_than_the_approved_one_is_refused(testbed: RunningTestbed, customapp: Api, tmp_path: Path) -> None:
     plan = tmp_path / "approved.json"
     assert play(testbed, tmp_path, plan_maintenance_path=str(plan), **ASKED).returncode == 0
-    document = json.loads(plan.read_text())
     edited = tmp_path / "edited.json"
     edited.write_text(plan.read_text().replace('"to": "', '"to": "another-', 1))
     edited.chmod(0o600)
-    # In the version without a digest, as one that somebody else's release has made.
-    del document["sha256"]
-    document["schema"] = "virtops.kubevirt/maintenance-plan/1"
-    document["cluster"]["uid"] = "another"
+    made = decode(plan.read_bytes())
     foreign = tmp_path / "foreign.json"
-    foreign.write_text(json.dumps(document))
+    foreign.write_bytes(encode(replace(made, cluster=replace(made.cluster, uid="another"))))
     foreign.chmod(0o600)
+    # As one of another release, in which plans had no digest of their own.
+    document = json.loads(edited.read_text())
+    del document["sha256"]
+    older = tmp_path / "older.json"
+    older.write_text(json.dumps({**document, "schema": "virtops.kubevirt/maintenance-plan/1"}))
+    older.chmod(0o600)
     public = tmp_path / "public.json"
     public.write_bytes(plan.read_bytes())
     public.chmod(0o644)
     refusals: list[tuple[dict[str, Any], str]] = [
         ({"plan_maintenance_file": str(foreign)}, "it is for the cluster another, and this is"),
         ({"plan_maintenance_file": str(edited)}, "The plan was edited since it was made: its digest would be"),
+        ({"plan_maintenance_file": str(older)}, "maintenance-plan/1', but this release reads"),
         ({"plan_maintenance_file": str(public)}, "its mode is 0644, so that others may read or change it"),
         ({"plan_maintenance_file": str(plan), "plan_maintenance_sha256": "0" * 64}, "is not the one that was meant"),
         ({"plan_maintenance_file": str(plan), "plan_maintenance_run": "other"}, "it is for run 'approved'"),

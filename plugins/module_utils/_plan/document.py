@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A plan as a JSON document; docs/schemas/maintenance-plan.json is its schema.
 
-The hash is taken of the document's meaning, not of its bytes: layout, the order of keys and the version of the schema
-do not count. The document has it itself, so that nobody edits a plan unnoticed.
+The hash is taken of the document's meaning, not of its bytes: layout and the order of keys do not count. The document
+has it itself, so that nobody edits a plan unnoticed.
 """
 
 from __future__ import annotations
@@ -31,9 +31,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import
 )
 
 # Raised whenever the meaning of a field changes, or one is dropped or has to be there.
-SCHEMA = "virtops.kubevirt/maintenance-plan/2"
-# The same without `sha256`. What hashes are taken of says so, whichever version it is read from: approvals name them.
-_WITHOUT_DIGEST = "virtops.kubevirt/maintenance-plan/1"
+SCHEMA = "virtops.kubevirt/maintenance-plan/3"
 
 _Value = TypeVar("_Value")
 
@@ -59,7 +57,7 @@ def sha256(plan: Plan) -> str:
 
 def _digest(content: Mapping[str, Any]) -> str:
     """Of `_content`."""
-    said = {"schema": _WITHOUT_DIGEST, **content}
+    said = {"schema": SCHEMA, **content}
     return hashlib.sha256(json.dumps(said, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
 
@@ -79,10 +77,8 @@ def _content(plan: Plan) -> JsonObject:
 
 
 def _totals_to_json(totals: Totals) -> JsonObject:
-    found = {**asdict(totals), "batch_seconds": list(totals.batch_seconds)}
-    # A plan from before they were reckoned keeps its digest.
-    reserves = found.pop("batch_reserves")
-    return {**found, "batch_reserves": list(reserves)} if reserves else found
+    lists = {"batch_seconds": list(totals.batch_seconds), "batch_reserves": list(totals.batch_reserves)}
+    return {**asdict(totals), **lists}
 
 
 def decode(content: bytes) -> Plan:
@@ -101,22 +97,24 @@ def from_json(given: object) -> Plan:
     version = given.get("schema") if isinstance(given, Mapping) else None
     if not isinstance(given, Mapping) or version is None:
         raise PlanError("This is no plan, as it has no `schema`. Give the file that maintenance_plan wrote.")
-    if version not in (SCHEMA, _WITHOUT_DIGEST):
+    if version != SCHEMA:
         raise PlanError(
-            f"The plan has schema {version!r}, but this release reads {SCHEMA!r} and {_WITHOUT_DIGEST!r} only. Make "
-            "the plan again with the release in use."
+            f"The plan has schema {version!r}, but this release reads {SCHEMA!r} only. Make the plan again with the "
+            "release in use."
         )
     try:
-        found = _plan(given)
-        digest = _text(given["sha256"]) if version == SCHEMA else None
+        found, digest = _plan(given), _text(given["sha256"])
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise PlanError(f"The plan is damaged ({error!r}). Make it again.") from error
     _check(found)
-    if digest is not None and digest != sha256(found):
+    made = to_json(found)
+    if digest != made["sha256"]:
         raise PlanError(
-            f"The plan was edited since it was made: its digest would be {sha256(found)} by what it says, and it has "
+            f"The plan was edited since it was made: its digest would be {made['sha256']} by what it says, and it has "
             f"{digest}. Make it again, with options for what it is to be."
         )
+    if given != made:  # what nobody reads would be taken for a part of what is approved
+        raise PlanError("The plan was edited since it was made: it has more in it than a plan has. Make it again.")
     return found
 
 
@@ -256,7 +254,7 @@ def _totals(given: Mapping[str, Any]) -> Totals:
         restarts=_whole(given["restarts"]),
         seconds=_optional(_whole, given["seconds"]),
         batch_seconds=tuple(_optional(_whole, span) for span in _list(given["batch_seconds"])),
-        batch_reserves=tuple(_optional(_whole, amount) for amount in _list(given.get("batch_reserves", []))),
+        batch_reserves=tuple(_optional(_whole, amount) for amount in _list(given["batch_reserves"])),
         lower_bound=_optional(_whole, given["lower_bound"]),
         proof=_text(given["proof"]),
     )

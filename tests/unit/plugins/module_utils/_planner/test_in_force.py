@@ -73,14 +73,6 @@ def test_what_is_no_plan_in_force_is_refused_in_a_sentence(change: Any) -> None:
         PlanInForce.decoded(b"{")
 
 
-def test_what_an_earlier_release_has_kept_is_read() -> None:
-    """Its plans have no digest of their own."""
-    given = json.loads(PlanInForce.new(plan(WEB)).encoded())
-    given["plan"] = {**given["plan"], "schema": "virtops.kubevirt/maintenance-plan/1"}
-    del given["plan"]["sha256"]
-    assert PlanInForce.decoded(json.dumps(given).encode()) == PlanInForce.new(plan(WEB))
-
-
 def test_drains_of_one_batch_mend_what_is_their_own() -> None:
     whole = plan(WEB, DB)
     by_first = plan(replace(WEB, target="n4"), DB)
