@@ -125,11 +125,17 @@ def _leaving(plan: Plan) -> dict[_Key, Action]:
 
 
 def _of_blocked(before: Plan, after: Plan) -> Iterator[str]:
-    known = {(entry.object.title, entry.reasons) for entry in before.blocked}
+    known = {(entry.object.title, entry.reasons, entry.passing) for entry in before.blocked}
     for entry in after.blocked:
-        if (entry.object.title, entry.reasons) not in known:
+        if (entry.object.title, entry.reasons, entry.passing) not in known:
             verb = "has to wait" if entry.passing else unable(entry)
             yield f"{named(entry.object)} {verb}: {'; '.join(entry.reasons)}"
+    # What leaves after all has an action that is new.
+    nodes = {entry.object.title for entry in after.blocked if entry.object.kind == "Node"}
+    for entry in before.blocked:
+        name = entry.object.title
+        if entry.object.kind == "Node" and name not in nodes and after.batch_of(name) is not None:
+            yield f"{named(entry.object)} can be out of service after all"
 
 
 def _of_batches(before: Plan, after: Plan) -> Iterator[str]:

@@ -67,6 +67,16 @@ def test_another_order_and_another_object_are_differences() -> None:
     assert differences(plan(X), plan(twin)) == ["VM shop/x is another one of the same name"]
 
 
+def test_what_passes_no_more_and_a_node_that_is_free_again_are_differences() -> None:
+    stuck = Blocked(vm("y"), "n2", ("no node fits",), passing=True)
+    lasting = [differences(plan(X, blocked=(stuck,)), plan(X, blocked=(replace(stuck, passing=False),)))]
+    assert lasting == [["VM shop/y cannot leave: no node fits"]]
+    kept = [Blocked(ObjectReference("Node", "", name, ""), name, ("too little is left",)) for name in ("n1", "n9")]
+    free = differences(plan(X, blocked=tuple(kept)), plan(X))
+    assert free == ["node n1 can be out of service after all"], "n9 is not maintained any more"
+    assert differences(plan(X, blocked=tuple(kept)), plan(X, blocked=tuple(kept))) == []
+
+
 def test_a_batch_of_another_number_is_no_difference() -> None:
     """Who leaves out a node hears of that, and not of everybody after it."""
     late = [action(ActionKind.MIGRATE, vm("y"), "n2", "n4", batch=2)]
