@@ -41,6 +41,7 @@ options:
     description:
       - A file to write the plan to, and beside it, with the extension C(txt), RV(lines). An existing one is replaced as
         a whole, or not at all if anything fails. It is readable by its owner only.
+      - If it holds a plan that says the same, it stays as it is, and keeps its digest.
     type: path
 extends_documentation_fragment:
   - kubernetes.core.k8s_auth_options

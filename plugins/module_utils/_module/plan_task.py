@@ -5,9 +5,7 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +26,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._module.arguments
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module.connection import connect
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module.run import Module, explained
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.difference import differences
-from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.document import sha256, to_json
+from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.document import same_meaning, to_json
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import Blocked, Plan, Verdict
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.remainder import undone
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.in_force import PlanInForce, PlanRequest
@@ -128,7 +126,7 @@ def _make(module: Module) -> dict[str, Any]:
             lambda: request.made(snapshot, params["run"]),
         )
     in_force, plan = chosen.in_force, chosen.in_force.plan
-    if there is not None and _same_meaning(plan, there):
+    if there is not None and same_meaning(plan, there):
         plan = there
         # So that who gives the file is known for going on by it.
         in_force = in_force if chosen.resumed else PlanInForce.new(plan)
@@ -176,17 +174,12 @@ def _check(params: Mapping[str, Any]) -> None:
         problems.append("path is given with plan, but without resume nothing is written")
     if params["plan"] and params["resume"] and not params["path"]:
         problems.append("resume is given with plan, but no path for what may be left of it")
-    if params["plan"] and _is_same(params["path"], params["plan"]):
+    if plan_file.is_same_file(params["path"], params["plan"]):
         problems.append("path is the file of plan, which stays as it was approved")
-    if _is_same(params["path"], snapshot_file.find_path(params["snapshot"])):
+    if plan_file.is_same_file(params["path"], snapshot_file.find_path(params["snapshot"])):
         problems.append("path is the file of snapshot, which would be lost")
     if problems:
         raise InvalidRequest("read the options of the task", problems, "Nothing was written.")
-
-
-def _is_same(path: str | None, other: str | os.PathLike[str] | None) -> bool:
-    """Whether two paths lead to the same file, whichever links or relative names they have."""
-    return bool(path and other and Path(path).expanduser().resolve() == Path(other).expanduser().resolve())
 
 
 def _write(module: Module, path: Path, plan: Plan, there: Plan | None) -> bool:
@@ -286,11 +279,6 @@ def _warn_of_unknown_labels(module: Module, request: PlanRequest, snapshot: Snap
     for name, key in plan_request.unknown_labels(request, snapshot):
         option = f"{module.params['option_prefix']}batch_constraints.{name}"
         module.warn(f"{option} has label {key}, which no node of the run has: correct it, or leave it out.")
-
-
-def _same_meaning(plan: Plan, other: Plan) -> bool:
-    """Whether two plans say the same, whichever snapshots they were made from."""
-    return sha256(replace(plan, snapshot=other.snapshot)) == sha256(other)
 
 
 def _verdict_of_rest(plan: Plan, done: Collection[str]) -> Verdict:

@@ -12,11 +12,12 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.looks im
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.looks.snapshot import take
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport import private_file
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.identity import require_same
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.invalid_request import InvalidRequest
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot import Snapshot
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module import arguments
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module.connection import connect
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module.run import Module, explained
-from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.document import to_json
+from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.document import same_meaning, to_json
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import Plan
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.rebalance import plan_rebalance
 from ansible_collections.virtops.kubevirt.plugins.module_utils._report.plan_text import moves_text
@@ -40,15 +41,21 @@ def find_moves(module: Module) -> dict[str, Any]:
     """The work of rebalance_plan. Raises InvalidRequest, Failure, ExpectedError."""
     params = module.params
     arguments.require_positive(params, "max_moves", "request_timeout")
+    if plan_file.is_same_file(params["path"], params["snapshot"]):
+        lost = "path is the file of snapshot, which would be lost"
+        raise InvalidRequest("read the options of the task", [lost], "Nothing was written.")
     path = Path(params["path"]) if params["path"] else None
+    there = None
     if path is not None:
         plan_file.check_writable(path)
+        there = plan_file.find_plan(path)
     snapshot = _read_cluster(module)
     with explained("plan moves"):
         found = plan_rebalance(snapshot, params["run"], max_moves=params["max_moves"])
-    lines = moves_text(found.plan, found.message)
-    changed = path is not None and _write(module, path, found.plan, lines)
-    document = to_json(found.plan)
+    plan = there if there is not None and same_meaning(found.plan, there) else found.plan
+    lines = moves_text(plan, found.message)
+    changed = path is not None and _write(module, path, plan, there, lines)
+    document = to_json(plan)
     result: dict[str, Any] = {
         "changed": changed,
         **found.to_json(),
@@ -74,9 +81,9 @@ def _read_cluster(module: Module) -> Snapshot:
     return snapshot
 
 
-def _write(module: Module, path: Path, plan: Plan, lines: list[str]) -> bool:
+def _write(module: Module, path: Path, plan: Plan, there: Plan | None, lines: list[str]) -> bool:
     """Whether the file was, or would be, changed."""
-    changed = plan != plan_file.find_plan(path) or not private_file.has_mode(path)
+    changed = plan != there or not private_file.has_mode(path)
     if not module.check_mode:
         if changed:
             plan_file.write(path, plan)

@@ -12,7 +12,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any, TypeVar
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.expected import ExpectedError
@@ -53,6 +53,11 @@ def encode(plan: Plan) -> bytes:
 
 def sha256(plan: Plan) -> str:
     return _digest(_content(plan))
+
+
+def same_meaning(plan: Plan, other: Plan) -> bool:
+    """Whether two plans say the same, whichever snapshots they were made from."""
+    return sha256(replace(plan, snapshot=other.snapshot)) == sha256(other)
 
 
 def _digest(content: Mapping[str, Any]) -> str:

@@ -96,6 +96,11 @@ def find_text(path: Path, plan: Plan) -> Path | None:
     return beside if _first_line(beside) == _head(plan) else None
 
 
+def is_same_file(path: str | os.PathLike[str] | None, other: str | os.PathLike[str] | None) -> bool:
+    """Whether two paths lead to the same file, whichever links or relative names they have."""
+    return bool(path and other and Path(path).expanduser().resolve() == Path(other).expanduser().resolve())
+
+
 def text_beside(path: Path) -> Path:
     """Where the text of a path's plan stands."""
     return path.with_suffix(".txt") if path.suffix == ".json" else path.with_name(f"{path.name}.txt")

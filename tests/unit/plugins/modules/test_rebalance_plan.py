@@ -49,10 +49,10 @@ def snapshot(scene: Scene, tmp_path: Path) -> str:
     return file_of(scene, tmp_path)
 
 
-def file_of(scene: Scene, folder: Path) -> str:
+def file_of(scene: Scene, folder: Path, taken: str = "2026-01-01T00:00:00Z") -> str:
     lists = {name: encode_all(items) for name, items in scene.lists.items()}
     path = folder / "cluster.json"
-    write(path, document(lists, cluster=Cluster("u", "v1", "v1"), taken_at="2026-01-01T00:00:00Z"))
+    write(path, document(lists, cluster=Cluster("u", "v1", "v1"), taken_at=taken))
     return str(path)
 
 
@@ -89,6 +89,22 @@ def test_the_plan_is_the_document_that_everything_obeys(plan: Any, snapshot: str
     assert path.stat().st_mode & 0o777 == 0o600
     assert path.with_suffix(".txt").read_text().splitlines()[1:] == result["lines"]
     assert not plan(snapshot=snapshot, run="patch", path=str(path))["changed"]
+
+
+def test_the_same_again_keeps_the_file_and_its_digest(plan: Any, scene: Scene, tmp_path: Path) -> None:
+    """Whenever the cluster was looked at."""
+    path = tmp_path / "moves.json"
+    first = plan(snapshot=file_of(scene, tmp_path), path=str(path))
+    content = path.read_bytes()
+    again = plan(snapshot=file_of(scene, tmp_path, "2026-01-01T20:00:00Z"), path=str(path))
+    assert (again["changed"], again["sha256"], path.read_bytes()) == (False, first["sha256"], content)
+
+
+def test_a_plan_is_not_written_over_its_snapshot(plan: Any, snapshot: str) -> None:
+    before = Path(snapshot).read_bytes()
+    refused = plan(snapshot=snapshot, path=snapshot)
+    assert "path is the file of snapshot, which would be lost. Nothing was written." in refused["msg"]
+    assert Path(snapshot).read_bytes() == before
 
 
 def test_the_lines_say_what_moves(plan: Any, snapshot: str) -> None:
