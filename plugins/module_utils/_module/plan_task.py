@@ -32,6 +32,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.remainder i
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.in_force import PlanInForce, PlanRequest
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.plan_options import NEEDS
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.policies import Rule, idle
+from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.run_plan import verdict
 from ansible_collections.virtops.kubevirt.plugins.module_utils._report.obstacles import kept, obstacle_text
 from ansible_collections.virtops.kubevirt.plugins.module_utils._report.overview import judgement, possible, told
 from ansible_collections.virtops.kubevirt.plugins.module_utils._report.plan_text import blocked_text, plan_text
@@ -282,6 +283,6 @@ def _warn_of_unknown_labels(module: Module, request: PlanRequest, snapshot: Snap
 
 
 def _verdict_of_rest(plan: Plan, done: Collection[str]) -> Verdict:
-    """The plan's verdict; what stood against nodes that are done does not count any more."""
-    lasting = any(not entry.passing for entry in plan.blocked if entry.node not in done)
-    return plan.verdict if lasting else Verdict.FEASIBLE
+    """On what is left of a plan: neither nodes that are done count any more, nor what stood against them."""
+    batches = [nodes for batch in plan.batches if (nodes := frozenset(batch).difference(done))]
+    return verdict(batches, [entry for entry in plan.blocked if entry.node not in done])

@@ -89,6 +89,15 @@ def test_what_stood_against_nodes_that_are_done_counts_no_more(make: Any, files:
     assert (result["verdict"], result["blocked"]) == ("feasible", [])
 
 
+def test_the_verdict_is_on_what_is_left(make: Any, files: Files, scene: Scene) -> None:
+    """Of which nothing can be done when all that could be is done."""
+    scene.vm("fixed", "n2", status=FIXED)
+    assert make(**files.see(scene).given, run="patch", nodes=["n1", "n2"])["verdict"] == "partial"
+    scene.lists["nodes"][0]["metadata"]["labels"][LABEL] = "patch"
+    result = taken(make, files.see(scene, EVENING))
+    assert (result["verdict"], result["possible"]) == ("infeasible", [])
+
+
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
