@@ -175,7 +175,7 @@ plan_path:
   sample: /var/lib/awx/plans/kernel-6.12.json
 text_path:
   description: The file that tells the whole plan for people, action by action; in check mode where it would be. Empty
-    if there is none.
+    if there is none, or if it does not say any more what O(plan) says.
   returned: success
   type: str
   sample: /var/lib/awx/plans/kernel-6.12.txt

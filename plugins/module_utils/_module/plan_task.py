@@ -134,8 +134,7 @@ def _make(module: Module) -> dict[str, Any]:
     changed = _write(module, path, plan, there)
     _keep(module, in_force)
     done = done.intersection(plan_request.named_nodes(params))
-    text = plan_file.text_beside(path)
-    result = _result(params, path, text, plan, done, [*notes, *chosen.lines])
+    result = _result(params, path, plan, done, [*notes, *chosen.lines], has_text=True)
     if module._diff:
         before = plan_text(earlier, done) if earlier else []
         result["diff"] = {"before": _joined(before), "after": _joined(plan_text(plan, done))}
@@ -156,14 +155,12 @@ def _take(module: Module) -> dict[str, Any]:
     chosen = plan_keeping.choose_approved(kept, approved, snapshot, done)
     if not chosen.resumed:
         plan_approval.require_places(source, approved, snapshot, done)
-    path, plan, changed = source, chosen.in_force.plan, False
-    text = plan_file.find_text(path, plan)
-    if plan != approved:
+    path, plan, changed, is_rest = source, chosen.in_force.plan, False, chosen.in_force.plan != approved
+    if is_rest:
         path = Path(module.params["path"])
         changed = _write(module, path, plan, plan_file.find_plan(path))
-        text = plan_file.text_beside(path)
     _keep(module, chosen.in_force)
-    result = _result(module.params, path, text, plan, done, [*notes, *chosen.lines])
+    result = _result(module.params, path, plan, done, [*notes, *chosen.lines], has_text=is_rest)
     return {"changed": changed, **result, "differences": [], "resumed": chosen.resumed}
 
 
@@ -207,19 +204,19 @@ def _keep(module: Module, in_force: PlanInForce) -> None:
 
 
 def _result(
-    params: Mapping[str, Any], path: Path, text: Path | None, plan: Plan, done: frozenset[str], notes: Sequence[str]
+    params: Mapping[str, Any], path: Path, plan: Plan, done: frozenset[str], notes: Sequence[str], *, has_text: bool
 ) -> dict[str, Any]:
-    """path: of the plan. text: of what people read of it in whole; in check mode where that would be."""
+    """path: of the plan. has_text: whether this task writes beside it what people read of it in whole."""
     left = [[name for name in nodes if name not in done] for nodes in plan.batches]
     blocked = sorted((entry for entry in plan.blocked if entry.node not in done), key=lambda entry: entry.passing)
     allowed = plan.options.get("allowed", ())
-    prefix, beside = params["option_prefix"], str(text.absolute()) if text else ""
-    # Nobody is sent to a file that was not written.
-    there = beside if plan_file.find_text(path, plan) else ""
+    prefix, found = params["option_prefix"], plan_file.find_text(path, plan, plan_text(plan))
+    # Nobody is sent to a file that was not written, or in which somebody has changed something.
+    there = str(found.absolute()) if found else ""
     document = to_json(plan)
     return {
         "plan_path": str(path.absolute()),
-        "text_path": beside,
+        "text_path": str(plan_file.text_beside(path).absolute()) if has_text else there,
         "sha256": document["sha256"],
         "message": judgement(plan, done),
         "verdict": _verdict_of_rest(plan, done).value,

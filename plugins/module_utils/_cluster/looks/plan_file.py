@@ -84,16 +84,18 @@ def write(path: Path, plan: Plan) -> None:
 
 def write_text(path: Path, plan: Plan, lines: Sequence[str]) -> None:
     """Write the plan of a path for people, beside it, unless that is there. Raises Failure, with all as it was."""
-    content = "".join(f"{line}\n" for line in (_head(plan), *lines)).encode()
-    beside = text_beside(path)
+    beside, content = text_beside(path), _text(plan, lines)
     if not private_file.has_mode(beside) or private_file.read(beside, _TEXT, "maintenance_plan") != content:
         private_file.write(beside, [content], _TEXT)
 
 
-def find_text(path: Path, plan: Plan) -> Path | None:
-    """The path of what `write_text` wrote of this very plan, if it is there."""
+def find_text(path: Path, plan: Plan, lines: Sequence[str]) -> Path | None:
+    """The path of what `write_text` writes of a plan, if it is there and nobody has changed it since."""
     beside = text_beside(path)
-    return beside if _first_line(beside) == _head(plan) else None
+    try:
+        return beside if beside.is_file() and beside.read_bytes() == _text(plan, lines) else None
+    except OSError:
+        return None
 
 
 def is_same_file(path: str | os.PathLike[str] | None, other: str | os.PathLike[str] | None) -> bool:
@@ -106,8 +108,9 @@ def text_beside(path: Path) -> Path:
     return path.with_suffix(".txt") if path.suffix == ".json" else path.with_name(f"{path.name}.txt")
 
 
-def _head(plan: Plan) -> str:
-    return f"{_DIGEST}{sha256(plan)}."
+def _text(plan: Plan, lines: Sequence[str]) -> bytes:
+    """The content of a plan's text."""
+    return "".join(f"{line}\n" for line in (f"{_DIGEST}{sha256(plan)}.", *lines)).encode()
 
 
 def _first_line(path: Path) -> str:

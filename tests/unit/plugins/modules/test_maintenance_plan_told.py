@@ -140,6 +140,9 @@ def test_of_an_approved_plan_only_its_own_text_counts(make: Any, files: Files) -
     assert taken(make, files)["text_path"] == str(text)
     text.write_text("The plan with the digest 123.\n")
     assert taken(make, files)["text_path"] == ""
+    make(**files.given, **RUN)
+    text.write_text(text.read_text().replace("shop/web", "shop/wep"))
+    assert taken(make, files)["text_path"] == "", "somebody has edited it"
     text.write_bytes(b"\xff\xfe")
     assert taken(make, files)["text_path"] == ""
     text.unlink()
