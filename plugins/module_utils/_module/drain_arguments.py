@@ -93,6 +93,8 @@ def _problems(params: Mapping[str, Any]) -> Iterator[str]:
     yield from guard.problems(params)
     if not params["owner"].strip():
         yield "owner is empty"
+    if params["plan"] is not None and not params["plan"]:
+        yield "plan is empty; leave it out to have one made for this node alone"
     if params["plan"]:
         given = (name for name in ("targets", "policies", "delete_emptydir_data", "force") if params[name])
         yield from (f"{name} is given with plan, which has its own; leave it out, or plan with it" for name in given)

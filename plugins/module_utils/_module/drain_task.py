@@ -167,6 +167,13 @@ class _Task:
                 [f"the plan does not maintain it, but {nodes or 'no node, as by it things only move'}"],
                 "Give a node of the plan, or make a plan with it; nothing was changed.",
             )
+        run = self.params["run"]
+        if given.run and run and given.run != run:
+            raise InvalidRequest(
+                f"drain node {self.name}",
+                [f"the plan is of run {given.run}, and run is {run}"],
+                "Give the plan of that run; nothing was changed.",
+            )
         if given.cluster.uid:
             require_cluster(self.client, given.cluster.uid)
         return given

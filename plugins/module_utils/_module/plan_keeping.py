@@ -54,7 +54,7 @@ def problems(params: Mapping[str, Any]) -> Iterator[str]:
     wanted = [name for name in ("resume", "invocation") if params[name]]
     if wanted and not params["run"]:
         yield f"{wanted[0]} is given, but no run"
-    elif wanted and (problem := run_problem(params["run"])):
+    elif params["run"] and (problem := run_problem(params["run"])):
         yield f"run {problem}"
     yield from name_problems(params, "lease_namespace")
 

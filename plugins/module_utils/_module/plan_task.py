@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -167,7 +167,7 @@ def _take(module: Module) -> dict[str, Any]:
 def _check(params: Mapping[str, Any]) -> None:
     """Raises InvalidRequest."""
     require_positive(params, "request_timeout")
-    problems = list(plan_keeping.problems(params))
+    problems = [*_empty(params), *plan_keeping.problems(params)]
     if params["plan"] and params["path"] and not params["resume"]:
         problems.append("path is given with plan, but without resume nothing is written")
     if params["plan"] and params["resume"] and not params["path"]:
@@ -178,6 +178,13 @@ def _check(params: Mapping[str, Any]) -> None:
         problems.append("path is the file of snapshot, which would be lost")
     if problems:
         raise InvalidRequest("read the options of the task", problems, "Nothing was written.")
+
+
+def _empty(params: Mapping[str, Any]) -> Iterator[str]:
+    """Options that are there to say something: what an empty one was to say, or to forbid, nobody can tell."""
+    for name in ("path", "plan", "compare", "sha256"):
+        if params[name] is not None and not params[name].strip():
+            yield f"{name} is empty; leave it out, or say what it is to be"
 
 
 def _write(module: Module, path: Path, plan: Plan, there: Plan | None) -> bool:

@@ -43,9 +43,8 @@ def load_plan(source: object) -> Plan:
             f"A plan is expected, got {source!r:.60}. Give the path of its file, or what maintenance_plan returned."
         )
     plan = _read(Path(path), private=True)
-    wanted = source.get("sha256")
-    if wanted:
-        require_same(path, plan, str(wanted))
+    if "sha256" in source:
+        require_same(path, plan, str(source["sha256"]))
     return plan
 
 

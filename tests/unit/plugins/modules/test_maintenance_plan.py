@@ -306,6 +306,10 @@ def test_all_that_is_wrong_with_the_names_is_said_at_once(make: Any, files: File
         ({"batch_constraints": {"first": ["n1"], "last": ["n1"]}}, "node n1 is to be first and last. Correct"),
         ({"nodes": None}, "one of the following is required: batches, nodes, plan"),
         ({"snapshot": "/none/cluster.json"}, "Cannot read the snapshot"),
+        ({"nodes": None, "plan": ""}, "plan is empty; leave it out, or say what it is to be. Nothing was written."),
+        ({"compare": " "}, "compare is empty; leave it out"),
+        ({"path": ""}, "path is empty; leave it out"),
+        ({"run": "new kernel"}, "run is 'new kernel', but it becomes the value of a label"),
         ({"sha256": "a"}, "missing parameter(s) required by 'sha256': plan"),
     ],
 )

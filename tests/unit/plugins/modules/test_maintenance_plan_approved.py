@@ -103,6 +103,7 @@ def test_the_verdict_is_on_what_is_left(make: Any, files: Files, scene: Scene) -
     [
         ({"run": "other"}, "it is for run 'patch', and this is run 'other'. Make a plan anew"),
         ({"sha256": "0" * 64}, "the plan is not the one that was meant"),
+        ({"sha256": ""}, "sha256 is empty; leave it out"),
         ({"plan": "/none/plan.json"}, "Cannot read the plan (/none/plan.json): No such file"),
         ({"path": "/tmp/a"}, "path is given with plan, but without resume nothing is written"),
     ],

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -136,6 +137,22 @@ def test_a_plan_of_other_nodes_is_refused(drain: Any, api: RunApi) -> None:
     problem = "the plan does not maintain it, but no node, as by it things only move"
     assert drain(plan=moves)["error"]["problems"] == [problem]
     assert "nothing was changed" in refused["msg"]
+    assert len(api.writes()) == writes
+
+
+def test_a_plan_of_another_run_or_none_at_all_is_refused(
+    drain: Any, api: RunApi, store: RunStore, tmp_path: Path
+) -> None:
+    """What was to be a plan is never taken for the wish to have one made."""
+    kept, writes = store.get("plan"), len(api.writes())
+    assert kept
+    foreign = to_json(replace(PlanInForce.decoded(kept.content).plan, run="other"))
+    assert drain(plan=foreign)["error"]["problems"] == ["the plan is of run other, and run is kernel"]
+    for empty in ("", {}):
+        problem = "plan is empty; leave it out to have one made for this node alone"
+        assert drain(plan=empty)["error"]["problems"] == [problem]
+    handle = {"plan_path": str(tmp_path / "plan.json"), "sha256": ""}
+    assert "the plan is not the one that was meant" in drain(plan=handle)["msg"]
     assert len(api.writes()) == writes
 
 
