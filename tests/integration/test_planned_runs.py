@@ -41,6 +41,14 @@ SETTINGS: dict[str, Any] = {
 
 
 def maintain(testbed: RunningTestbed, folder: Path, **settings: Any) -> CompletedProcess[str]:
+    """A run that ends well."""
+    done = attempt(testbed, folder, **settings)
+    assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-2000:]
+    return done
+
+
+def attempt(testbed: RunningTestbed, folder: Path, **settings: Any) -> CompletedProcess[str]:
+    """A run, however it ends."""
     hook, playbook = folder / "hook.yml", folder / "site.yml"
     hook.write_text(yaml.safe_dump([{"ansible.builtin.debug": {"msg": "maintained {{ inventory_hostname }}"}}]))
     playbook.write_text("- import_playbook: virtops.kubevirt.rolling_maintenance\n")
@@ -50,9 +58,7 @@ def maintain(testbed: RunningTestbed, folder: Path, **settings: Any) -> Complete
         "plan_maintenance_path": str(folder / "plan.json"),
         "plan_maintenance_run": folder.name,
     }
-    done = run(playbook, "-e", json.dumps({**SETTINGS, **given, **settings}))
-    assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-2000:]
-    return done
+    return run(playbook, "-e", json.dumps({**SETTINGS, **given, **settings}))
 
 
 def planned(folder: Path, kind: str) -> list[Object]:
@@ -145,7 +151,7 @@ def pair(testbed: RunningTestbed) -> Iterator[Scenario]:
     scenario = replace(empty, objects=(*empty.objects, *vmis), settled=Settled(pods=0, vmis=len(vmis)))
     with loaded(testbed.api, empty):
         # A node that is not fit for VMs yet would be passed over.
-        wait_for("fit nodes", lambda: all(_is_fit(node) for node in testbed.api.items("/api/v1/nodes")))
+        wait_for("fit nodes", lambda: all(is_fit(node) for node in testbed.api.items("/api/v1/nodes")))
         _clear_of_kubevirt(testbed.api, ("x", "y"))
         try:
             load(testbed.api, scenario, TIMEOUT)
@@ -179,7 +185,7 @@ def _is_running(pod: Object) -> bool:
     return bool(pod["status"].get("phase") == "Running")
 
 
-def _is_fit(node: Object) -> bool:
+def is_fit(node: Object) -> bool:
     return bool(node["metadata"]["labels"].get("kubevirt.io/schedulable") == "true")
 
 
@@ -239,7 +245,7 @@ def crowded(testbed: RunningTestbed) -> Iterator[Scenario]:
     empty = Scenario("crowded", (own, *nodes), Settled(pods=0, vmis=0))
     scenario = replace(empty, objects=(*empty.objects, *vmis), settled=Settled(pods=0, vmis=len(vmis)))
     with loaded(testbed.api, empty):
-        wait_for("fit nodes", lambda: all(_is_fit(node) for node in testbed.api.items("/api/v1/nodes")))
+        wait_for("fit nodes", lambda: all(is_fit(node) for node in testbed.api.items("/api/v1/nodes")))
         try:
             load(testbed.api, scenario, TIMEOUT)
             yield scenario
