@@ -56,8 +56,7 @@ options:
   drift:
     description:
       - What to do when the plan is not right any more. With V(repair) it is changed as little as possible, and what
-        changes is told. With V(fail) the task fails, and says what differs, also if that is on another node of the
-        batch. What drains of the batch have done already is no difference.
+        changes is told. With V(fail) the task fails, and says what differs in the batch beside what its drains did.
     type: str
     choices: [repair, fail]
     default: repair
