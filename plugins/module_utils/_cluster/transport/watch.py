@@ -63,7 +63,7 @@ class WatchedList:
                 self._stream = self._begin(self._version)
             return
         stream = self._stream = self._stream or self._begin(self._version)
-        begun, in_vain = time.monotonic(), True
+        in_vain = True
         try:
             for event in stream.at_hand(seconds):
                 self._apply(event["type"], event["object"])
@@ -75,13 +75,18 @@ class WatchedList:
         finally:
             if stream.ended or self._version is None:
                 self._stream = None
-        in_vain = in_vain and stream.ended and time.monotonic() - begun < _REST
+        in_vain = in_vain and stream.ended and stream.lasted < _REST
         if self._version is None or in_vain:
             # A server that ends each watch has a rest. Where the list has to be read, the next update is patient.
             time.sleep(min(max(0.0, seconds), _REST))
+        elif self._bell is not None and self._stream is None:
+            # Who waits for the bell would hear of nothing before the next look.
+            self._stream = self._begin(self._version)
 
     def forget(self) -> None:
         """Let the next update read the list again."""
+        if self._stream is not None:
+            self._stream.leave()
         self._version, self._stream = None, None
 
     def _begin(self, version: str) -> _Stream:
@@ -109,10 +114,13 @@ class WatchedList:
 
 
 class _Stream:
-    """Events, read in a thread of their own. `ended`: whether all have been taken."""
+    """Events, read in a thread of their own. `ended`: whether all have been taken. lasted: seconds, when it has."""
 
     def __init__(self, events: Iterable[JsonObject], bell: threading.Event) -> None:
         self.ended = False
+        self.lasted = 0.0
+        self._begun = time.monotonic()
+        self._is_left = False
         self._bell = bell
         self._queue: Queue[JsonObject | Exception | None] = Queue()
         threading.Thread(target=self._read, args=(events,), daemon=True).start()
@@ -132,9 +140,15 @@ class _Stream:
                 yield item
             seconds = min(_LULL, end - time.monotonic())
 
+    def leave(self) -> None:
+        """Nobody takes any more: the next event ends it, and rings for nobody."""
+        self._is_left = True
+
     def _read(self, events: Iterable[JsonObject]) -> None:
         try:
             for event in events:
+                if self._is_left:
+                    return
                 self._put(event)
         except Exception as error:  # noqa: BLE001 - raised again in the caller's thread
             self._put(error)
@@ -142,6 +156,9 @@ class _Stream:
             self._put(None)
 
     def _put(self, item: JsonObject | Exception | None) -> None:
+        if self._is_left:
+            return
+        self.lasted = time.monotonic() - self._begun
         self._queue.put(item)
         self._bell.set()
 

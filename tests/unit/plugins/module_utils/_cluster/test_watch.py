@@ -23,13 +23,17 @@ Object = dict[str, Any]
 
 @dataclass
 class Server:
-    """What a Client offers to a watched list. `streams`: the events of each watch to come; the last one stays open."""
+    """What a Client offers to a watched list. `streams`: the events of each watch to come; the last one stays open.
+
+    A gate among the events is waited for. left: set when a watch was left before its end.
+    """
 
     streams: list[list[Any]] = field(default_factory=list)
     items: list[Object] = field(default_factory=list)
     lists: int = 0
     watched: list[str] = field(default_factory=list)
     closing: threading.Event = field(default_factory=threading.Event)
+    left: threading.Event = field(default_factory=threading.Event)
 
     def get(self, path: str, attempted: str, **query: str) -> Any:
         self.lists += 1
@@ -40,7 +44,14 @@ class Server:
         for event in self.streams.pop(0) if self.streams else ():
             if isinstance(event, Exception):
                 raise event
-            yield event
+            if isinstance(event, threading.Event):
+                event.wait(10)
+                continue
+            try:
+                yield event
+            except GeneratorExit:
+                self.left.set()
+                raise
         if not self.streams:
             self.closing.wait(10)
 
@@ -57,9 +68,9 @@ def event(kind: str, name: str, version: int) -> Object:
     return {"type": kind, "object": json.loads(json.dumps({"metadata": metadata}))}
 
 
-def watched(server: Server) -> WatchedList:
+def watched(server: Server, bell: threading.Event | None = None) -> WatchedList:
     client: Any = server
-    known = WatchedList(client, "/path", "things", {})
+    known = WatchedList(client, "/path", "things", {}, bell)
     known.update(0)
     return known
 
@@ -93,6 +104,33 @@ def test_a_watch_that_has_ended_is_gone_on_with_where_it_was(server: Server) -> 
     known.update(5)
     assert names(known) == []
     assert server.watched == ["1", "5"]
+
+
+def test_who_waits_for_the_bell_hears_what_happens_after_a_watch_has_ended(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Servers end each watch after half a minute; the next look may be seconds away, if nothing rings."""
+    monkeypatch.setattr(watch, "_LULL", 5)
+    bell, gate = threading.Event(), threading.Event()
+    server.streams = [[event("ADDED", "a", 2)], [gate, event("ADDED", "b", 3)]]
+    known = watched(server, bell)
+    known.update(5)
+    bell.clear()
+    gate.set()
+    assert bell.wait(5)
+    monkeypatch.setattr(watch, "_LULL", 0.02)
+    known.update(5)
+    assert (names(known), server.lists) == (["a", "b"], 1)
+
+
+def test_a_watch_of_what_was_forgotten_rings_for_nobody(server: Server) -> None:
+    bell, gate = threading.Event(), threading.Event()
+    server.streams = [[gate, event("ADDED", "a", 2)], []]
+    known = watched(server, bell)
+    known.forget()
+    gate.set()
+    assert server.left.wait(5)
+    assert not bell.is_set()
 
 
 def test_a_server_that_has_forgotten_is_asked_for_the_whole_list(server: Server) -> None:
