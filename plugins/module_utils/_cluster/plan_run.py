@@ -15,6 +15,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transpor
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.failure import Failure
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.carrying_out import Verbs
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution import telling
+from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.commands import Command
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.migrating import Migrating
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.observation import Observation, Questions
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.reducer import (
@@ -173,18 +174,23 @@ class PlanRun:
         look = self._look(min(rest, self._pause()))
         before = self.record
         self.record, commands = advance(self.plan, before, look, self._now(), self.execution)
-        if commands:
-            self._guard(_GUARDED_FOR)
-            verbs = self.means.verbs
-            answers, trouble = verbs.carry_out(commands, lambda: self._see(_GUARDED_FOR), once=once)
-            self.record = answered(self.record, answers, self._now())
-            if trouble is not None:
-                self._tell(before)
-                raise trouble
-        else:
-            self._guard(_QUIET)
-        self._tell(before)
+        try:
+            self._act(commands, once=once)
+        finally:
+            # Also where nothing may be done any more: the next step begins with what this look has shown.
+            self._tell(before)
         self._conclude()
+
+    def _act(self, commands: Collection[Command], *, once: bool) -> None:
+        """Raises Failure."""
+        if not commands:
+            self._guard(_QUIET)
+            return
+        self._guard(_GUARDED_FOR)
+        answers, trouble = self.means.verbs.carry_out(commands, lambda: self._see(_GUARDED_FOR), once=once)
+        self.record = answered(self.record, answers, self._now())
+        if trouble is not None:
+            raise trouble
 
     def _pause(self) -> float:
         entries = self.record.unfinished

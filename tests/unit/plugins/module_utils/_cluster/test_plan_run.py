@@ -1,0 +1,73 @@
+# Copyright: Contributors to the virtops.kubevirt project
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a look has shown is told, whatever becomes of the step after it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster import plan_run
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.plan_run import Means, PlanRun
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.failure import Failure
+from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.observation import Observation, Questions
+from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.reducer import Execution
+from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.standing import Standing
+from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import ActionKind
+
+from unit.plugins.module_utils._execution.moments import look, seen_pod
+from unit.plugins.module_utils._plan.plans import action, plan, pod
+
+EVICT = action(ActionKind.EVICT, pod("cache"), "n1")
+STAYS = seen_pod("cache", ending=True)
+AWAY = Failure("read node n1", "server", "no answer came", "Wait.", unanswered=True)
+TAKEN = Failure("drain node n1", "server", "somebody has uncordoned it", "Find out who.", reason="NotCordoned")
+
+
+@dataclass
+class Scene:
+    """One that looks and tells for a run. `looks`: what is seen, one after the other; the last one stays."""
+
+    looks: list[Observation]
+    told: list[str] = field(default_factory=list)
+
+    def attend(self, nodes: Collection[str], sources: Collection[str]) -> None: ...
+
+    def look(self, questions: Questions, seconds: float) -> Observation:
+        return self.looks.pop(0) if len(self.looks) > 1 else self.looks[0]
+
+    def forget(self) -> None: ...
+
+    def tell(self, line: str) -> None:
+        self.told.append(line)
+
+    def detail(self, line: str) -> None: ...
+
+    def totals(self, text: str) -> None: ...
+
+    def stands(self, standing: Standing) -> None: ...
+
+
+@pytest.mark.parametrize(("trouble", "more"), [(AWAY, [f"{AWAY} Trying again."]), (TAKEN, [])])
+def test_what_was_seen_is_told_also_when_nothing_more_may_be_done(
+    monkeypatch: pytest.MonkeyPatch, trouble: Failure, more: list[str]
+) -> None:
+    monkeypatch.setattr(plan_run, "_PAUSE_AFTER_TROUBLE", 0.01)
+    scene, troubles = Scene([look(STAYS), look()]), [None, trouble]
+    verbs: Any = None
+
+    def guard(_nodes: Collection[str]) -> None:
+        if error := troubles.pop(0) if troubles else None:
+            raise error
+
+    run = PlanRun(Means(scene, verbs, guard, scene), Execution(node="n1", run="run-1"), plan(EVICT))
+    monkeypatch.setattr(plan_run, "_QUIET", 0.0)  # each step asks the guard
+    ends: Any = nullcontext() if trouble.passing else pytest.raises(Failure, match="somebody has uncordoned it")
+    with ends:
+        run.run(10)
+    assert scene.told == ["pod shop/cache: gone already", *more]
