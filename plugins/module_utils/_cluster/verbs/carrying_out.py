@@ -221,6 +221,8 @@ class Verbs:
         vm = self._owner(VM, command)
         if vm is None:
             return Answer(command, f"there is no VM {command.owner} any more that would start it again")
+        if _is_going(vm):
+            return Answer(command, f"VM {command.owner} is being deleted", passing=True)
         if _is_asked(command, vm, vmi):
             return None
         try:
@@ -262,7 +264,10 @@ class Verbs:
     def _end_replica(self, command: Interrupt, _vmi: JsonObject) -> Answer | None:
         dry_run, owner = self._settings.dry_run, self._settings.owner
         replica_set = self._owner(REPLICA_SET, command)
-        if command.stop and replica_set and not dry_run:
+        if replica_set is None or _is_going(replica_set):
+            # Its VMIs go with it, or are nobody's from now on and would be lost: the next look tells.
+            return Answer(command, f"replica set {command.owner} is being deleted", passing=True)
+        if command.stop and not dry_run:
             try:
                 machines.mark_replica(self._client, replica_set, command.node, owner, command.vmi)
             except Failure as error:
@@ -294,6 +299,11 @@ def _elsewhere(vmi: JsonObject | None, uid: str, source: str) -> str:
         return "it has just ended"
     node = (vmi.get("status") or {}).get("nodeName") or ""
     return "" if node == source else f"it has just moved to {node}"
+
+
+def _is_going(owner: JsonObject) -> bool:
+    """Whether it was told to go, and starts nothing again."""
+    return "deletionTimestamp" in owner["metadata"]
 
 
 def _has_ended(vmi: JsonObject | None) -> bool:

@@ -288,6 +288,16 @@ def test_a_vmi_whose_vm_is_gone_is_not_ended(drain: Any, api: DrainingApi) -> No
     assert "Nothing was changed" in drain(policies=STOP, check=True)["msg"]
 
 
+@pytest.mark.parametrize("policies", [STOP, RESTART])
+def test_a_vmi_whose_vm_goes_without_it_is_not_ended(drain: Any, api: DrainingApi, policies: Any) -> None:
+    """With --cascade=orphan it stays, and nothing would start it again; it is deleted after the look for the plan."""
+    vm = api.add_vm("pets")
+    api.faults[vmi_path("pets")] = lambda _: vm["metadata"].update(deletionTimestamp="2026-01-01T00:00:00Z")
+    result = drain(policies=policies, wait_timeout=1)
+    assert "vm shop/pets: waiting, VM pets is being deleted" in result["msg"]
+    assert vmi_path("pets") in api.objects
+
+
 def test_another_vm_that_has_the_name_by_now_is_neither_marked_nor_stopped(drain: Any, api: DrainingApi) -> None:
     """It is made anew between the look at the one and the write of its mark, while its VMI still ends."""
     vm = api.add_vm("pets")

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
@@ -16,7 +16,7 @@ from ansible_collections.virtops.kubevirt.plugins.modules.node_drain import main
 
 from testbed.pki import Authority
 from unit.plugins.support.draining_api import QUICK, SET, VMIS_IN_SHOP, DrainingApi, empty_nodes
-from unit.plugins.support.fake_api import refusal, serving
+from unit.plugins.support.fake_api import Request, refusal, serving
 from unit.plugins.support.migrating_api import vmi_path
 from unit.plugins.support.modules import ModuleRunner
 
@@ -122,6 +122,38 @@ def test_what_a_set_starts_elsewhere_at_once_is_no_stop(stop: Any, restore: Any,
     (entry,) = stop(name="n1")["interrupted"]
     assert (entry["action"], entry["outcome"], entry["target_node"]) == ("restart", "restarted", "n2")
     assert (entry["successor"], restore(name="n1")["started"]) == ("set-0-again", [])
+
+
+def no_set(api: DrainingApi) -> None:
+    del api.objects[SET]
+
+
+def another_set(api: DrainingApi) -> None:
+    api.objects[SET]["metadata"]["uid"] = "uid-of-another"
+
+
+def ending_set(api: DrainingApi) -> None:
+    api.objects[SET]["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+
+
+@pytest.mark.parametrize("happens", [no_set, another_set, ending_set])
+def test_a_replica_whose_set_goes_without_it_is_not_ended(
+    stop: Any, api: DrainingApi, happens: Callable[[DrainingApi], None]
+) -> None:
+    """With --cascade=orphan it stays, and nothing would start it again; watches tell of that a moment later."""
+    api.add_set("n1", "n2", ready=2)
+
+    def asked(request: Request) -> None:
+        if request.method == "GET" and SET not in goes:
+            goes.append(SET)
+            happens(api)
+
+    goes: list[str] = []
+    api.faults[vmi_path("set-0")] = asked
+    result = stop(name="n1", policies=[{"policy": "restart"}], wait_timeout=1)
+    assert goes
+    assert vmi_path("set-0") in api.objects
+    assert "vm shop/set-0: waiting, replica set set is being deleted" in result["msg"]
 
 
 def test_a_look_reads_a_namespace_once_for_all_replicas(
