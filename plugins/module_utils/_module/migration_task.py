@@ -63,10 +63,12 @@ def migrate(
 def _going(module: Module, client: Client, prospects: Sequence[Prospect], may: May) -> PlanRun:
     params, plan = module.params, plan_requests(prospects)
     timeout = params["unschedulable_timeout"]
-    settings = VerbSettings(run=plan.run, unschedulable_timeout=timeout, dry_run=module.check_mode)
+    # What is a run's carries its name, so that whoever gives the run up finds it. Attempts are named by the plan's.
+    label = params["run"] or plan.run
+    settings = VerbSettings(run=label, unschedulable_timeout=timeout, dry_run=module.check_mode)
     moving = [prospect for prospect in prospects if prospect.is_moving]
     means = Means(
-        looks=MigrationLooks(client, plan.run, moving or prospects, timeout),
+        looks=MigrationLooks(client, label, moving or prospects, timeout),
         verbs=Verbs(client, settings),
         guard=lambda _nodes: may(),
         teller=Progress.of(params),

@@ -14,6 +14,7 @@ import pytest
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster import plan_run
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport import clock
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs import carrying_out, run_lease
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.migration import RUN_LABEL
 from ansible_collections.virtops.kubevirt.plugins.modules import pod_eviction, rebalance_plan, vmi_migration
 
 from testbed.pki import Authority
@@ -75,6 +76,12 @@ def test_the_holder_of_the_run_does_it(do: Any, api: RunApi, task: str) -> None:
     result = do(task)
     assert result["changed"]
     assert len(changes(api)) == 2
+
+
+def test_migrations_for_a_run_carry_its_name(do: Any, api: RunApi) -> None:
+    """By that whoever gives the run up finds what is in flight."""
+    do("migrate")
+    assert [item["metadata"]["labels"][RUN_LABEL] for item in api.created()] == ["kernel", "kernel"]
 
 
 @pytest.mark.parametrize("task", TASKS)
