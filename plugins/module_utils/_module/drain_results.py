@@ -58,6 +58,11 @@ def blocked(server: str, node: str, stuck: Sequence[Blocked]) -> Incomplete:
     return Incomplete(failure, {"changed": False, "moves": [], "evicted": [], "interrupted": [], "left": left})
 
 
+def not_begun(error: Failure) -> Incomplete:
+    """The failure when a node was taken, and nothing has left it yet."""
+    return Incomplete(error, {"changed": True, "moves": [], "evicted": [], "interrupted": []})
+
+
 def result(module: Module, going: NodeDrain, *, changed: bool) -> JsonObject:
     """changed: whether the node was taken for it. Raises Incomplete unless the node is, or would be, empty."""
     is_done = not going.record.failed if module.check_mode else going.is_done

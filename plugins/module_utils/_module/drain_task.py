@@ -27,6 +27,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.ca
     VerbSettings,
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.evacuations import take_over
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.maintenance import Transition
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.run_lease import RunHold
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.reducer import Execution
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.slots import MigrationCaps
@@ -63,8 +64,15 @@ def drain(module: Module, client: Client) -> JsonObject:
     if stuck := drain_results.lasting(plans.right):
         raise drain_results.blocked(client.server, params["name"], stuck)
     caps, before = task.caps(plans.right), facts_before(client, task.name)
-    changed, epochs = task.take_nodes(plans.right)
-    going = task.going(plans, memory.begin(epochs, task.run), caps)
+    taken: list[Transition] = []
+    try:
+        epochs = task.take_nodes(plans.right, taken)
+        going = task.going(plans, memory.begin(epochs, task.run), caps)
+    except Failure as error:
+        if not any(transition.changed for transition in taken):
+            raise
+        raise drain_results.not_begun(error) from error
+    changed = any(transition.changed for transition in taken)
     if module.check_mode:
         going.rehearse()
         return {**drain_results.result(module, going, changed=changed), **before}
@@ -178,22 +186,23 @@ class _Task:
             require_cluster(self.client, given.cluster.uid)
         return given
 
-    def take_nodes(self, plan: Plan) -> tuple[bool, dict[str, str]]:
-        """Whether that changed something, and by node what tells this maintenance of it from others. Raises Failure.
+    def take_nodes(self, plan: Plan, taken: list[Transition]) -> dict[str, str]:
+        """By node what tells this maintenance of it from others. Raises Failure.
 
         All nodes of the batch are cordoned before anything leaves one of them, so that nothing comes to the others.
+        taken: gets what each of that was.
         """
         batch = [action.node for action in plan.actions if action.kind is ActionKind.CORDON]
         if not self.params["cordon"]:
-            return False, {name: _epoch(self._require_node(name)) for name in self._concerned(plan)}
+            return {name: _epoch(self._require_node(name)) for name in self._concerned(plan)}
         wanted = drain_arguments.request(self.params, dry_run=self.module.check_mode)
         may = self.hold.require if self.hold else always
-        taken = {
-            name: maintenance.begin(self.client, replace(wanted, node=name), wait_seconds=0, pause=0, may=may)
-            for name in batch
-        }
-        epochs = {name: _epoch(transition.after.cordon) for name, transition in taken.items()}
-        return any(transition.changed for transition in taken.values()), epochs
+        epochs = {}
+        for name in batch:
+            there = maintenance.begin(self.client, replace(wanted, node=name), wait_seconds=0, pause=0, may=may)
+            taken.append(there)
+            epochs[name] = _epoch(there.after.cordon)
+        return epochs
 
     def caps(self, plan: Plan) -> MigrationCaps:
         """KubeVirt's own, as they are now. Raises Failure, InvalidRequest if it cannot migrate as planned."""

@@ -14,13 +14,14 @@ from typing import Any
 import pytest
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport import persistence
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.migration import SOURCE_LABEL
 from ansible_collections.virtops.kubevirt.plugins.modules.node_drain import main
 
 from testbed.pki import Authority
 from unit.plugins.support.draining_api import QUICK, VMIS, DrainingApi, busy_node, vm_path
-from unit.plugins.support.fake_api import SILENCE, Answer, Object, Request, serving
+from unit.plugins.support.fake_api import SILENCE, Answer, Object, Request, refusal, serving
 from unit.plugins.support.listener import listener
-from unit.plugins.support.migrating_api import FAILURE, SUCCESS, vmi_path
+from unit.plugins.support.migrating_api import FAILURE, KUBEVIRT, MIGRATIONS, SUCCESS, vmi_path
 from unit.plugins.support.modules import ModuleRunner
 
 TO_N2 = [{"namespace": "shop", "name": "db", "target_node": "n2"}]
@@ -101,6 +102,18 @@ def test_a_vm_that_kubevirt_evacuates_is_waited_for(drain: Any, api: DrainingApi
     words = "KubeVirt is evacuating the VMI from node n1, as its pod was evicted, and migrates it itself"
     assert f"after 1 s there is left vm shop/db: {words}" in result["msg"]
     assert (result["error"]["reason"], api.migrations()) == ("DeadlineExceeded", [])
+
+
+def test_a_node_that_was_taken_in_vain_is_a_change(drain: Any, api: DrainingApi) -> None:
+    def deny(request: Request) -> Answer | None:
+        is_asked = f"{SOURCE_LABEL}=n1" in request.query.get("labelSelector", "")
+        return refusal(403, "Forbidden", "a policy forbids it") if is_asked else None
+
+    api.faults[f"{KUBEVIRT}/{MIGRATIONS}"] = deny
+    result = drain()
+    assert (result["failed"], result["changed"], result["moves"]) == (True, True, [])
+    assert api.node("n1")["spec"]["unschedulable"]
+    assert not drain().get("changed")
 
 
 def test_what_is_waited_for_is_told_once(drain: Any, api: DrainingApi) -> None:

@@ -33,7 +33,7 @@ from unit.plugins.support.fake_api import Answer, Request, refusal
 from unit.plugins.support.listener import listener
 from unit.plugins.support.migrating_api import FAILURE, MIGRATIONS, SUCCESS
 from unit.plugins.support.modules import ModuleRunner
-from unit.plugins.support.run_api import CONFIG_MAPS, RunApi
+from unit.plugins.support.run_api import CONFIG_MAPS, LEASES, RunApi
 from unit.plugins.support.run_drains import busy_cluster, drain_of_the_run, memory, plan_in_force
 
 AWAY = refusal(503, "ServiceUnavailable", "shutting down")
@@ -154,6 +154,20 @@ def test_a_plan_of_another_run_or_none_at_all_is_refused(
     handle = {"plan_path": str(tmp_path / "plan.json"), "sha256": ""}
     assert "the plan is not the one that was meant" in drain(plan=handle)["msg"]
     assert len(api.writes()) == writes
+
+
+def test_a_batch_of_which_somebody_else_has_a_node_is_taken_as_far_as_that(
+    drain: Any, api: RunApi, run_module: ModuleRunner, connection: dict[str, Any], tmp_path: Path
+) -> None:
+    given: dict[str, Any] = {"batches": [["n1", "n2"]], "path": str(tmp_path / "both.json"), "document": True}
+    plan = run_module(maintenance_plan.main, **connection, **given)["document"]
+    api.objects[f"{LEASES}/node-n2"] = {
+        "metadata": {"name": "node-n2", "namespace": "medik8s-leases", "resourceVersion": "1"},
+        "spec": {"holderIdentity": "other", "leaseDurationSeconds": 10**9, "renewTime": "2026-01-01T00:00:00.000000Z"},
+    }
+    result = drain(plan=plan)
+    assert (result["error"]["reason"], result["changed"], result["moves"]) == ("LeaseHeld", True, [])
+    assert api.node("n1")["spec"]["unschedulable"]
 
 
 def test_check_mode_keeps_nothing(drain: Any, api: RunApi, store: RunStore) -> None:
