@@ -179,17 +179,17 @@ def _left(going: NodeDrain) -> list[JsonObject]:
 
 def _found_left(going: NodeDrain) -> Iterator[JsonObject]:
     """What is told of an action counts for more than what the plan says."""
-    told = set()
+    told = set[tuple[str, str]]()
     here = {item.uid for item in going.here.all}
     leaving = {entry.uid for entry in going.record.unfinished}
     for entry in going.record.entries.values():
         if entry.has_failed and entry.uid in leaving:
             continue  # in another way by now
         if entry.unfinished or (entry.has_failed and (entry.uid in here or not isinstance(entry, Migrating))):
-            told.add(entry.title)
+            told.add((_kind(entry), entry.title))
             yield _entry(_kind(entry), entry.namespace, entry.name, entry.status())
     for kind, namespace, name, why in draining.hindrances(going.plan, going.here):
-        if f"{namespace}/{name}" not in told:
+        if (kind, f"{namespace}/{name}") not in told:
             yield _entry(kind, namespace, name, why)
 
 

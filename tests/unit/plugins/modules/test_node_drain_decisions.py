@@ -104,6 +104,12 @@ def test_a_vm_that_kubevirt_evacuates_is_waited_for(drain: Any, api: DrainingApi
     assert (result["error"]["reason"], api.migrations()) == ("DeadlineExceeded", [])
 
 
+def test_a_pod_that_has_the_name_of_a_vm_is_told_beside_it(drain: Any, api: DrainingApi) -> None:
+    api.courses = [("Pending", "Scheduling", "Running")]
+    before_reading(api, VMIS, lambda: api.add_pod("db", owner="", metadata={"uid": "uid-of-a-pod"}))
+    assert [(entry["kind"], entry["name"]) for entry in drain(wait_timeout=1)["left"]] == [("vm", "db"), ("pod", "db")]
+
+
 def test_a_node_that_was_taken_in_vain_is_a_change(drain: Any, api: DrainingApi) -> None:
     def deny(request: Request) -> Answer | None:
         is_asked = f"{SOURCE_LABEL}=n1" in request.query.get("labelSelector", "")
