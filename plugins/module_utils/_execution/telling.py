@@ -62,6 +62,9 @@ def standing(plan: Plan, node: str, record: Record, done: int | None) -> Standin
     number = plan.batch_of(node) or 0
     others = of_others(plan, node, record)
     own = [entry for name, entry in record.entries.items() if name not in others]
+    # Who could not be migrated and is restarted has two entries, and leaves once.
+    gone = {_object_of(entry) for entry in own if not (entry.unfinished or entry.has_failed)}
+    gone -= {_object_of(entry) for entry in own if entry.unfinished}
     migrations = [entry for entry in own if isinstance(entry, Migrating)]
     spans = plan.totals.batch_seconds if 0 < number <= len(plan.totals.batch_seconds) else ()
     later = [seconds for seconds in spans[number:] if seconds is not None]
@@ -72,8 +75,8 @@ def standing(plan: Plan, node: str, record: Record, done: int | None) -> Standin
         batches=len(plan.batches),
         nodes=sum(map(len, plan.batches)),
         done=done,
-        leaving=len(own),
-        gone=sum(not (entry.unfinished or entry.has_failed) for entry in own),
+        leaving=len(set(map(_object_of, own))),
+        gone=len(gone),
         flying=sum(entry.in_flight for entry in migrations),
         migrations=len(migrations),
         settled=sum(not entry.unfinished for entry in migrations),
@@ -82,6 +85,11 @@ def standing(plan: Plan, node: str, record: Record, done: int | None) -> Standin
         span=spans[number - 1] if spans else None,
         later=sum(later) if spans and len(later) == len(spans[number:]) else None,
     )
+
+
+def _object_of(entry: Entry) -> str:
+    """What was only foretold has no uid."""
+    return entry.uid or entry.action
 
 
 def _identity(plan: Plan) -> str:

@@ -9,6 +9,7 @@ from dataclasses import replace
 import pytest
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.evicting import Evicting
+from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.interrupting import Interrupting
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.migrating import FailedAttempt, Migrating
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.reducer import Record
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.telling import (
@@ -141,6 +142,18 @@ def test_a_span_that_the_plan_does_not_know_is_none_of_zero() -> None:
 def test_what_counts_as_moved_as_over_and_as_seen(outcome: str, counts_: tuple[int, int, int]) -> None:
     found = standing(plan(MOVE), "n1", Record({MOVE.id: replace(WEB, outcome=outcome)}), 0)
     assert (found.gone, found.settled, found.migrated) == counts_
+
+
+@pytest.mark.parametrize(("outcome", "gone"), [("waiting", 1), ("ending", 1), ("restarted", 2), ("failed", 1)])
+def test_a_vm_that_is_restarted_as_it_could_not_be_migrated_leaves_once(outcome: str, gone: int) -> None:
+    restart = action(ActionKind.RESTART, vm("web"), "n1", "n2")
+    entries = {
+        MOVE.id: replace(WEB, outcome="failed"),
+        restart.id: replace(Interrupting.begin(restart), outcome=outcome),
+        EVICT.id: replace(CACHE, outcome="evicted"),
+    }
+    found = standing(plan(restart, EVICT), "n1", Record(entries), 0)
+    assert (found.leaving, found.gone) == (2, gone)
 
 
 def test_what_leaves_other_nodes_is_told_by_their_own_drains() -> None:
