@@ -104,8 +104,8 @@ class Starting(Timed):
     """kind: of the API. source_node: for which it was stopped. node: where it runs.
 
     vmi_uid: of its VMI that may lack a node. message: what it waits for, or why it failed. attempts: how often it was
-    asked for. is_missing: nothing of it was there at the last look. begun_at, asked_at, ended_at: seconds since the
-    epoch, 0 if not yet.
+    asked for. has_acted: something was asked for, and not refused as far as is known. is_missing: nothing of it was
+    there at the last look. begun_at, asked_at, ended_at: seconds since the epoch, 0 if not yet.
     """
 
     action: str
@@ -119,6 +119,7 @@ class Starting(Timed):
     vmi_uid: str = ""
     message: str = ""
     attempts: int = 0
+    has_acted: bool = False
     is_missing: bool = False
     begun_at: float = 0.0
     asked_at: float = 0.0
@@ -140,10 +141,6 @@ class Starting(Timed):
     @property
     def has_failed(self) -> bool:
         return self.outcome == NOT_STARTED
-
-    @property
-    def has_acted(self) -> bool:
-        return self.outcome not in (WAITING, NOT_STARTED)
 
     @property
     def worth_telling(self) -> bool:
@@ -174,9 +171,12 @@ class Starting(Timed):
         return replace(entry, outcome=STARTING, message=f"{found.ready} of {wanted} replicas are ready"), None
 
     def answered(self, answer: Answer, now: float) -> Starting:
+        # Of one that somebody else has stopped since the mark was taken off.
+        acted = answer.lost or not answer.refused or answer.refused == LEFT_OFF
+        entry = replace(self, has_acted=self.has_acted or acted)
         if answer.lost and not answer.refused:
-            return self
-        asked = replace(self, asked_at=now)
+            return entry
+        asked = replace(entry, asked_at=now)
         if answer.refused:
             return replace(asked, message=answer.refused) if answer.passing else asked._failed(answer.refused, now)
         if isinstance(answer.command, TakeMarkOff):

@@ -11,6 +11,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.plan_run
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.starts import start_run
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.client import Client
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.failure import Failure
+from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.starting import WOULD_START
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module import guard
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module.progress import Progress
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module.run import Incomplete, Module
@@ -44,7 +45,7 @@ def _result(module: Module, going: PlanRun) -> dict[str, Any]:
     # In check mode what has to be waited for first is not even asked for.
     entries = [entry.rehearsed() if module.check_mode and entry.unfinished else entry for entry in found]
     result: dict[str, Any] = {
-        "changed": any(entry.has_acted for entry in entries),
+        "changed": any(entry.has_acted or entry.outcome == WOULD_START for entry in entries),
         "started": [entry.result() for entry in entries],
     }
     if module.params["document"]:

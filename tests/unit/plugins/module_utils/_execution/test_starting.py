@@ -22,6 +22,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.reduce
     follow,
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.starting import (
+    LEFT_OFF,
     Starting,
     StartStage,
     start_stage,
@@ -179,6 +180,23 @@ def test_a_start_without_effect_is_asked_for_again_after_a_moment() -> None:
     wanted = stopped("Manual", "Manual")
     assert asked.step(seen(wanted, after=1.0))[1] is None
     assert asked.step(seen(wanted, after=2.0))[1] == START
+
+
+def test_what_was_asked_for_has_changed_something_whatever_comes_of_it() -> None:
+    asked = BEGUN.answered(Answer(START), NOW)
+    failed = asked.answered(Answer(FORGET, "a webhook forbids it"), NOW)
+    assert (failed.has_failed, failed.has_acted) == (True, True)
+    assert BEGUN.answered(Answer(START, lost=True), NOW).has_acted
+    # That took its mark off.
+    assert BEGUN.answered(Answer(START, LEFT_OFF), NOW).has_acted
+    assert not BEGUN.answered(Answer(START, STILL, passing=True), NOW).has_acted
+
+
+def test_what_is_only_waited_for_has_changed_nothing() -> None:
+    waiting, command = OF_SET.step(moment(replica_sets={"shop/set": SeenReplicaSet("uid-set", 1, {"n1": 2})}))
+    assert (waiting.outcome, command, waiting.has_acted) == ("starting", None, False)
+    coming, command = BEGUN.step(seen(stopped("Always"), PENDING))
+    assert (coming.outcome, command, coming.has_acted) == ("starting", None, False)
 
 
 def test_the_more_often_it_fails_the_longer_is_waited() -> None:
