@@ -5,8 +5,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.interrupting import Interrupting
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.migrating import Migrating
@@ -22,11 +22,15 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import
 
 @dataclass(frozen=True, slots=True)
 class Remaining:
-    """What is still to leave a node: VMIs, ordinary pods, and pods of VMIs that have yet to end."""
+    """What is still to leave a node: VMIs, ordinary pods, and pods of VMIs that have yet to end.
+
+    elsewhere: the nodes of VMIs that were seen on others, by uid.
+    """
 
     vmis: tuple[SeenVmi, ...]
     pods: tuple[SeenPod, ...]
     launchers: tuple[SeenPod, ...]
+    elsewhere: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def none(self) -> bool:
@@ -49,10 +53,12 @@ def remaining(node: str, look: Observation, first: frozenset[str] | None) -> Rem
     """
     here = [pod for pod in look.pods.values() if pod.node == node]
     ordinary = (pod for pod in here if not (pod.machine or pod.stays))
+    alive = [vmi for vmi in look.vmis.values() if not vmi.has_ended]
     return Remaining(
-        vmis=tuple(vmi for vmi in look.vmis.values() if vmi.node == node and not vmi.has_ended),
+        vmis=tuple(vmi for vmi in alive if vmi.node == node),
         pods=tuple(pod for pod in ordinary if first is None or pod.uid in first or not pod.tolerates),
         launchers=tuple(pod for pod in here if pod.machine),
+        elsewhere={vmi.uid: vmi.node for vmi in alive if vmi.node != node},
     )
 
 
@@ -65,8 +71,9 @@ def sakes(plan: Plan, record: Record) -> dict[str, str]:
 def unplanned(plan: Plan, record: Record, here: Remaining) -> frozenset[str]:
     """Uids of what is to leave, does not end by itself, and has no action under way: only a new plan can tell how.
 
-    What the plan knows to be blocked for good is not among it, nor what has failed in a way that no plan mends. Who was
-    to make room for somebody and has failed is: others have to, or nobody can.
+    What the plan knows to be blocked for good is not among it, nor what has failed in a way that no plan mends. Who is
+    waited for, to make room or on another node of the batch, and is there still after its migration has failed, is:
+    nobody else may be there to move it.
     """
     entries = record.entries.values()
     known = {
@@ -75,18 +82,13 @@ def unplanned(plan: Plan, record: Record, here: Remaining) -> frozenset[str]:
     known |= _blocked(plan)
     left = {item.uid for item in here.all if not item.ending and item.uid not in known}
     awaited = {name for action in plan.actions if _waits(record, action) for name in action.after}
-    helpers = {action.id for action in plan.actions if action.makes_room} & awaited
-    return frozenset(left | {record.entries[name].uid for name in helpers if _has_failed(record, name)})
+    others = [entry for entry in record.of(Migrating) if entry.action in awaited and entry.has_failed]
+    return frozenset(left | {entry.uid for entry in others if here.elsewhere.get(entry.uid) == entry.source_node})
 
 
 def _waits(record: Record, action: Action) -> bool:
     entry = record.entries.get(action.id)
     return entry is not None and entry.outcome == WAITING
-
-
-def _has_failed(record: Record, name: str) -> bool:
-    entry = record.entries.get(name)
-    return entry is not None and entry.has_failed
 
 
 def returned(record: Record, here: Remaining) -> frozenset[str]:
@@ -98,7 +100,21 @@ def returned(record: Record, here: Remaining) -> frozenset[str]:
 def is_lost(plan: Plan, record: Record, here: Remaining) -> bool:
     """Whether nothing is under way any more, and nothing that is here will ever leave by this plan."""
     dead = {entry.uid for entry in record.failed if not isinstance(entry, Migrating)} | _blocked(plan)
-    return not record.unfinished and bool(here.all) and all(item.uid in dead for item in here.all)
+    vain = _in_vain(plan, record, here)
+    dead |= {record.entries[name].uid for name in vain}
+    going_on = any(name not in vain for name, entry in record.entries.items() if entry.unfinished)
+    return not going_on and bool(here.all) and all(item.uid in dead for item in here.all)
+
+
+def _in_vain(plan: Plan, record: Record, here: Remaining) -> set[str]:
+    """Ids of what has not begun and waits, directly or not, for something here that has failed as no plan mends."""
+    uids = {item.uid for item in here.all}
+    found = {entry.action for entry in record.failed if not isinstance(entry, Migrating) and entry.uid in uids}
+    failed = set(found)
+    for action in plan.actions:  # whoever waits comes later than what it waits for
+        if _waits(record, action) and not found.isdisjoint(action.after):
+            found.add(action.id)
+    return found - failed
 
 
 def failed_machines(plan: Plan, record: Record, here: Remaining) -> frozenset[str]:

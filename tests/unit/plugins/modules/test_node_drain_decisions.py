@@ -8,6 +8,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -15,10 +16,13 @@ import pytest
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport import persistence
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.migration import SOURCE_LABEL
+from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.document import to_json
+from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import ActionKind, ObjectReference, plan_of
 from ansible_collections.virtops.kubevirt.plugins.modules.node_drain import main
 
 from testbed.pki import Authority
-from unit.plugins.support.draining_api import QUICK, VMIS, DrainingApi, busy_node, vm_path
+from unit.plugins.module_utils._plan.plans import action, pod, vm
+from unit.plugins.support.draining_api import QUICK, VMIS, DrainingApi, busy_node, fill, pod_path, vm_path
 from unit.plugins.support.fake_api import SILENCE, Answer, Object, Request, refusal, serving
 from unit.plugins.support.listener import listener
 from unit.plugins.support.migrating_api import FAILURE, KUBEVIRT, MIGRATIONS, SUCCESS, vmi_path
@@ -26,6 +30,8 @@ from unit.plugins.support.modules import ModuleRunner
 
 TO_N2 = [{"namespace": "shop", "name": "db", "target_node": "n2"}]
 RESTART = [{"policy": "restart"}]
+NEAR = {"labelSelector": {"matchLabels": {"app": "api"}}, "topologyKey": "kubernetes.io/hostname"}
+NEAR_PODS = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [NEAR]}}
 DB = vmi_path("db")
 
 
@@ -108,6 +114,36 @@ def test_a_pod_that_has_the_name_of_a_vm_is_told_beside_it(drain: Any, api: Drai
     api.courses = [("Pending", "Scheduling", "Running")]
     before_reading(api, VMIS, lambda: api.add_pod("db", owner="", metadata={"uid": "uid-of-a-pod"}))
     assert [(entry["kind"], entry["name"]) for entry in drain(wait_timeout=1)["left"]] == [("vm", "db"), ("pod", "db")]
+
+
+def test_a_vm_that_waits_for_a_pod_that_may_not_go_is_not_waited_for(drain: Any, api: DrainingApi) -> None:
+    api.objects[DB]["spec"]["affinity"] = NEAR_PODS
+    api.objects[pod_path("api")]["metadata"]["labels"] = {"app": "api"}
+    api.evictions = [refusal(422, "Invalid", "no such grace period")]
+    result = drain()
+    assert (result["error"]["reason"], api.migrations()) == ("DrainFailed", [])
+    assert [(entry["name"], entry["why"].partition(",")[0]) for entry in result["left"]] == [
+        ("db", "waiting"),
+        ("api", "failed"),
+    ]
+
+
+def test_a_vm_of_another_node_that_is_waited_for_is_tried_again(drain: Any, api: DrainingApi) -> None:
+    """As by the drain of that node, which may not be there; here `web` has to leave before `db`."""
+    fill(api, "n3")
+    api.add_vmi("web", "n2")
+    api.own_courses = {"web": [FAILURE, SUCCESS]}
+    other = action(ActionKind.MIGRATE, vm("web"), "n2", "n3")
+    cordons = [action(ActionKind.CORDON, ObjectReference("Node", "", name, ""), name) for name in ("n1", "n2")]
+    moves = (other, action(ActionKind.MIGRATE, vm("db"), "n1", "n3", other))
+    evicts = action(ActionKind.EVICT, pod("api"), "n1")
+    given = replace(plan_of([*cordons, *moves, evicts]), batches=(("n1", "n2"),))
+    result = drain(targets=None, plan=to_json(given))
+    assert (result.get("msg"), result["left"]) == (None, [])
+    assert {entry["name"]: (entry["outcome"], entry["attempts"]) for entry in result["moves"]} == {
+        "web": ("migrated", 2),
+        "db": ("migrated", 1),
+    }
 
 
 def test_a_node_that_was_taken_in_vain_is_a_change(drain: Any, api: DrainingApi) -> None:

@@ -107,6 +107,17 @@ def test_who_fails_to_make_room_needs_another_plan() -> None:
     assert unplanned(plan(MOVE), follow(plan(MOVE), record, N1), here) == set()
 
 
+def test_who_is_waited_for_on_another_node_and_fails_needs_another_plan_until_it_has_left() -> None:
+    """The process that empties that node may be over, or not there at all."""
+    other = action(ActionKind.MIGRATE, vm("other"), "n2", "n3")
+    begun, seen = plan(other, replace(MOVE, after=(other.id,))), look(seen_vmi(), seen_vmi("other", "n2"))
+    record, commands = advance(begun, follow(begun, Record(), N1), seen, NOW, N1)
+    record = answered(record, [Answer(item, "never") for item in commands], NOW)
+    assert unplanned(begun, record, remaining("n1", seen, None)) == {"uid-other"}
+    left = look(seen_vmi(), seen_vmi("other", "n4"))
+    assert unplanned(begun, record, remaining("n1", left, None)) == set()
+
+
 def test_a_failed_migration_is_planned_anew_and_a_refused_eviction_is_not() -> None:
     assert unplanned(plan(MOVE, EVICT), refused(MOVE.id, EVICT.id), HERE) == {"uid-web"}
 
@@ -125,6 +136,18 @@ def test_a_drain_is_lost_when_nothing_is_under_way_and_the_rest_will_never_leave
     blocked = plan(EVICT, blocked=(Blocked(vm("web"), "n1", ("it cannot migrate",)),))
     assert not is_lost(blocked, follow(blocked, Record(), N1), HERE)
     assert is_lost(blocked, follow(blocked, refused(EVICT.id), N1), HERE)
+
+
+def test_what_waits_for_what_will_never_leave_is_not_waited_for() -> None:
+    after, last = replace(MOVE, after=(EVICT.id,)), action(ActionKind.EVICT, pod("last"), "n1")
+    waiting = plan(EVICT, after, replace(last, after=(after.id,)))
+    seen = look(seen_vmi(), seen_pod(), seen_pod("last"))
+    record, (command,) = advance(waiting, follow(waiting, Record(), N1), seen, NOW, N1)
+    assert not is_lost(waiting, record, remaining("n1", seen, None))
+    record = answered(record, [Answer(command, "never")], NOW)
+    assert is_lost(waiting, record, remaining("n1", seen, None))
+    # Somebody has deleted it after all.
+    assert not is_lost(waiting, record, remaining("n1", look(seen_vmi(), seen_pod("last")), None))
 
 
 def test_hindrances_name_what_is_there_with_the_reasons() -> None:
