@@ -170,6 +170,11 @@ def never_plans_newcomers(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(draining, "unplanned", _always(frozenset()))
 
 
+def leaves_it_to_others_to_try_again(patch: pytest.MonkeyPatch) -> None:
+    right = draining.remaining
+    patch.setattr(draining, "remaining", lambda *seen: replace(right(*seen), elsewhere={}))
+
+
 def goes_where_the_old_plan_said(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Migrating, "redirected", lambda self, _action: replace(self, outcome="waiting", migration=""))
 
@@ -295,6 +300,7 @@ MUTANTS: Mapping[str, Patch] = {
         waits_for_a_replica_that_nobody_wants,
         gives_up_a_replica_that_comes_back,
         never_plans_newcomers,
+        leaves_it_to_others_to_try_again,
         goes_where_the_old_plan_said,
         takes_an_ending_vmi_for_a_running_one,
         starts_what_somebody_has_stopped,

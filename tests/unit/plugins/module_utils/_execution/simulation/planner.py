@@ -28,14 +28,13 @@ EMPTY = Plan("run-1", PlannedCluster("c", "v1", "v1"), PlannedFrom("s", "t"), {}
 
 @dataclass
 class Draft:
-    """A plan in the making. alone: other nodes are not waited for. known: actions that may stay as they are, by id.
+    """A plan in the making. known: actions that may stay as they are, by id.
 
     arriving: the node that each VMI goes to, by its uid. underway: uids of those whose action has begun.
     """
 
     world: World
     batch: tuple[str, ...]
-    alone: bool
     failures: Mapping[str, Collection[str]]
     hopeless: Collection[str]
     known: Mapping[str, Action]
@@ -88,9 +87,9 @@ class Draft:
         # Its own zone comes last, so that VMs of a group wait for one another often.
         nodes.sort(key=lambda name: (name in failed, name not in wanted, ZONES[name] == ZONES[node], name))
         for target in nodes:
-            after = self._room(vmi, node, target)
+            after = self._room(vmi, target)
             if after is None and self._is_cleared(vmi, node, target):
-                after = self._room(vmi, node, target)
+                after = self._room(vmi, target)
             if after is not None:
                 self._send(vmi, node, node, target, after)
                 return
@@ -122,7 +121,7 @@ class Draft:
             for other in self.world.vmis.values()
             if other is not vmi and vmi.group and other.group == vmi.group and ZONES.get(other.node) == ZONES[target]
         ]
-        if len(rivals) != 1 or self.alone:
+        if len(rivals) != 1:
             return False
         (rival,) = rivals
         usable = rival.alive and rival.migratable and not rival.ending and rival.node not in self.batch
@@ -138,7 +137,7 @@ class Draft:
                 return True
         return False
 
-    def _room(self, vmi: Vmi, home: str, target: str) -> tuple[str, ...] | None:
+    def _room(self, vmi: Vmi, target: str) -> tuple[str, ...] | None:
         """What has to leave first, so that the VMI may go there; None if that does not help."""
         arriving = [self.world.vmis[uid] for uid, node in self.arriving.items() if ZONES[node] == ZONES[target]]
         if vmi.group and any(other.group == vmi.group for other in arriving):
@@ -146,11 +145,7 @@ class Draft:
         coming = {uid for uid, node in self.arriving.items() if node == target}
         if self.world.fits(vmi, target, coming=coming):
             return ()
-        leaving = {
-            action.object.uid: action
-            for action in self.actions.values()
-            if self._leaves(action) and (not self.alone or action.node == home)
-        }
+        leaving = {action.object.uid: action for action in self.actions.values() if self._leaves(action)}
         away = {(uid, action.source or action.node) for uid, action in leaving.items()}
         if not self.world.fits(vmi, target, without=away, coming=coming):
             return None
@@ -174,22 +169,20 @@ def plan(
     batch: tuple[str, ...],
     *,
     before: Plan = EMPTY,
-    node: str = "",
-    alone: bool = False,
     staying: Collection[str] = (),
     failures: Mapping[str, Collection[str]] | None = None,
     hopeless: Collection[str] = (),
     ended: Collection[str] = (),
 ) -> Plan:
-    """Of all nodes of a batch, or with `alone` of one of them; actions that have ended stay.
+    """Of all nodes of a batch; actions that have ended stay.
 
     staying: uids of pods that are not to leave, as others like them would come at once.
     """
-    draft = Draft(world, batch, alone, failures or {}, hopeless, {action.id: action for action in before.actions})
+    draft = Draft(world, batch, failures or {}, hopeless, {action.id: action for action in before.actions})
     draft.actions.update({action.id: action for action in before.actions if action.id in ended})
-    for name in batch if not alone else (node,):
+    for name in batch:
         draft.keep_room_makers(name)
-    for name in batch if not alone else (node,):
+    for name in batch:
         for vmi in list(world.vmis.values()):
             if vmi.node == name and vmi.alive and not vmi.ending:
                 draft.vmi(vmi, name)

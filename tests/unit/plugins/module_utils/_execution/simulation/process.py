@@ -53,9 +53,6 @@ RETRIES, BUDGET = 1, 3
 # What a process allows itself, less than KubeVirt's own caps.
 CAPS = MigrationCaps(cluster=2, outbound=1)
 
-# Ticks without any change, after which others are not waited for any more.
-_PATIENCE = 3
-
 
 @dataclass
 class Watches:
@@ -73,9 +70,9 @@ class Watches:
 class Process:
     """saved: the document that a resume gets. first: uids of the pods that were there at the first look.
 
-    invocation: of the run that it is a part of. held_at: when that was last seen to hold the run. stalled: ticks in
-    which nothing has changed. done: what it has changed something by. is_paused: it stands still. in_hand: commands
-    that it has yet to carry out then, the first of which nothing keeps it from any more.
+    invocation: of the run that it is a part of. held_at: when that was last seen to hold the run. done: what it has
+    changed something by. is_paused: it stands still. in_hand: commands that it has yet to carry out then, the first of
+    which nothing keeps it from any more.
     """
 
     world: World
@@ -91,7 +88,6 @@ class Process:
     saved: bytes = b""
     first: frozenset[str] | None = None
     watches: Watches = field(default_factory=Watches)
-    stalled: int = 0
     done: list[Command] = field(default_factory=list)
     is_paused: bool = False
     in_hand: tuple[Command, ...] = ()
@@ -124,7 +120,6 @@ class Process:
         self.record, commands = advance(self.plan, before, look, self.world.now, self.execution)
         self.judge.commands(commands, self.plan, self.record, self.execution, fresh=fresh)
         self.judge.results(before, self.record, fresh=fresh)
-        self.stalled = self.stalled + 1 if self.record == before and not commands else 0
         if pausing is not None:
             self.is_paused, self.in_hand, commands = True, commands[pausing:], commands[:pausing]
         if self._act(commands, fates) and not self.is_paused:
@@ -149,7 +144,7 @@ class Process:
         if not remembering and len(self.batch) == 1:
             self.plan = planner.plan(self.world, self.batch)
             self.judge.knows(self.plan)
-        self.watches, self.stalled, self.done = Watches(), 0, []
+        self.watches, self.done = Watches(), []
         self.is_paused, self.in_hand, self.held_at = False, (), float("-inf")
         self.epochs = dict(self.world.epochs)
         self.record = follow(self.plan, Record(), self.execution)
@@ -160,8 +155,7 @@ class Process:
     def save(self) -> None:
         self.saved = memory.encode(memory.remembered(self.record, self.node, self.world.epochs[self.node]))
 
-    def replan(self, *, alone: bool = False) -> None:
-        """alone: nothing that others have to do is waited for any more."""
+    def replan(self) -> None:
         if self.is_paused or not self._may():
             return
         failures = draining.failures(self.record)
@@ -174,8 +168,6 @@ class Process:
             self.world,
             self.batch,
             before=self.plan,
-            node=self.node,
-            alone=alone,
             staying=frozenset(self.world.pods) - {pod.uid for pod in self.here.pods},
             failures=failures,
             hopeless=hopeless,
@@ -234,9 +226,8 @@ class Process:
             return
         waiting = any(isinstance(entry, Migrating) and entry.refusal for entry in self.record.unfinished)
         new = draining.unplanned(self.plan, self.record, self.here)
-        stalled = self.stalled > _PATIENCE and bool(self.record.unfinished)
-        if new or waiting or stalled or any(entry.passing for entry in self.plan.blocked):
-            self.replan(alone=stalled)
+        if new or waiting or any(entry.passing for entry in self.plan.blocked):
+            self.replan()
 
     def _is_empty(self) -> bool:
         """By a look of its own, as watches may lag behind."""
