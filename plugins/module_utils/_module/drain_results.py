@@ -13,9 +13,9 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transpor
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.maintenance import NOT_CORDONED
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution import draining
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.deviations import fidelity
-from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.evicting import Evicting
-from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.interrupting import Interrupting
-from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.migrating import Migrating
+from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.evicting import WOULD_EVICT, Evicting
+from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.interrupting import WOULD, Interrupting
+from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.migrating import WOULD_MIGRATE, Migrating
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.observation import Observation
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.record import Entry
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.invalid_request import InvalidRequest
@@ -32,6 +32,8 @@ _REMEDIES = {
     "node": "Plan smaller batches, or without a reserve.",
 }
 _KINDS = {"Pod": "pod", "Node": "node"}
+# Outcomes that only check mode has.
+_WOULD = {WOULD_MIGRATE, WOULD_EVICT, *WOULD.values()}
 _FAILED_REMEDY = "Remove the cause and run the task again; it goes on with what is left."
 _REFUSED_REMEDY = "Remove the cause. Nothing was changed."
 _DEADLINE_REMEDY = "Run the task again to go on, with a longer wait_timeout if it only takes longer."
@@ -122,7 +124,7 @@ def _values(module: Module, going: NodeDrain, left: list[JsonObject], *, changed
     entries = going.record.entries.values()
     sakes = draining.sakes(going.plan, going.record)
     results = [(entry, {**entry.result(), "for_node": sakes[name]}) for name, entry in going.record.entries.items()]
-    would = module.check_mode and any(not (entry.unfinished or entry.has_failed) for entry in entries)
+    would = any(entry.outcome in _WOULD for entry in entries)
     came_true = fidelity(going.planned, going.execution.node, going.record, going.missed)
     values: JsonObject = {
         "changed": changed or going.record.has_acted or would,

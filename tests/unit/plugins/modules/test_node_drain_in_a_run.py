@@ -170,6 +170,11 @@ def test_a_batch_of_which_somebody_else_has_a_node_is_taken_as_far_as_that(
     assert api.node("n1")["spec"]["unschedulable"]
 
 
+def test_check_mode_tells_no_change_where_all_has_left_already(drain: Any) -> None:
+    assert drain()["changed"]
+    assert [drain(check=check)["changed"] for check in (True, False)] == [False, False]
+
+
 def test_check_mode_keeps_nothing(drain: Any, api: RunApi, store: RunStore) -> None:
     before = target(store)
     close(api, before or "")
