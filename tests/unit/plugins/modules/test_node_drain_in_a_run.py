@@ -148,7 +148,8 @@ def test_a_plan_of_another_run_or_none_at_all_is_refused(
     assert kept
     foreign = to_json(replace(PlanInForce.decoded(kept.content).plan, run="other"))
     assert drain(plan=foreign)["error"]["problems"] == ["the plan is of run other, and run is kernel"]
-    for empty in ("", {}):
+    nothing: list[Any] = ["", {}]
+    for empty in nothing:
         problem = "plan is empty; leave it out to have one made for this node alone"
         assert drain(plan=empty)["error"]["problems"] == [problem]
     handle = {"plan_path": str(tmp_path / "plan.json"), "sha256": ""}

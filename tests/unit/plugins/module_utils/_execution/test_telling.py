@@ -11,6 +11,7 @@ import pytest
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.evicting import Evicting
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.interrupting import Interrupting
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.migrating import FailedAttempt, Migrating
+from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.record import Entry
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.reducer import Record
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.telling import (
     News,
@@ -147,7 +148,7 @@ def test_what_counts_as_moved_as_over_and_as_seen(outcome: str, counts_: tuple[i
 @pytest.mark.parametrize(("outcome", "gone"), [("waiting", 1), ("ending", 1), ("restarted", 2), ("failed", 1)])
 def test_a_vm_that_is_restarted_as_it_could_not_be_migrated_leaves_once(outcome: str, gone: int) -> None:
     restart = action(ActionKind.RESTART, vm("web"), "n1", "n2")
-    entries = {
+    entries: dict[str, Entry] = {
         MOVE.id: replace(WEB, outcome="failed"),
         restart.id: replace(Interrupting.begin(restart), outcome=outcome),
         EVICT.id: replace(CACHE, outcome="evicted"),
