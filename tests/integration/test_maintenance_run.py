@@ -5,7 +5,12 @@
 
 from __future__ import annotations
 
+import os
 import random
+import re
+import signal
+import threading
+import time
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -20,17 +25,22 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transpor
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.failure import Failure
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.run_lease import RunHold
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.run_store import RunStore
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.run_lease import Invocation
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.run_lease import DURATION, Invocation
 from ansible_collections.virtops.kubevirt.plugins.module_utils._rights.needs import FORGET, HOLD_RUN, REMEMBER
 
+from faults.proxy import proxied
 from integration.accounts import account
 from integration.clusters import remove_deserted
-from integration.playbooks import run, run_tasks
-from testbed.api import resource_path
+from integration.playbooks import Task, begin, run, run_tasks
+from testbed.api import Object, resource_path
 from testbed.handle import RunningTestbed
 from testbed.nodes import fake_node
+from testbed.waiting import wait_for
 
 NODE = "run-0"
+LEASES = resource_path("coordination.k8s.io/v1", "leases", "medik8s-leases")
+# Seconds for which the API server is away: longer than a Lease lasts that is not renewed.
+AWAY = DURATION + 3.0
 HOLD = partial(Invocation, user="joe", host="controller", pid=1)
 
 
@@ -110,3 +120,74 @@ def test_a_run_is_given_up(testbed: RunningTestbed, node: str, tmp_path: Path) -
     assert not testbed.api.get(node)["spec"].get("unschedulable")
     assert not testbed.api.items(lease, labelSelector="virtops.kubevirt/run=kernel-7")
     assert "changed=0" in run(abort).stdout
+
+
+def test_never_takes_a_run_from_a_holder_that_lives_because_the_server_was_away(
+    testbed: RunningTestbed, tmp_path: Path
+) -> None:
+    """The holder could not renew meanwhile, and hears of the server only when the other one has asked several times."""
+    gate, began, back = tmp_path / "gate", tmp_path / "began", threading.Event()
+    looks: list[float] = []
+
+    def look() -> None:
+        """Each but the first of the one that watches."""
+        looks.append(time.monotonic())
+        left = looks[0] + AWAY - looks[-1]
+        if left > 0:
+            time.sleep(left)
+        elif sum(at >= looks[0] + AWAY for at in looks) == 3:
+            back.set()
+
+    released = {"virtops.kubevirt.maintenance_run": {"run": "outage", "state": "released"}, "register": "released"}
+    work: list[Task] = [
+        {"ansible.builtin.file": {"path": str(began), "state": "touch"}},
+        {"ansible.builtin.wait_for": {"path": str(gate), "timeout": 300, "sleep": 1}},
+        released,
+        {"ansible.builtin.assert": {"that": "released is changed"}},
+    ]
+    for name in ("first", "second"):
+        (tmp_path / name).mkdir()
+    with (
+        proxied(testbed.kubeconfig, tmp_path / "first", 0) as (ours, before_first),
+        proxied(testbed.kubeconfig, tmp_path / "second", 0) as (theirs, before_second),
+    ):
+        first = begin(_holding(tmp_path / "first", ours, work))
+        try:
+            wait_for("the first to hold the run", began.exists)
+            holder = _held(testbed)
+            for method in ("GET", "PUT"):
+                before_first.at(method, f"{LEASES}/virtops-run-outage", only=None, act=back.wait)
+            before_second.at("GET", f"{LEASES}/virtops-run-outage")
+            before_second.at("GET", f"{LEASES}/virtops-run-outage", only=None, act=look)
+            refused = run(_holding(tmp_path / "second", theirs, []))
+            told = refused.stdout + refused.stderr
+            assert refused.returncode != 0, told
+            assert _held(testbed) == holder
+            assert re.search(r"it is held by .*; it is renewed, so that invocation is alive", told), told
+            assert looks[-1] - looks[0] >= AWAY
+            gate.touch()
+            assert first.wait(120) == 0, "the first had lost the run"
+        finally:
+            back.set()
+            if first.poll() is None:
+                os.killpg(first.pid, signal.SIGKILL)
+            first.wait()
+
+
+def _holding(folder: Path, kubeconfig: Path, work: list[Task]) -> Path:
+    """A playbook that holds the run, and does something then."""
+    play = {
+        "hosts": "localhost",
+        "gather_facts": False,
+        "module_defaults": {"group/virtops.kubevirt.all": {"kubeconfig": str(kubeconfig)}},
+        "tasks": [{"virtops.kubevirt.maintenance_run": {"run": "outage"}}, *work],
+    }
+    playbook = folder / "hold.yml"
+    playbook.write_text(yaml.safe_dump([play]))
+    return playbook
+
+
+def _held(testbed: RunningTestbed) -> tuple[object, object]:
+    """By whom, and how often that has changed."""
+    spec: Object = testbed.api.get(f"{LEASES}/virtops-run-outage")["spec"]
+    return spec["holderIdentity"], spec.get("leaseTransitions", 0)
