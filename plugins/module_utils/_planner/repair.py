@@ -164,7 +164,10 @@ class _Repair:
             if is_it and (action.id in self.ended or (ending and action.kind in HARMFUL)):
                 # It has left a moment before it is seen, or is about to.
                 begun.setdefault(name, _gone(scene, name))
-            if self._has_begun(scene, action, begun.get(name) if is_it else None, is_it=is_it):
+            # Its name alone is there: it has gone, and of who has come in its place nothing is planned. In mid-drain
+            # that may be who was restarted, and comes to the node all the same: once is enough.
+            replaced = self.node is None and item is not None and not _is(action, item)
+            if not replaced and self._has_begun(scene, action, begun.get(name) if is_it else None, is_it=is_it):
                 untouched.add(action.id)
             elif is_it and name not in begun:
                 trusted = any(other in untouched and ".migrate." not in other for other in action.after)

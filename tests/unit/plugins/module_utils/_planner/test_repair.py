@@ -21,7 +21,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.repair i
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.run_plan import plan_run
 
 from unit.plugins.module_utils._planner.replay_actions import ActionReplay
-from unit.plugins.module_utils._planner.scene import HOST, ZONE, Json, Lists, Scene, apart, near, node
+from unit.plugins.module_utils._planner.scene import FIXED, HOST, ZONE, Json, Lists, Scene, apart, near, node
 from unit.plugins.module_utils._planner.tight import tight_cluster
 
 POLICIES = [{"selector": {"app": "g0"}, "policy": "restart"}, {"selector": {"app": "g1"}, "policy": "stop"}]
@@ -102,6 +102,33 @@ def test_a_newcomer_gets_an_action_and_who_has_gone_loses_its_own() -> None:
     assert of(found, "1.migrate.shop/late-1").target in ("b", "c")
     assert of(found, "1.migrate.shop/vm-0") == of(plan, "1.migrate.shop/vm-0")
     assert "1.migrate.shop/late-1" in of(found, "1.maintain.a").after
+
+
+@pytest.mark.parametrize("policy", ["stop", "restart"])
+def test_who_has_come_under_the_name_of_one_to_be_interrupted_is_planned_as_itself(policy: str) -> None:
+    """By its owner, such as after a crash of the guest, or as somebody has made it anew."""
+    scene = Scene(*(node(name) for name in "abc"))
+    scene.vm("pet-1", "a", status=FIXED)
+    plan = planned(scene.lists, ["a"], policies=[{"policy": policy}])
+    anew = json.loads(json.dumps(scene.lists).replace("vmi-pet-1", "vmi-anew"))
+    found = repaired(plan, anew)
+    assert (of(plan, f"1.{policy}.shop/pet-1").object.uid, found.blocked) == ("vmi-pet-1", ())
+    assert {action.object.uid for action in found.actions if action.object.name == "pet-1"} == {"vmi-anew"}
+    assert differences(plan, found) == ["VM shop/pet-1 is another one of the same name"]
+    del anew["vmis"][0]["status"]["conditions"]
+    moved = repaired(plan, anew)
+    assert of(moved, "1.migrate.shop/pet-1").object.uid == "vmi-anew"
+    assert f"1.{policy}.shop/pet-1" not in {action.id for action in moved.actions}
+
+
+@pytest.mark.parametrize("known", [{}, {"ended": ["1.restart.shop/pet-1"]}])
+def test_who_comes_back_to_the_node_that_is_drained_is_not_restarted_again(known: Any) -> None:
+    """It tolerates the cordon, and would come again and again."""
+    scene = Scene(*(node(name) for name in "abc"))
+    scene.vm("pet-1", "a", status=FIXED)
+    plan = planned(scene.lists, ["a"], policies=[{"policy": "restart"}])
+    anew = json.loads(json.dumps(scene.lists).replace("vmi-pet-1", "vmi-anew"))
+    assert of(repaired(plan, anew, node="a", **known), "1.restart.shop/pet-1").object.uid == "vmi-pet-1"
 
 
 def test_only_what_has_no_place_any_more_goes_elsewhere() -> None:
