@@ -63,11 +63,9 @@ class WatchedList:
                 self._stream = self._begin(self._version)
             return
         stream = self._stream = self._stream or self._begin(self._version)
-        in_vain = True
         try:
             for event in stream.at_hand(seconds):
                 self._apply(event["type"], event["object"])
-                in_vain = False
         except Failure as error:
             self._version = None
             if error.status != _GONE and not error.passing:
@@ -75,9 +73,8 @@ class WatchedList:
         finally:
             if stream.ended or self._version is None:
                 self._stream = None
-        in_vain = in_vain and stream.ended and stream.lasted < _REST
-        if self._version is None or in_vain:
-            # A server that ends each watch has a rest. Where the list has to be read, the next update is patient.
+        if self._version is None:
+            # A server that cuts each watch has a rest. The list has to be read, for which the next update is patient.
             time.sleep(min(max(0.0, seconds), _REST))
         elif self._bell is not None and self._stream is None:
             # Who waits for the bell would hear of nothing before the next look.
@@ -114,12 +111,10 @@ class WatchedList:
 
 
 class _Stream:
-    """Events, read in a thread of their own. `ended`: whether all have been taken. lasted: seconds, when it has."""
+    """Events, read in a thread of their own. `ended`: whether all have been taken."""
 
     def __init__(self, events: Iterable[JsonObject], bell: threading.Event) -> None:
         self.ended = False
-        self.lasted = 0.0
-        self._begun = time.monotonic()
         self._is_left = False
         self._bell = bell
         self._queue: Queue[JsonObject | Exception | None] = Queue()
@@ -145,20 +140,26 @@ class _Stream:
         self._is_left = True
 
     def _read(self, events: Iterable[JsonObject]) -> None:
+        """A server that ends each watch at once has a rest: its end is told when that is over, as the next one follows.
+
+        Who looks at several lists by one bell has no time of its own in which to rest.
+        """
+        rested = time.monotonic() + _REST
+        last: Exception | None = None
         try:
             for event in events:
                 if self._is_left:
                     return
                 self._put(event)
+                rested = 0.0
         except Exception as error:  # noqa: BLE001 - raised again in the caller's thread
-            self._put(error)
-        else:
-            self._put(None)
+            last = error
+        time.sleep(max(0.0, rested - time.monotonic()))
+        self._put(last)
 
     def _put(self, item: JsonObject | Exception | None) -> None:
         if self._is_left:
             return
-        self.lasted = time.monotonic() - self._begun
         self._queue.put(item)
         self._bell.set()
 

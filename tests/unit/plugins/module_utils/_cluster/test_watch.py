@@ -160,6 +160,25 @@ def test_a_server_that_ends_each_watch_at_once_has_a_rest(
     assert names(known) == ["a"]
 
 
+@pytest.mark.parametrize("end", [[], [Failure("watch", "server", "cut", "Wait.", unanswered=True)]])
+def test_so_it_has_where_several_lists_share_a_bell(
+    server: Server, monkeypatch: pytest.MonkeyPatch, end: list[Any]
+) -> None:
+    """Each end rings it, and who looks then begins the watches of the others again."""
+    monkeypatch.setattr(watch, "_REST", 0.1)
+    server.streams = [end] * 1000
+    client: Any = server
+    bell, begun = threading.Event(), time.monotonic()
+    several = [WatchedList(client, "/path", "things", {}, bell) for _list in range(2)]
+    while time.monotonic() - begun < 0.5:
+        bell.wait(0.05)
+        bell.clear()
+        for known in several:
+            known.update(0)
+    assert 2 < len(server.watched) <= 2 * 6
+    assert server.lists <= 2 * 7
+
+
 CUT = Failure("watch", "server", "the connection was lost", "Wait.", unanswered=True, reason="ConnectionLost")
 
 
