@@ -42,7 +42,8 @@ _STATUSES = {429: "TooManyRequests", 500: "InternalError", 503: "ServiceUnavaila
 _EXPIRED, _CONFLICT = (410, "Expired"), (409, "Conflict")
 _UNAUTHORIZED = (401, "Unauthorized")
 _FIRST_TOKEN = "the-first-token"  # noqa: S105  # guards nothing
-_LATE, _REFUSED, _LOST, _CUT, _BUSY = "late", "refused", "lost", "cut", "busy"
+_LATE, _REFUSED, _LOST, _CUT, _BUSY, _PAGE = "late", "refused", "lost", "cut", "busy", "page"
+ENDED = "ended"
 # How a busy server refuses, with a Retry-After.
 _BUSY_STATUSES = ((429, "TooManyRequests"), (503, "ServiceUnavailable"))
 
@@ -51,9 +52,9 @@ _BUSY_STATUSES = ((429, "TooManyRequests"), (503, "ServiceUnavailable"))
 class Moment:
     """A request, and what happens at it. path: what its path has to match, up to its end. only: how often; None always.
 
-    act: done before the request is passed on. refused: status, reason and words instead of its answer. busy: refused as
-    by a busy server. lost: it is done, and nobody hears of it. change: another answer than the server's. met: how often
-    it came.
+    act: done before the request is passed on. refused: status, reason and words instead of its answer. page: what
+    stands on a page of the proxy's own that says 404, as it has no server for now. busy: refused as by a busy server.
+    lost: it is done, and nobody hears of it. change: another answer than the server's. met: how often it came.
     """
 
     command: str
@@ -61,6 +62,7 @@ class Moment:
     only: int | None = 1
     act: Callable[[], object] | None = None
     refused: tuple[int, str, str] | None = None
+    page: str = ""
     busy: bool = False
     lost: bool = False
     change: Callable[[Any], Any] | None = None
@@ -73,6 +75,8 @@ class Moment:
     def fate(self) -> tuple[str, Refusal]:
         if self.refused:
             return _REFUSED, self.refused
+        if self.page:
+            return _PAGE, (404, self.page)
         if self.busy:
             return _BUSY, _BUSY_STATUSES[0]
         return _LOST if self.lost else "", _UNAUTHORIZED
@@ -83,6 +87,8 @@ class Proxy(ThreadingHTTPServer):
 
     lost, busy: the share of writes that are done and whose answer gets lost, and of all requests that are refused with
     a Retry-After.
+
+    curt: ends each watch after so many seconds without news, as done[ENDED] counts; None lets them be.
 
     requests: how many came. carried_out: method and path of those that the server has said yes to, without reads and
     dry runs.
@@ -101,6 +107,7 @@ class Proxy(ThreadingHTTPServer):
         self.context = ssl_context(config)
         self.trouble, self.dropped = 0.0, 0
         self.lost, self.busy = 0.0, 0.0
+        self.curt: float | None = None
         self.issued = self.accepted = _FIRST_TOKEN
         self.requests = 0
         self.done: Counter[str] = Counter()
@@ -142,6 +149,11 @@ class Proxy(ThreadingHTTPServer):
             self.done[found] += 1
             return found, self._random.choice([*_STATUSES.items(), others])
 
+    def ended(self) -> None:
+        """A watch, by this."""
+        with self._lock:
+            self.done[ENDED] += 1
+
     def handle_error(self, request: object, client_address: object) -> None:
         """Clients that go away are everyday life here."""
 
@@ -163,6 +175,9 @@ class _Handler(BaseHTTPRequestHandler):
         if fate in (_REFUSED, _BUSY):
             self._refuse(*status, soon=fate == _BUSY)
             return
+        if fate == _PAGE:
+            self._say(status[0], "text/html", f"<html><body><h1>{status[1]}</h1></body></html>".encode())
+            return
         upstream = http.client.HTTPSConnection(*self.server.upstream, context=self.server.context, timeout=600)
         try:
             kept = {"accept", "content-type", "user-agent"}
@@ -175,6 +190,8 @@ class _Handler(BaseHTTPRequestHandler):
                 answer.read() if "watch=" not in self.path else None
                 self.close_connection = True
                 return
+            if self.server.curt is not None and "watch=" in self.path:
+                upstream.sock.settimeout(self.server.curt)
             self._pass_on(answer, cut=fate == _CUT, change=moment.change if moment else None)
         except (OSError, http.client.HTTPException):
             self.close_connection = True
@@ -205,8 +222,12 @@ class _Handler(BaseHTTPRequestHandler):
     def _refuse(self, status: int, reason: str, message: str = "the proxy says no", *, soon: bool = False) -> None:
         words = {"reason": reason, "message": message, "code": status}
         content = json.dumps({"kind": "Status", "status": "Failure", **words}).encode()
+        self._say(status, "application/json", content, soon=soon)
+
+    def _say(self, status: int, kind: str, content: bytes, *, soon: bool = False) -> None:
+        """The proxy's own answer."""
         self.send_response(status)
-        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Type", kind)
         self.send_header("Content-Length", str(len(content)))
         if soon:
             self.send_header("Retry-After", "1")
@@ -225,13 +246,23 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("Transfer-Encoding", "chunked")
         self.end_headers()
         dropped, is_watch = self.server.dropped, "watch=" in self.path
-        while chunk := (changed or answer).read1(_CHUNK):
+        while chunk := self._next(changed or answer):
             if cut or (is_watch and self.server.dropped != dropped):
                 self.close_connection = True
                 return
             self.wfile.write(f"{len(chunk):x}\r\n".encode() + chunk + b"\r\n")
             self.wfile.flush()
         self.wfile.write(b"0\r\n\r\n")
+
+    def _next(self, answer: http.client.HTTPResponse | io.BytesIO) -> bytes:
+        """Nothing at its end, which is also where a curt proxy has no more patience with a watch."""
+        try:
+            return answer.read1(_CHUNK)
+        except TimeoutError:
+            if self.server.curt is None:
+                raise
+            self.server.ended()
+            return b""
 
 
 @contextmanager
