@@ -117,7 +117,7 @@ def check_tasks(owner: Owner, files: Mapping[str, str], load: Callable[[str], An
             continue
         if not isinstance(tasks, (list, type(None))) or not all(isinstance(task, Mapping) for task in tasks or ()):
             problems.append(f"{variable} is {path}, but that is no list of tasks")
-        elif any("hosts" in task for task in tasks or ()):
+        elif any(key == "hosts" or key.endswith("import_playbook") for task in tasks or () for key in map(str, task)):
             problems.append(f"{variable} is {path}, but that has plays: give a file of the tasks alone")
     if problems:
         raise InvalidRequest(owner.attempted, problems, _REMEDY)

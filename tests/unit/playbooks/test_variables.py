@@ -68,6 +68,7 @@ def test_a_role_is_found_where_it_will_be_sought(tmp_path: Path, role: str) -> N
         ("- debug:\n   msg: [\n", "YAML parsing failed"),
         ("debug:\n", "but that is no list of tasks."),
         ("- hosts: all\n  tasks: []\n", "but that has plays: give a file of the tasks alone."),
+        ("- ansible.builtin.import_playbook: site.yml\n", "but that has plays: give a file of the tasks alone."),
         ("- debug:\n    msg: !unsafe '{{'\n", NEXT),
         ("", NEXT),
     ],
