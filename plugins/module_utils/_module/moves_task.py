@@ -34,6 +34,8 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.document im
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import Action, ActionKind, Plan
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.remainder import stages
 
+_MOVED_BEFORE = "What had moved before stays where it is, and nothing more was started: plan anew."
+
 
 @dataclass
 class _Done:
@@ -83,6 +85,8 @@ def carry_out(module: Module, client: Client, plan: Plan, may: May) -> JsonObjec
     except (Failure, InvalidRequest) as error:
         if not done.changed:
             raise
+        if isinstance(error, InvalidRequest):  # which says that nothing was started
+            error = InvalidRequest(error.attempted, error.problems, _MOVED_BEFORE)
         raise Incomplete(error, _result(module, plan, done)) from error
     return _result(module, plan, done)
 

@@ -32,7 +32,7 @@ from unit.plugins.module_utils._plan import plans
 from unit.plugins.module_utils._plan.plans import action, pod, vm
 from unit.plugins.support.draining_api import QUICK, fill, pod_path
 from unit.plugins.support.evicting_api import READY, EvictingApi
-from unit.plugins.support.fake_api import refusal, serving
+from unit.plugins.support.fake_api import Request, refusal, serving
 from unit.plugins.support.migrating_api import FAILURE, vmi_path
 from unit.plugins.support.modules import ModuleRunner, Result
 from unit.plugins.support.plan_schema import plan_in
@@ -172,6 +172,19 @@ def test_what_was_done_is_told_when_the_server_refuses_the_rest(move: Any, api: 
     result = move(plan=given(CACHE, DB))
     assert (result["failed"], result["changed"], doings(api)) == (True, True, ["cache"])
     assert result["evicted"][0]["outcome"] == "evicted"
+
+
+def test_who_has_gone_when_others_have_moved_is_not_told_as_if_nothing_had(move: Any, api: EvictingApi) -> None:
+    def go(_request: Request) -> None:
+        if "db" in doings(api):
+            api.objects.pop(vmi_path("web"), None)
+
+    api.faults[vmi_path("web")] = go
+    result = move(plan=given(CACHE, DB, WEB))
+    assert (result["failed"], result["changed"], doings(api)) == (True, True, ["cache", "db"])
+    assert "shop/web: there is no VirtualMachineInstance of this name" in result["msg"]
+    assert "What had moved before stays where it is" in result["msg"]
+    assert "No migration was started" not in result["msg"]
 
 
 def test_a_busy_server_ends_no_plan_that_has_taken_long(
