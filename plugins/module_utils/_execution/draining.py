@@ -62,9 +62,12 @@ def remaining(node: str, look: Observation, first: frozenset[str] | None) -> Rem
     )
 
 
-def sakes(plan: Plan, record: Record) -> dict[str, str]:
-    """By id of each entry, the node for whose sake something leaves: what that has to wait for may leave others."""
-    nodes = {action.id: action.node for action in plan.actions}
+def sakes(record: Record, *plans: Plan) -> dict[str, str]:
+    """By id of each entry, the node for whose sake something leaves: what that has to wait for may leave others.
+
+    plans: that in force, and others that may know what it has dropped.
+    """
+    nodes = {action.id: action.node for plan in plans for action in plan.actions}
     return {name: nodes.get(name, entry.source_node) for name, entry in record.entries.items()}
 
 

@@ -54,7 +54,7 @@ def counts(record: Record) -> str:
 
 def of_others(plan: Plan, node: str, record: Record) -> frozenset[str]:
     """Ids of what leaves for the sake of other nodes, because this one waits for it: their own drains tell of it."""
-    return frozenset(name for name, sake in draining.sakes(plan, record).items() if sake != node)
+    return frozenset(name for name, sake in draining.sakes(record, plan).items() if sake != node)
 
 
 def standing(plan: Plan, node: str, record: Record, done: int | None) -> Standing:

@@ -122,7 +122,7 @@ def verified(server: str, node: str, look: Observation) -> JsonObject:
 
 def _values(module: Module, going: NodeDrain, left: list[JsonObject], *, changed: bool) -> JsonObject:
     entries = going.record.entries.values()
-    sakes = draining.sakes(going.plan, going.record)
+    sakes = draining.sakes(going.record, going.planned, going.plan)
     results = [(entry, {**entry.result(), "for_node": sakes[name]}) for name, entry in going.record.entries.items()]
     would = any(entry.outcome in _WOULD for entry in entries)
     came_true = fidelity(going.planned, going.execution.node, going.record, going.missed)

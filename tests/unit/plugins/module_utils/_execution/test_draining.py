@@ -16,9 +16,11 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.draini
     is_lost,
     remaining,
     returned,
+    sakes,
     under_way,
     unplanned,
 )
+from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.migrating import Migrating
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.reducer import (
     Execution,
     Record,
@@ -34,6 +36,12 @@ from unit.plugins.module_utils._plan.plans import action, plan, pod, vm
 N1 = Execution("n1", "run-1")
 MOVE, EVICT = action(ActionKind.MIGRATE, vm("web"), "n1", "n2"), action(ActionKind.EVICT, pod("cache"), "n1")
 HERE = remaining("n1", look(seen_vmi(), seen_pod()), None)
+
+
+def test_what_makes_room_does_so_for_the_node_also_when_the_plan_has_dropped_it() -> None:
+    helper = replace(action(ActionKind.MIGRATE, vm("helper"), "n3", "n4"), node="n1")
+    record = Record({each.id: Migrating.begin(each) for each in (MOVE, helper)})
+    assert sakes(record, plan(MOVE, helper), plan(MOVE)) == {MOVE.id: "n1", helper.id: "n1"}
 
 
 def refused(*names: str) -> Record:
