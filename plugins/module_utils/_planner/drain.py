@@ -15,7 +15,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.fate im
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.queue import queue
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.successors import is_leaving
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.workloads import title
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.disruption_budget import Budgets, EvictionRefusal
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.disruption_budget import EvictionRefusal
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.invalid_request import InvalidRequest
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Lists
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner import outcome, story
@@ -70,7 +70,6 @@ class Scene:
     ways: Mapping[str, Mover | tuple[Blocker, ...]]
     policies: Mapping[str, Policy]
     refusals: Mapping[str, EvictionRefusal]
-    budgets: Budgets
     under_way: tuple[Step, ...] = ()
     patient: bool = False
 
@@ -134,7 +133,7 @@ def prepare(
     found = residents(ground.pods_on(draining), cluster.workloads)
     if helping:
         found = replace(found, machines=(*found.machines, *helpers(helping, ground.pods_on, cluster.workloads)))
-    refusals = ((pod.id, ground.budgets.refusal(pod.pod)) for pod in found.pods if not pod.stays)
+    refusals = ((pod.id, cluster.budgets.refusal(pod.pod)) for pod in found.pods if not pod.stays)
     return Scene(
         tuple(dict.fromkeys(nodes)),
         targets,
@@ -144,7 +143,6 @@ def prepare(
         ways={vm.id: migration(vm, cluster, board.state, targets.get(vm.key)) for vm in found.machines},
         policies={vm.id: Policy.FAIL if vm.helps else policy_for(vm.vmi, policies) for vm in found.machines},
         refusals={name: refusal for name, refusal in refusals if refusal is not None},
-        budgets=ground.budgets,
         under_way=find_under_way(found, cluster, board) if patient else (),
         patient=patient,
     )
@@ -244,7 +242,7 @@ def _pod_fates(solution: Solution, steps: outcome.Steps) -> tuple[PodFate, ...]:
     scene, pods = solution.scene, solution.scene.residents.pods
     fates = outcome.pod_fates(pods, scene.refusals, steps, scene.board, scene.cluster)
     waiting = {f"{fate.namespace}/{fate.name}" for fate in fates if fate.outcome is PodOutcome.WAITS}
-    kept = scene.budgets.overdrawn(pod.pod for pod in pods if pod.key in waiting)
+    kept = scene.cluster.budgets.overdrawn(pod.pod for pod in pods if pod.key in waiting)
     refusals = {title(pod): refusal for pod, refusal in kept}
     if not refusals:
         return fates

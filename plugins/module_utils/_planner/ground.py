@@ -12,7 +12,6 @@ from functools import cached_property
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blockers.find import Surroundings, surroundings
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.workloads import Workloads, title
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.disruption_budget import Budgets
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Lists, Object
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.state import ClusterState, cluster_state
 
@@ -35,10 +34,6 @@ class Ground:
     @cached_property
     def state(self) -> ClusterState:
         return cluster_state(self.lists)
-
-    @cached_property
-    def budgets(self) -> Budgets:
-        return Budgets(self.lists.get("pdbs") or ())
 
     def pods_on(self, nodes: Collection[str]) -> list[Object]:
         return [pod for name in nodes for pod in self._bound.get(name, ())]

@@ -16,7 +16,6 @@ from typing import Any
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blockers.find import Surroundings, surroundings
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.successors import is_leaving
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.workloads import VMI, Workloads, title
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.disruption_budget import Budgets
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.drained_pod import needs
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Lists, Object
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.pod import pod as parsed
@@ -147,7 +146,6 @@ def _movers(lists: Lists, cluster: Surroundings, state: ClusterState) -> Iterato
     known = {node["metadata"]["name"] for node in nodes}
     bound = [pod for pod in lists.get("pods") or () if pod["spec"].get("nodeName") in known]
     found = residents(bound, cluster.workloads)
-    budgets = Budgets(lists.get("pdbs") or ())
     for machine in found.machines:
         if machine.unknown or _has_rules(machine.vmi) or machine.node in shunned:
             way = migration(machine, cluster, state, None)
@@ -156,7 +154,7 @@ def _movers(lists: Lists, cluster: Surroundings, state: ClusterState) -> Iterato
         pod = resident.pod
         if title(pod) in state and (_has_rules(pod) or resident.node in shunned):
             spared = resident.stays or is_leaving(pod) or any(needs(pod)) or not _is_ready(pod)
-            free = not spared and budgets.refusal(pod) is None
+            free = not spared and cluster.budgets.refusal(pod) is None
             yield from [eviction(resident, state)] if free else _anchor(pod, resident.node, state)
 
 

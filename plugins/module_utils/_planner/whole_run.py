@@ -225,6 +225,6 @@ def _judged(solution: Solution, bound: Collection[str], *, short: bool) -> _Tria
         if step.mover.newcomer is not None and step.node is None and step.mover.id not in scene.ways
     }
     away = [pod.pod for pod in scene.residents.pods if pod.id in waiting]
-    kept = [pod["spec"]["nodeName"] for pod, _refusal in scene.budgets.overdrawn(away)]
+    kept = [pod["spec"]["nodeName"] for pod, _refusal in scene.cluster.budgets.overdrawn(away)]
     put_off = stuck or kept or waiting.values()
     return _Trial(scene.nodes, frozenset(put_off), (len(stuck), len(kept) + short, len(waiting)))
