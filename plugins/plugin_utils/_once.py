@@ -8,30 +8,18 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.looks.snapshot_file import load
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Lists
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot import Snapshot
 
 Made = TypeVar("Made")
 
 
-@dataclass(frozen=True)
-class _Read:
-    lists: Lists
-    made: dict[Callable[[Lists], Any], Any] = field(default_factory=dict)
-
-    def of(self, make: Callable[[Lists], Made]) -> Made:
-        if make not in self.made:
-            self.made[make] = make(self.lists)
-        found: Made = self.made[make]
-        return found
-
-
 # The last snapshot file asked about. The process of a task ends with it, and there are no threads.
-_LAST: dict[tuple[object, ...], _Read] = {}
+_LAST: dict[tuple[object, ...], Snapshot] = {}
 
 
 def once(make: Callable[[Lists], Made], source: object) -> Made:
@@ -43,10 +31,10 @@ def once(make: Callable[[Lists], Made], source: object) -> Made:
     if key is None:
         return make(load(source).lists)
     if key not in _LAST:
-        read = _Read(load(source).lists)
+        snapshot = load(source)
         _LAST.clear()
-        _LAST[key] = read
-    return _LAST[key].of(make)
+        _LAST[key] = snapshot
+    return _LAST[key].once(make)
 
 
 def _key(source: object) -> tuple[object, ...] | None:

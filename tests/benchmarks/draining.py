@@ -27,7 +27,7 @@ from typing import Any, TypeVar
 from benchmarks.clusters import PODS_PER_NODE, cluster, machine
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.looks.snapshot_file import load
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot import from_plain
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot import Snapshot, from_plain
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.drain import Scene, plan, plan_drains, prepare
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.ground import Ground
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.plan_options import NEEDS, PlanOptions
@@ -116,7 +116,7 @@ def _vmi(pod: Json) -> Json:
 def measure(path: str, feasible: bool) -> Figures:
     """Load the cluster in a file, and plan the drain of the crowded node, which has to be `feasible` or not."""
     lists, reading = _timed(lambda: load(path).lists)
-    ground = Ground(lists)
+    ground = Ground(Snapshot(lists))
     scene, preparing = _timed(lambda: _scene(ground, CROWDED))
     planned, planning = _timed(lambda: plan(scene))
     if planned.feasible is not feasible:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping
+from copy import copy
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import FINISHED, Lists, Object, controller
 
@@ -36,6 +37,13 @@ class Workloads:
             if owner:
                 self._pods[owner].append(pod)
 
+    def copy(self) -> Workloads:
+        """Another one, which changes by itself."""
+        found = copy(self)
+        found._items = {**self._items, VMI: {**self._items[VMI]}}
+        found._pods = self._pods.copy()
+        return found
+
     def take_vmi(self, vmi: Object) -> None:
         """Put a VMI in the place of the one of its name."""
         self._items[VMI][title(vmi)] = vmi
@@ -43,7 +51,7 @@ class Workloads:
 
     def take_pod(self, pod: Object) -> None:
         if owner := _controlling_vmi(pod):
-            self._pods[owner].append(pod)
+            self._pods[owner] = [*self._pods[owner], pod]
 
     def forget_pod(self, pod: Object) -> None:
         if owner := _controlling_vmi(pod):

@@ -9,13 +9,13 @@ file is the same with a header beside the lists (see snapshot_format.py), so one
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from difflib import get_close_matches
-from typing import Any
+from typing import Any, TypeVar
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.expected import ExpectedError
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Object
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Lists, Object
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.printable import brief, printable
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.shapes import (
     Misfit,
@@ -31,6 +31,8 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot_k
 # Raised whenever a field that readers rely on is added, moved or dropped; a reader takes no other version.
 SCHEMA_VERSION = 1
 HEADER = "snapshot"
+
+Made = TypeVar("Made")
 
 
 _HEADER = record(
@@ -85,10 +87,24 @@ class Header:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """`lists` has every known name; a list that was not given is empty. `header` is None for the plain form."""
+    """`lists` has every known name; a list that was not given is empty. `header` is None for the plain form.
 
-    lists: Mapping[str, Sequence[Object]]
+    Nobody changes the lists while it lives.
+    """
+
+    lists: Lists
     header: Header | None = None
+    _made: dict[Callable[[Lists], Any], Any] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    def once(self, make: Callable[[Lists], Made]) -> Made:
+        """What `make` makes of the lists, the same for all who ask; whoever changes it undoes that.
+
+        It is kept for as long as the snapshot. Raises what `make` raises, which is then asked anew.
+        """
+        if make not in self._made:
+            self._made[make] = make(self.lists)
+        found: Made = self._made[make]
+        return found
 
 
 def from_plain(given: object) -> Snapshot:

@@ -18,6 +18,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.workloa
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.disruption_budget import EvictionRefusal
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.invalid_request import InvalidRequest
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Lists
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot import Snapshot
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner import outcome, story
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.board import Board
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.course import Course
@@ -103,7 +104,7 @@ def plan_drains(
     profile: Profile = Profile.LOW_NODE_UTILIZATION,
 ) -> list[DrainPlan]:
     """A plan for each batch of nodes, as if it were the only one; the rest is as in `plan_drain`."""
-    ground, plans = Ground(lists), []
+    ground, plans = Ground(Snapshot(lists)), []
     for nodes in batches:
         scene = prepare(ground, nodes, policies, avoid, targets or {})
         plans.append(plan(scene, profile))

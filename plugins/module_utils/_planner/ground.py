@@ -1,7 +1,10 @@
 # Copyright: Contributors to the virtops.kubevirt project
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A cluster made ready for plans: what costs in proportion to all of it, once for as many drains as are planned."""
+"""A cluster made ready for plans: what costs in proportion to all of it, once for as many drains as are planned.
+
+Plans of the same snapshot share what they do not change; of the rest each ground has a copy, of references alone.
+"""
 
 from __future__ import annotations
 
@@ -11,9 +14,10 @@ from dataclasses import replace
 from functools import cached_property
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blockers.find import Surroundings, surroundings
-from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.workloads import Workloads, title
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.workloads import title
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Lists, Object
-from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.state import ClusterState, cluster_state
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot import Snapshot
+from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.state import ClusterState, parsed_cluster
 
 
 class Ground:
@@ -22,24 +26,25 @@ class Ground:
     All raise `SelectorError`, `QuantityError`, `MissingLibrary` when they are used for the first time.
     """
 
-    def __init__(self, lists: Lists) -> None:
-        self.lists = lists
-        self.nodes = frozenset(node["metadata"]["name"] for node in lists.get("nodes") or ())
-        self.vmis = frozenset(map(title, lists.get("vmis") or ()))
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._snapshot = snapshot
+        self.nodes = frozenset(node["metadata"]["name"] for node in snapshot.lists.get("nodes") or ())
+        self.vmis = frozenset(map(title, snapshot.lists.get("vmis") or ()))
 
     @cached_property
     def cluster(self) -> Surroundings:
-        return surroundings(self.lists, Workloads(self.lists))
+        found = self._snapshot.once(surroundings)
+        return replace(found, workloads=found.workloads.copy())
 
     @cached_property
     def state(self) -> ClusterState:
-        return cluster_state(self.lists)
+        return self._snapshot.once(parsed_cluster).state()
 
     def pods_on(self, nodes: Collection[str]) -> list[Object]:
         return [pod for name in nodes for pod in self._bound.get(name, ())]
 
     def vmis_on(self, nodes: Collection[str]) -> list[Object]:
-        found = self.lists.get("vmis") or ()
+        found = self._snapshot.lists.get("vmis") or ()
         return [vmi for vmi in found if (vmi.get("status") or {}).get("nodeName") in nodes]
 
     def take_off(self, node: str, pods: Collection[str]) -> None:
@@ -50,7 +55,7 @@ class Ground:
         self._bound[node] = [pod for pod in self._bound[node] if title(pod) not in pods]
 
     def put_on(self, node: str, pod: Object) -> None:
-        self._bound[node].append(pod)
+        self._bound[node] = [*self._bound[node], pod]
         self.cluster.workloads.take_pod(pod)
 
     def put_vmi(self, vmi: Object) -> None:
@@ -66,7 +71,12 @@ class Ground:
 
     @cached_property
     def _bound(self) -> defaultdict[str, list[Object]]:
-        found: defaultdict[str, list[Object]] = defaultdict(list)
-        for pod in self.lists.get("pods") or ():
-            found[pod["spec"].get("nodeName") or ""].append(pod)
-        return found
+        return self._snapshot.once(_by_node).copy()
+
+
+def _by_node(lists: Lists) -> defaultdict[str, list[Object]]:
+    """Pods by the names of their nodes."""
+    found: defaultdict[str, list[Object]] = defaultdict(list)
+    for pod in lists.get("pods") or ():
+        found[pod["spec"].get("nodeName") or ""].append(pod)
+    return found

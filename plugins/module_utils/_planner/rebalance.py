@@ -15,7 +15,7 @@ from typing import Any
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blockers.find import Surroundings, surroundings
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.successors import is_leaving
-from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.workloads import VMI, Workloads, title
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.workloads import VMI, title
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.drained_pod import needs
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Lists, Object
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.pod import pod as parsed
@@ -84,7 +84,7 @@ def plan_rebalance(
     and pods that their controller makes anew, that keep no data of their own and whose disruption budgets allow it.
     Greedy and bounded: it need not be the best plan. Raises `SelectorError`, `QuantityError`, `MissingLibrary`.
     """
-    cluster = surroundings(snapshot.lists, Workloads(snapshot.lists))
+    cluster = surroundings(snapshot.lists)
     pods = {title(pod): pod for pod in snapshot.lists.get("pods") or ()}
     actions, moves = list[Action](), list[RebalancingMove]()
     span, wave = 0, list[Action]()

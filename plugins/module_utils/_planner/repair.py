@@ -66,7 +66,7 @@ def repair(
     nodes = [name for name in plan.batches[number - 1] if name not in back]
     if not nodes:
         return plan
-    ground = Ground(snapshot.lists)
+    ground = Ground(snapshot)
     known = identified(plan, number, ground.pods_on(nodes), ground.vmis_on(nodes))
     return _Repair(known, number, nodes, node, frozenset(ended)).made(ground, failures or {}, frozenset(hopeless))
 

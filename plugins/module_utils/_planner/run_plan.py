@@ -50,11 +50,11 @@ def plan_run(snapshot: Snapshot, run: str, batches: Sequence[Sequence[str]], opt
 
     Raises `InvalidRequest`, LauncherError, WorkloadError, `SelectorError`, `QuantityError`, `MissingLibrary`.
     """
-    ground = Ground(snapshot.lists)
+    ground = Ground(snapshot)
     check_batches(ground, batches, options)
     found = [_step_by_step(ground, snapshot, run, batches, options, 0)]
     if options.room and is_harmful(found[0]):
-        found.append(_step_by_step(Ground(snapshot.lists), snapshot, run, batches, options, options.room))
+        found.append(_step_by_step(Ground(snapshot), snapshot, run, batches, options, options.room))
     return min(found, key=cost)
 
 

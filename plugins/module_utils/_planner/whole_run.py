@@ -106,7 +106,7 @@ def _planned(
     begun: Sequence[str],
     bound: frozenset[str] = frozenset(),
 ) -> Plan:
-    ground = Ground(snapshot.lists)
+    ground = Ground(snapshot)
     check_batches(ground, [nodes] if nodes else [], options)
     search = _Search(ground, nodes, rules, GrowingPlan(ground, options, room), bound, options.allowed)
     regions = search.batching.regions

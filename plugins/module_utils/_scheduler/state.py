@@ -193,24 +193,53 @@ class ClusterState:
             follower.update(placement.occupant, node, -1)
 
 
+@dataclass(frozen=True, slots=True)
+class ParsedCluster:
+    """What states are made of. They share its nodes and pods, which nobody changes."""
+
+    nodes: tuple[Node, ...]
+    placements: tuple[Placement, ...]
+    namespaces: Mapping[str, Labels]
+    storage: StorageTable
+    owner_selectors: OwnerSelectors
+    nominated: Mapping[str, tuple[Pod, ...]]
+
+    def state(self) -> ClusterState:
+        """A new one. Raises `MissingLibrary`."""
+        require_numpy()
+        return ClusterState(
+            self.nodes,
+            self.placements,
+            namespaces=self.namespaces,
+            storage=self.storage,
+            owner_selectors=self.owner_selectors,
+            nominated=self.nominated,
+        )
+
+
 def cluster_state(lists: Lists) -> ClusterState:
     """The state of the cluster that the lists describe; a missing list is an empty one.
 
     Finished pods, and pods on nodes that are not in the list, do not count. Raises `SelectorError`, `QuantityError`,
     `MissingLibrary`.
     """
+    return parsed_cluster(lists).state()
+
+
+def parsed_cluster(lists: Lists) -> ParsedCluster:
+    """For as many states as are wanted; the rest is as in `cluster_state`."""
     require_numpy()
     nodes = [parsed_node(raw) for raw in lists.get("nodes") or ()]
     names = {entry.name for entry in nodes}
     namespaces = {raw["metadata"]["name"]: raw["metadata"].get("labels") or {} for raw in lists.get("namespaces") or ()}
     living = [raw for raw in lists.get("pods") or () if (raw.get("status") or {}).get("phase") not in FINISHED]
-    return ClusterState(
-        nodes,
-        _placements(living, names),
+    return ParsedCluster(
+        nodes=tuple(nodes),
         namespaces=namespaces,
         storage=storage_table(lists),
         owner_selectors=owner_selectors(lists),
         nominated=_nominated(living),
+        placements=tuple(_placements(living, names)),
     )
 
 

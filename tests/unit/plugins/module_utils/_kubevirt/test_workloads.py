@@ -66,3 +66,16 @@ def test_the_source_pod_is_the_newest_on_the_node() -> None:
 def test_objects_without_uid_belong_together_by_name() -> None:
     pod = launcher("first", uid=None)
     assert Workloads({"pods": [pod]}).source_pod({"metadata": {"namespace": "n", "name": "a"}}) is pod
+
+
+def test_a_copy_changes_by_itself() -> None:
+    first, second = launcher("first"), launcher("second", created=5)
+    moved = {**VMI, "status": {"nodeName": "y"}}
+    found = Workloads({"vmis": [VMI], "pods": [first]})
+    other = found.copy()
+    other.take_vmi(moved)
+    other.take_pod(second)
+    assert (found.vmi("n/a"), found.pods(VMI)) == (VMI, [first])
+    assert (other.vmi("n/a"), other.pods(VMI)) == (moved, [first, second])
+    other.forget_pod(first)
+    assert (found.pods(VMI), other.pods(VMI)) == ([first], [second])

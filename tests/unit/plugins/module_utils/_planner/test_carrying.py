@@ -11,11 +11,14 @@ from typing import Any
 import pytest
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.invalid_request import InvalidRequest
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Object
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.occupant import Occupant, occupant
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot import from_plain
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.document import decode, encode
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import ActionKind, Plan
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.plan_options import PlanOptions
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.run_plan import plan_run
+from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler import state
 
 from unit.plugins.module_utils._planner.replay_actions import ActionReplay
 from unit.plugins.module_utils._planner.scene import FIXED, HOST, ZONE, Lists, Scene, apart_but_own, node
@@ -45,6 +48,23 @@ def step_by_step(lists: Lists) -> tuple[Lists, int] | None:
         assert replay.wrong == []
         lists, moves = replay.lists, moves + plan.totals.migrations
     return lists, moves
+
+
+def test_plans_of_one_snapshot_read_it_once_and_do_not_see_what_others_carry(monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[Object] = []
+
+    def counted(raw: Object) -> Occupant:
+        read.append(raw)
+        return occupant(raw)
+
+    monkeypatch.setattr(state, "parsed_occupant", counted)
+    lists = tight_cluster(0, nodes=6, machines=7, pods=2)
+    snapshot = from_plain(lists)
+    plans = [plan_run(snapshot, "patch", batches, PlanOptions()) for batches in (BATCHES, BATCHES[::-1], BATCHES)]
+    assert len(read) == len(lists["pods"])
+    assert plans[0] == plans[2] == planned(lists, *BATCHES)
+    assert plans[1] == planned(lists, *BATCHES[::-1])
+    assert plans[0].totals.migrations > len(lists["vmis"])  # some are carried more than once
 
 
 def test_what_a_replica_set_makes_for_one_replica_keeps_from_what_it_makes_for_another() -> None:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 import pytest
 
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot import Snapshot
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.board import Board, Stage
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.drain import (
     plan_drain,
@@ -84,7 +85,7 @@ def test_the_same_cluster_gives_the_same_plan() -> None:
 @pytest.mark.campaign
 @pytest.mark.parametrize("seed", range(100, 130))
 def test_no_better_plan_is_missed(seed: int) -> None:
-    scene = prepare(Ground(tight_cluster(seed, machines=8, pods=0)), ["n0"], (), (), {})
+    scene = prepare(Ground(Snapshot(tight_cluster(seed, machines=8, pods=0))), ["n0"], (), (), {})
     movers = [way for way in scene.ways.values() if isinstance(way, Mover)]
     found = search(scene.board, movers, Profile.LOW_NODE_UTILIZATION)
     assert len(found.stuck) == fewest_stuck(scene.board, movers)
