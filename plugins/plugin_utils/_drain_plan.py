@@ -10,15 +10,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from ansible.errors import AnsibleFilterError
-from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.looks.snapshot_file import load
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.failure import Failure
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.expected import ExpectedError, MissingLibrary
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.invalid_request import InvalidRequest
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Lists
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot import Snapshot
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module.libraries import how_to_install
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.drain import plan_drains
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.drain_plan import DrainPlan
+from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.ground import Ground
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.policies import compile_rules
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.scores.registry import Profile
+from ansible_collections.virtops.kubevirt.plugins.plugin_utils._once import once
 
 
 def drain_plan(
@@ -37,8 +40,9 @@ def drain_plans(
     profile: object,
     permissions: Mapping[str, object] | None = None,
 ) -> list[DrainPlan]:
-    """A plan for each batch of nodes as if it were the only one, with the snapshot read once; as `drain_plan`.
+    """A plan for each batch of nodes as if it were the only one; as `drain_plan`.
 
+    The file of a snapshot is read once for all the calls of a task, and what costs in proportion to it is done once.
     `permissions`: by what evictions need (`PodFate.needs`), whether that is allowed; without an entry nothing is said.
     """
     known = {entry.value: entry for entry in Profile}
@@ -48,14 +52,18 @@ def drain_plans(
     forbidden = _forbidden(permissions or {})
     avoided, pinned = _names("avoid", avoid), _targets(targets)
     try:
-        lists, rules = load(source).lists, compile_rules(policies)
-        plans = plan_drains(lists, named, policies=rules, avoid=avoided, targets=pinned, profile=known[profile])
+        ground, rules = once(_ground, source), compile_rules(policies)
+        plans = plan_drains(ground, named, policies=rules, avoid=avoided, targets=pinned, profile=known[profile])
     except MissingLibrary as error:
         raise AnsibleFilterError(how_to_install(error)) from None
     except (ExpectedError, Failure, InvalidRequest) as error:
         # Ansible prints a cause after the message, and here that would be the same sentence again.
         raise AnsibleFilterError(str(error)) from None
     return [_sparing(plan, forbidden) for plan in plans]
+
+
+def _ground(lists: Lists) -> Ground:
+    return Ground(Snapshot(lists))
 
 
 def _forbidden(permissions: Mapping[str, object]) -> frozenset[str]:

@@ -145,7 +145,7 @@ def measure_run(nodes: int) -> str:
         node["status"]["allocatable"]["pods"] = str(3 * PODS_PER_NODE)
     snapshot, names = from_plain(lists), [node["metadata"]["name"] for node in lists["nodes"]]
     batches = [names[first : first + 2] for first in range(0, nodes, 2)]
-    _plans, alone = _timed(lambda: plan_drains(lists, batches))
+    _plans, alone = _timed(lambda: plan_drains(Ground(Snapshot(lists)), batches))
     planned, carried = _timed(lambda: plan_run(snapshot, "benchmark", batches, PlanOptions(allowed=frozenset(NEEDS))))
     mended, mending = _timed(lambda: repair(planned, snapshot))
     if mended != planned:

@@ -90,12 +90,14 @@ def plan_drain(
     profile: how nodes that fit are ranked. Raises `InvalidRequest`, WorkloadError, `SelectorError`, `QuantityError`,
     `MissingLibrary`.
     """
-    (found,) = plan_drains(lists, [nodes], policies=policies, avoid=avoid, targets=targets, profile=profile)
+    (found,) = plan_drains(
+        Ground(Snapshot(lists)), [nodes], policies=policies, avoid=avoid, targets=targets, profile=profile
+    )
     return found
 
 
 def plan_drains(
-    lists: Lists,
+    ground: Ground,
     batches: Sequence[Sequence[str]],
     *,
     policies: Sequence[Rule] = (),
@@ -103,12 +105,17 @@ def plan_drains(
     targets: Mapping[str, str] | None = None,
     profile: Profile = Profile.LOW_NODE_UTILIZATION,
 ) -> list[DrainPlan]:
-    """A plan for each batch of nodes, as if it were the only one; the rest is as in `plan_drain`."""
-    ground, plans = Ground(Snapshot(lists)), []
+    """A plan for each batch of nodes, as if it were the only one; the rest is as in `plan_drain`.
+
+    The ground can be planned on again, also if that raises.
+    """
+    plans = []
     for nodes in batches:
         scene = prepare(ground, nodes, policies, avoid, targets or {})
-        plans.append(plan(scene, profile))
-        scene.board.clear()
+        try:
+            plans.append(plan(scene, profile))
+        finally:
+            scene.board.clear()
     return plans
 
 

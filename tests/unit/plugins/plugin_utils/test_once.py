@@ -17,6 +17,7 @@ from ansible_collections.virtops.kubevirt.plugins.filter.launcher_pod import lau
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.looks.snapshot_file import load
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot import Snapshot
 from ansible_collections.virtops.kubevirt.plugins.plugin_utils import _once
+from ansible_collections.virtops.kubevirt.plugins.test.drainable import drainable
 from ansible_collections.virtops.kubevirt.plugins.test.live_migratable import live_migratable
 
 from unit.plugins.module_utils._kubevirt.machines import launcher, node, vmi
@@ -26,6 +27,7 @@ QUESTIONS: list[Callable[[str, str], object]] = [
     lambda path, name: launcher_pod(path, name, migration=True),
     feasible_nodes,
     lambda path, name: live_migratable(name, path),
+    lambda path, _name: drainable(node()["metadata"]["name"], path),
 ]
 
 

@@ -3,6 +3,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import pytest
 
 from ansible.errors import AnsibleFilterError
@@ -26,6 +29,16 @@ def test_one_node_and_several_together() -> None:
 
 def test_policies_count() -> None:
     assert drainable(["a", "b"], lists(), policies=[{"policy": "stop"}]) is True
+
+
+def test_answers_do_not_depend_on_what_was_asked_before(tmp_path: Path) -> None:
+    path = tmp_path / "cluster.json"
+    path.write_text(json.dumps(lists()))
+    asked: list[str | list[str]] = ["a", ["a", "b"], "b", "a"]
+    assert [drainable(nodes, str(path)) for nodes in asked] == [True, False, True, True]
+    with pytest.raises(AnsibleFilterError, match="there is no node z"):
+        drainable("z", str(path))
+    assert [drainable(nodes, str(path)) for nodes in reversed(asked)] == [True, True, False, True]
 
 
 def test_an_unknown_node_is_an_error_and_not_false() -> None:

@@ -10,7 +10,9 @@ from collections.abc import Sequence
 
 import pytest
 
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.quantity import QuantityError
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot import Snapshot
+from ansible_collections.virtops.kubevirt.plugins.module_utils._planner import drain
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.board import Board, Stage
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.drain import (
     plan_drain,
@@ -72,9 +74,22 @@ def test_vms_that_are_spread_may_be_anywhere_on_their_way(seed: int) -> None:
 def test_batches_are_planned_as_if_each_were_the_only_one(seed: int) -> None:
     lists = tight_cluster(seed, nodes=5, machines=11, pods=6)
     batches = [["n0"], ["n1", "n2"], ["n3"], ["n0"]]
-    assert plan_drains(lists, batches, policies=POLICIES) == [
+    assert plan_drains(Ground(Snapshot(lists)), batches, policies=POLICIES) == [
         plan_drain(lists, nodes, policies=POLICIES) for nodes in batches
     ]
+
+
+def test_a_plan_that_fails_leaves_the_cluster_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
+    def failed(_solution: drain.Solution) -> None:
+        raise QuantityError("a quantity that is none")
+
+    lists = tight_cluster(3)
+    ground = Ground(Snapshot(lists))
+    with monkeypatch.context() as broken:
+        broken.setattr(drain, "described", failed)
+        with pytest.raises(QuantityError):
+            plan_drains(ground, [["n0", "n1"]])
+    assert plan_drains(ground, [["n0"]]) == [plan_drain(lists, ["n0"])]
 
 
 def test_the_same_cluster_gives_the_same_plan() -> None:
