@@ -13,16 +13,16 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.cluster imp
 from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.contract import LintRule
 from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.problem import Problem, Severity
 from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.rules.bridge_binding import is_bridged
-from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.rules.read_write_once_disk import claims, unshared
+from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.rules.read_write_once_disk import unshared
 from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.words import unmovable_on_drain, who
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Object
 
 
 def _check(cluster: LintedCluster) -> Iterator[Problem]:
-    known, default = claims(cluster), cluster.configuration.default_network_interface
+    default = cluster.configuration.default_network_interface
     for workload in cluster.vms:
         told = set()
-        if unshared(workload, known):
+        if unshared(workload, cluster):
             told.add("DisksNotLiveMigratable")
         if is_bridged(workload, default):
             told.add("InterfaceNotLiveMigratable")

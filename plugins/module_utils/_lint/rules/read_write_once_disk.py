@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blockers.live_migratable import (
     is_live_migratable,
@@ -16,38 +16,27 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.contract im
 from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.problem import Problem, Severity
 from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.words import names, unmovable_on_drain
 from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.workloads import Workload
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Object
 
 _SHARED = "ReadWriteMany"
 
-Claims = Mapping[tuple[str, str], Object]
 
-
-def claims(cluster: LintedCluster) -> Claims:
-    """By namespace and name."""
-    return {
-        (raw["metadata"].get("namespace") or "default", raw["metadata"]["name"]): raw
-        for raw in cluster.lists.get("pvcs") or ()
-    }
-
-
-def unshared(workload: Workload, known: Claims) -> list[str]:
+def unshared(workload: Workload, cluster: LintedCluster) -> list[str]:
     """Names of the workload's claims that cannot be used on two nodes at once."""
+    known = cluster.namespaces.named(workload.subject.namespace).claims
     found = []
     for volume in workload.spec.get("volumes") or ():
         name = (volume.get("persistentVolumeClaim") or {}).get("claimName") or (volume.get("dataVolume") or {}).get(
             "name"
         )
-        claim = known.get((workload.subject.namespace, name or ""))
+        claim = known.get(name or "")
         if claim is not None and _SHARED not in ((claim.get("spec") or {}).get("accessModes") or ()):
             found.append(str(name))
     return found
 
 
 def _check(cluster: LintedCluster) -> Iterator[Problem]:
-    known = claims(cluster)
     for workload in cluster.vms:
-        found = unshared(workload, known)
+        found = unshared(workload, cluster)
         # What KubeVirt says of a VMI that runs counts for more.
         if not found or any(is_live_migratable(vmi) for vmi in workload.vmis):
             continue
