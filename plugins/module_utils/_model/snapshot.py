@@ -106,6 +106,27 @@ class Snapshot:
         found: Made = self._made[make]
         return found
 
+    @property
+    def nodes(self) -> Mapping[str, Object]:
+        """By name."""
+        return self.once(_nodes_by_name)
+
+    @property
+    def pods_by_node(self) -> Mapping[str, list[Object]]:
+        """By the names of their nodes, empty for those that have none."""
+        return self.once(_pods_by_node)
+
+
+def _nodes_by_name(lists: Lists) -> dict[str, Object]:
+    return {node["metadata"]["name"]: node for node in lists.get("nodes") or ()}
+
+
+def _pods_by_node(lists: Lists) -> dict[str, list[Object]]:
+    found: dict[str, list[Object]] = {}
+    for pod in lists.get("pods") or ():
+        found.setdefault(pod["spec"].get("nodeName") or "", []).append(pod)
+    return found
+
 
 def from_plain(given: object) -> Snapshot:
     """Check and take lists in plain form, or the decoded content of a snapshot file. Raises SnapshotError."""

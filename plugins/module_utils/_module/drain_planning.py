@@ -49,9 +49,10 @@ def own_plan(client: Client, params: Mapping[str, Any]) -> Plan:
     snapshot, name = fresh_snapshot(client), params["name"]
     known = {title(vmi) for vmi in snapshot.lists["vmis"]}  # VMs that have ended are passed over
     wanted = drain_arguments.targets(params)
-    nodes = {node["metadata"]["name"] for node in snapshot.lists["nodes"]}
     if unknown := [
-        f"{vmi}: there is no node {node}; check the spelling" for vmi, node in wanted.items() if node not in nodes
+        f"{vmi}: there is no node {node}; check the spelling"
+        for vmi, node in wanted.items()
+        if node not in snapshot.nodes
     ]:
         raise InvalidRequest(f"drain node {name}", unknown, "Nothing was changed.")
     with explained(f"plan the drain of node {name}", _REMEDY):
@@ -92,10 +93,9 @@ def missed(given: Plan, name: str, snapshot: Snapshot) -> frozenset[str]:
     have evicted them, also one of another node of the batch.
     """
     number = given.batch_of(name)
-    known = {node["metadata"]["name"] for node in snapshot.lists["nodes"]}
-    if number is None or name not in known or name in _cordoned(snapshot):
+    if number is None or name not in snapshot.nodes or name in _cordoned(snapshot):
         return frozenset()
-    here = [pod for pod in snapshot.lists["pods"] if pod["spec"].get("nodeName") == name]
+    here = snapshot.pods_by_node.get(name, ())
     uids = {pod["metadata"]["uid"] for pod in here}
     # Who was only foretold and is found has its own id then.
     actions = identified(given, number, here, ()).of_node(name)

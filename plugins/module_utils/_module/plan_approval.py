@@ -75,11 +75,10 @@ def require_places(path: Path, plan: Plan, snapshot: Snapshot, done: Collection[
 
     Of a plan that the run goes on by that is drift, which drains mend or refuse. done: nodes that are maintained.
     """
-    nodes = {node["metadata"]["name"] for node in snapshot.lists["nodes"]}
     unknown: dict[str, str] = {}
     for action in plan.actions:
         for name in (action.source, action.target):
-            if name and name not in nodes and action.node not in done:
+            if name and name not in snapshot.nodes and action.node not in done:
                 unknown.setdefault(name, action.id)
     if unknown:
         problems = [f"there is no node {name} any more, which {action} names" for name, action in unknown.items()]
@@ -97,6 +96,5 @@ def _mismatches(plan: Plan, run: str, snapshot: Snapshot) -> Iterator[str]:
     elif plan.cluster.uid != uid:
         yield f"it is for the cluster {plan.cluster.uid}, and this is {uid or 'an unknown one'}"
     else:
-        nodes = {node["metadata"]["name"] for node in snapshot.lists["nodes"]}
-        gone = [name for batch in plan.batches for name in batch if name not in nodes]
+        gone = [name for batch in plan.batches for name in batch if name not in snapshot.nodes]
         yield from (f"node {name} is no longer there" for name in gone)

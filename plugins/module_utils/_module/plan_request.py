@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any
 
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.workloads import title
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.invalid_request import InvalidRequest
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.printable import brief
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot import Snapshot
@@ -67,7 +68,7 @@ def _batching(params: Mapping[str, Any], nodes: int, run: int) -> BatchRules:
 def unknown_labels(request: PlanRequest, snapshot: Snapshot) -> Iterator[tuple[str, str]]:
     """Constraints that constrain nothing, as no node of the run has their label: the suboption, and the label's key."""
     rules, names = request.options.batching, {name for nodes in request.batches for name in nodes}
-    nodes = [node["metadata"] for node in snapshot.lists["nodes"] if node["metadata"]["name"] in names]
+    nodes = [node["metadata"] for name, node in snapshot.nodes.items() if name in names]
     labels = {key for metadata in nodes for key in metadata.get("labels") or ()}
     if rules is not None and nodes:
         wanted = [*(("apart", key) for key in rules.apart), *[("together", rules.together)] * bool(rules.together)]
@@ -78,10 +79,7 @@ def _problems(
     params: Mapping[str, Any], batches: Sequence[Sequence[Any]], snapshot: Snapshot, done: frozenset[str]
 ) -> Iterator[str]:
     """All that is wrong with the names in the task, in its order."""
-    nodes = {node["metadata"]["name"] for node in snapshot.lists["nodes"]}
-    vmis = {
-        f"{vmi['metadata'].get('namespace') or 'default'}/{vmi['metadata']['name']}" for vmi in snapshot.lists["vmis"]
-    }
+    nodes, vmis = snapshot.nodes.keys(), frozenset(map(title, snapshot.lists["vmis"]))
     seen: set[str] = set()
     unknown: dict[tuple[str, str], None] = {}
     for number, batch in enumerate(batches, start=1):

@@ -15,7 +15,7 @@ from functools import cached_property
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blockers.find import Surroundings, surroundings
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.workloads import title
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Lists, Object
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Object
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot import Snapshot
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.state import ClusterState, parsed_cluster
 
@@ -28,7 +28,7 @@ class Ground:
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
-        self.nodes = frozenset(node["metadata"]["name"] for node in snapshot.lists.get("nodes") or ())
+        self.nodes = snapshot.nodes.keys()
         self.vmis = frozenset(map(title, snapshot.lists.get("vmis") or ()))
 
     @cached_property
@@ -71,12 +71,4 @@ class Ground:
 
     @cached_property
     def _bound(self) -> defaultdict[str, list[Object]]:
-        return self._snapshot.once(_by_node).copy()
-
-
-def _by_node(lists: Lists) -> defaultdict[str, list[Object]]:
-    """Pods by the names of their nodes."""
-    found: defaultdict[str, list[Object]] = defaultdict(list)
-    for pod in lists.get("pods") or ():
-        found[pod["spec"].get("nodeName") or ""].append(pod)
-    return found
+        return defaultdict(list, self._snapshot.pods_by_node)

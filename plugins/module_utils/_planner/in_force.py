@@ -178,8 +178,7 @@ def _places(snapshot: Snapshot) -> dict[str, str]:
 
 def _taken(run: str, names: Collection[str], snapshot: Snapshot) -> list[str]:
     """Those of the nodes that carry the mark of a run."""
-    nodes = {node["metadata"]["name"]: node for node in snapshot.lists["nodes"]}
-    marks = {name: find_mark(nodes[name]) for name in names if name in nodes}
+    marks = {name: find_mark(snapshot.nodes[name]) for name in names if name in snapshot.nodes}
     return [name for name, mark in marks.items() if mark and mark.owner == run]
 
 

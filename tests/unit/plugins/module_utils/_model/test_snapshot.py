@@ -121,3 +121,21 @@ def test_what_is_null_is_as_if_it_were_not_there() -> None:
 def test_what_nobody_reads_may_be_anything() -> None:
     item = {**NODE, "more": [[]], "spec": {"podCIDRs": 5}}
     assert from_plain({"nodes": [item]}).lists["nodes"] == [item]
+
+
+def test_what_is_made_of_it_is_made_once() -> None:
+    def pod(name: str, **spec: Any) -> Any:
+        return {"metadata": {"name": name}, "spec": spec}
+
+    here, there, nowhere = pod("a", nodeName="n1"), pod("b", nodeName="n1"), pod("c")
+    snapshot = from_plain({"nodes": [NODE], "pods": [here, nowhere, there]})
+    assert snapshot.nodes == {"n1": NODE}
+    assert snapshot.pods_by_node == {"n1": [here, there], "": [nowhere]}
+    made: list[int] = []
+
+    def count(lists: Any) -> int:
+        made.append(len(lists["pods"]))
+        return made[-1]
+
+    assert [snapshot.once(count), snapshot.once(count), from_plain({"pods": [here]}).once(count)] == [3, 3, 1]
+    assert made == [3, 1]
