@@ -98,11 +98,11 @@ def _moving(values: dict[str, Any]) -> int:
 
 
 def _ways(values: dict[str, Any]) -> dict[str, Any]:
-    """Where VMs went, which were interrupted, how many left as planned, and what came otherwise."""
+    """Where VMs went, which were interrupted, how many left as planned, and what came otherwise, by kind."""
     deviations = values.get("deviations", ())
     return {
         "as_planned": values.get("as_planned", 0),
-        "deviations": [f"{entry['name']}: {entry['planned']}, {entry['done']}" for entry in deviations],
+        "deviations": [[e["kind"], f"{e['name']}: {e['planned']}, {e['done']}"] for e in deviations],
         "moves": [move["node"] for move in values["moves"]],
         "interrupted": [machine["name"] for machine in values["interrupted"]],
     }

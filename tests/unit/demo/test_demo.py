@@ -99,11 +99,13 @@ def test_a_move_to_another_zone_is_seen() -> None:
 
 
 def test_the_end_says_how_much_of_the_plan_came_true() -> None:
-    def drained(host: str, *deviations: str) -> dict[str, Any]:
+    def drained(host: str, *deviations: tuple[str, str]) -> dict[str, Any]:
         return {"host": host, "ways": {"as_planned": 3, "deviations": list(deviations)}}
 
     good = [{"host": "n0", "ways": None}, drained("n1"), drained("n2")]
     assert list(outcomes.came_true(good)) == [("6 of 6 virtual machines and pods left their nodes as planned", True)]
-    told, holds = next(outcomes.came_true([*good, drained("n3", "db: goes to n2, migrated to n4")]))
+    told, holds = next(outcomes.came_true([*good, drained("n3", ("vm", "db: goes to n2, migrated to n4"))]))
     assert (told.startswith("9 of 10 virtual"), "goes to n2, migrated to n4" in told, holds) == (True, True, False)
+    told, holds = next(outcomes.came_true([*good, drained("n3", ("pod", "api: comes back on n2, was not there"))]))
+    assert (told.startswith("9 of 10 virtual"), "was not there" in told, holds) == (True, True, True)
     assert not next(outcomes.came_true([])).holds
