@@ -33,6 +33,8 @@ REPEATED_TESTS = tuple(f"tests/unit/{folder}" for folder in ("package", "playboo
 FEW = "2"
 # Two for each processor: half of the time a test waits for a server of its own or a playbook.
 WORKERS = str(2 * (os.cpu_count() or 1))
+# So many testbeds share the tests of all of integration.
+TESTBEDS = "2"
 # What the time goes to, for those who want it back.
 SLOWEST = "--durations=20"
 
@@ -112,7 +114,9 @@ def differential(workspace: Workspace, _scope: Scope) -> Iterator[Command]:
 
 
 def integration(workspace: Workspace, scope: Scope) -> Iterator[Command]:
-    which = ("-m", "gate") if scope is Scope.GATE else ()
+    # A test on a testbed mostly waits. File by file in their order, as those with the longest tests have the fewest.
+    beside = () if "VIRTOPS_TESTBED" in os.environ else ("-n", TESTBEDS, "--dist", "loadfile", "--no-loadscope-reorder")
+    which = ("-m", "gate") if scope is Scope.GATE else beside
     words = ("-m", "tools.again", "tests/integration", *which, SLOWEST)
     # The folder that Python finds the tools in; PYTHONPATH is for collections, and handed on to Ansible.
     yield workspace.command("python", *words, cwd=REPOSITORY / "tests", PYTHONPATH=str(workspace.stack.tree))

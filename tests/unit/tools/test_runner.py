@@ -113,9 +113,13 @@ def words(part: str, stack: Stack, scope: Scope) -> list[list[str]]:
     return [[str(word) for word in command.argv] for command in PARTS[part].commands(place, scope)]
 
 
-def test_the_gate_chooses_from_long_parts() -> None:
+def test_the_gate_chooses_from_long_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("VIRTOPS_TESTBED", raising=False)
     assert words("integration", MAIN, Scope.GATE)[0][3:6] == ["tests/integration", "-m", "gate"]
-    assert "-m" not in words("integration", MAIN, Scope.ALL)[0][3:]
+    whole = words("integration", MAIN, Scope.ALL)[0]
+    assert ("-m" in whole[3:], whole[4:6]) == (False, ["-n", parts.TESTBEDS])
+    monkeypatch.setenv("VIRTOPS_TESTBED", "mine")
+    assert "-n" not in words("integration", MAIN, Scope.ALL)[0], "two tests would share it"
     assert words("molecule", MAIN, Scope.ALL)[0][2:] == ["--all"]
     assert "--all" not in words("molecule", MAIN, Scope.GATE)[0]
 
