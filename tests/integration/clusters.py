@@ -26,6 +26,7 @@ TIMEOUT = 120.0
 @contextmanager
 def loaded(api: Api, scenario: Scenario, timeout: float = TIMEOUT) -> Iterator[None]:
     """A cluster with the scenario's nodes and no other, as long as the context lasts; `timeout` of loading it."""
+    wait_for("the end of other tests' VMs", lambda: not _going(api), TIMEOUT)
     # What another test's nodes could take would change every placement and every message of the scheduler.
     remove_nodes(api)
     try:
@@ -34,6 +35,17 @@ def loaded(api: Api, scenario: Scenario, timeout: float = TIMEOUT) -> Iterator[N
     finally:
         remove(api, scenario)
         remove_nodes(api)
+
+
+def _going(api: Api) -> list[str]:
+    """VMs that are being deleted, or will be with their namespace."""
+    ending = {item["metadata"]["name"] for item in api.items("/api/v1/namespaces") if _is_going(item)}
+    vmis = api.items(resource_path(KUBEVIRT, VMIS))
+    return [vmi["metadata"]["name"] for vmi in vmis if _is_going(vmi) or vmi["metadata"]["namespace"] in ending]
+
+
+def _is_going(obj: Object) -> bool:
+    return "deletionTimestamp" in obj["metadata"]
 
 
 def remove(api: Api, scenario: Scenario) -> None:
@@ -185,9 +197,17 @@ def evict(api: Api, pod: Object) -> None:
 
 @contextmanager
 def cordoned(api: Api, node: str) -> Iterator[None]:
+    """At its end pods are placed there again: the node controller takes its taint away a little later."""
     path = resource_path("v1", "nodes", name=node)
     api.patch(path, {"spec": {"unschedulable": True}})
     try:
         yield
     finally:
         api.patch(path, {"spec": {"unschedulable": None}})
+        wait_for(f"the end of the taint of {node}", lambda: not is_tainted(api, node), TIMEOUT)
+
+
+def is_tainted(api: Api, node: str) -> bool:
+    """As the node controller does with those that are cordoned."""
+    taints = api.get(resource_path("v1", "nodes", name=node))["spec"].get("taints", ())
+    return any(taint["key"] == "node.kubernetes.io/unschedulable" for taint in taints)

@@ -32,6 +32,7 @@ from integration.clusters import (
     VMIS,
     cordoned,
     evict,
+    is_tainted,
     launchers,
     let_time_out,
     migrate,
@@ -43,7 +44,6 @@ from testbed.waiting import wait_for
 
 TIMEOUT = 60.0
 _MOST_PLANS = 10
-_TAINT = "node.kubernetes.io/unschedulable"
 
 
 @dataclass
@@ -78,7 +78,7 @@ def out_of_service(api: Api, nodes: Sequence[str]) -> Iterator[None]:
         for node in nodes:
             stack.enter_context(cordoned(api, node))
         for node in nodes:
-            wait_for(f"the taint of {node}", partial(_tainted, api, node), TIMEOUT)
+            wait_for(f"the taint of {node}", partial(is_tainted, api, node), TIMEOUT)
         yield
 
 
@@ -242,12 +242,6 @@ def _siblings(api: Api, pod: Object) -> list[Object]:
 def _refused(pod: Object) -> bool:
     conditions = pod["status"].get("conditions", [])
     return any(entry["type"] == "PodScheduled" and entry["status"] == "False" for entry in conditions)
-
-
-def _tainted(api: Api, node: str) -> bool:
-    return _TAINT in {
-        taint["key"] for taint in api.get(resource_path("v1", "nodes", name=node))["spec"].get("taints", [])
-    }
 
 
 def _alone(api: Api, vmi: Object) -> bool:
