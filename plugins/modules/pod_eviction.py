@@ -196,11 +196,7 @@ error:
 
 from typing import Any
 
-from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.eviction_run import EvictionRun
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.plan_run import Deadline
-from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.carrying_out import (
-    VerbSettings,
-)
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module import arguments, eviction_task, guard, progress
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module.connection import connect
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module.run import Module, run
@@ -211,9 +207,7 @@ def pod_eviction(module: Module) -> dict[str, Any]:
     pods = eviction_task.wanted(module.params)
     client = connect(module)
     may = guard.require(client, module.params, dry_run=module.check_mode)
-    settings = VerbSettings(grace_period=module.params["terminate_grace_period"], dry_run=module.check_mode)
-    going = EvictionRun.begin(client, pods, settings, progress.Progress.of(module.params), may)
-    return eviction_task.evict(module, going, deadline.left)
+    return eviction_task.evict(module, client, deadline, pods, may)
 
 
 def main() -> None:

@@ -76,9 +76,11 @@ options:
         C(plan_path) or C(document), or as that document itself. One that maintains nodes is for
         M(virtops.kubevirt.node_drain).
       - Pods that are evicted by it are evicted here as well, as by M(virtops.kubevirt.pod_eviction). What has to wait
-        for something waits until that has ended, and evicted pods are replaced and ready.
+        for something waits until that has ended, and evicted pods are replaced and ready. It waits for nothing else,
+        and what fails stops only what waits for it.
       - Before anything moves each VMI is looked for. If one is another than was planned for, or elsewhere, the task
-        fails and nothing was changed. What is done already stays as it is, so the plan can be given again.
+        fails and nothing was changed. Each is looked at once more when it has its turn. What is done already stays as
+        it is, so the plan can be given again.
       - A file that group or others may read or write is refused.
     type: raw
   wait:
@@ -89,7 +91,8 @@ options:
   wait_timeout:
     description:
       - Seconds the whole task may take, all attempts included. After it the task fails and tells what is left.
-      - With O(plan) these are the seconds for the evictions, and for the migrations, that may begin together.
+      - With O(plan) these are the seconds within which something of it has to come to its end, a migration, an
+        eviction or what comes in place of a pod. Each end gives what is left as much time again.
       - Migrations still in flight go on. Run the task again to go on waiting, or cancel them with O(state=absent).
     type: int
     default: 900
@@ -188,7 +191,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 migrations:
-  description: One entry for each VMI, in the order of the task or plan.
+  description: One entry for each VMI, in the order of the task or plan. Of a O(plan), those that had their turn.
   returned: unless nothing was tried
   type: list
   elements: dict
@@ -359,28 +362,21 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._module import (
     progress,
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module import migration_arguments as own_arguments
-from ansible_collections.virtops.kubevirt.plugins.module_utils._module.connection import connect, connect_for
+from ansible_collections.virtops.kubevirt.plugins.module_utils._module.connection import connect
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module.run import Module, run
-from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import Plan
 
 
 def vmi_migration(module: Module) -> dict[str, Any]:
     deadline = Deadline(module.params["wait_timeout"])
     plan = own_arguments.read_plan(module.params) if module.params["plan"] else None
     requests = own_arguments.read_requests(module.params) if plan is None else []
-    client = _connected(module, plan)
+    client = connect(module) if plan is None else moves_task.connect_to_move(module, plan)
     may = guard.require(client, module.params, dry_run=module.check_mode)
     if plan is not None:
         return moves_task.carry_out(module, client, plan, may)
     if module.params["state"] == "absent":
         return _cancel(module, client, requests, may)
     return migration_task.migrate(module, client, deadline, requests, may)
-
-
-def _connected(module: Module, plan: Plan | None) -> Client:
-    if plan is None or module.check_mode:
-        return connect(module)
-    return connect_for(module, moves_task.own_time(plan, module.params["wait_timeout"]))
 
 
 def _cancel(module: Module, client: Client, requests: list[MigrationRequest], may: May) -> dict[str, Any]:

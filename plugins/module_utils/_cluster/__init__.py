@@ -8,7 +8,7 @@ looks/           looks at the cluster, which change nothing
 verbs/           what changes something
 plan_run.py      carry a plan out: look, let the reducer say what follows, do it, tell of it
 drain.py         empty a node by a plan, and plan anew what does not come about
-eviction_run.py  evict pods, and wait for those that come instead
+moves_run.py     carry out what only moves: VMIs, and pods whose replacements are waited for
 starts.py        start the VMs again that were stopped for a node
 run_traces.py    what a run has left, and how it is undone
 """

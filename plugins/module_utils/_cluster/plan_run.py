@@ -90,6 +90,7 @@ class PlanRun:
     """A plan on its way. `trouble`: why the last look failed. `is_over`: nothing more will come of it.
 
     last_ours: when its nodes were seen to be ours for the last time, in seconds since the epoch; None if never.
+    ends_at: when it is given up, by the monotonic clock.
     """
 
     means: Means
@@ -99,6 +100,7 @@ class PlanRun:
     trouble: Failure | None = None
     is_over: bool = False
     last_ours: float | None = None
+    ends_at: float = float("inf")
     _guarded_at: float = float("-inf")
     _seeing: threading.Lock = field(default_factory=threading.Lock)
     _origin: tuple[float, float] = field(default_factory=lambda: (time.time(), time.monotonic()))
@@ -123,16 +125,16 @@ class PlanRun:
 
     def run(self, seconds: float) -> None:
         """Until it is over, or for so long. Raises Failure, InvalidRequest."""
-        end = time.monotonic() + seconds
+        self.ends_at = time.monotonic() + seconds
         self._begin()
-        while not self.is_over and time.monotonic() < end:
+        while not self.is_over and time.monotonic() < self.ends_at:
             try:
-                self._tick(end - time.monotonic())
+                self._tick(self.ends_at - time.monotonic())
                 self.trouble = None
             except Failure as error:
                 if not error.passing:
                     raise
-                self._endure(error, end)
+                self._endure(error)
 
     def _begin(self) -> None:
         self._follow(self.plan)
@@ -193,23 +195,26 @@ class PlanRun:
             raise trouble
 
     def _pause(self) -> float:
+        return _QUIET if self._is_idle() else _PAUSE
+
+    def _is_idle(self) -> bool:
+        """Whether only what watches tell is waited for."""
         entries = self.record.unfinished
-        idle = entries and all(
+        return bool(entries) and all(
             isinstance(entry, Migrating) and entry.in_flight and not entry.suspect for entry in entries
         )
-        return _QUIET if idle else _PAUSE
 
     def _tell(self, before: Record) -> None:
         for entry in telling.news(before, self.record, self._told_elsewhere()):
             (self.means.teller.detail if entry.detail else self.means.teller.tell)(entry.line)
         self._tell_totals()
 
-    def _endure(self, error: Failure, end: float) -> None:
+    def _endure(self, error: Failure) -> None:
         """Wait a moment after the server gave no answer; it is told once."""
         if self.trouble is None:
             self.means.teller.tell(f"{error} Trying again.")
         self.trouble = error
-        time.sleep(min(max(0.0, end - time.monotonic()), _PAUSE_AFTER_TROUBLE))
+        time.sleep(min(max(0.0, self.ends_at - time.monotonic()), _PAUSE_AFTER_TROUBLE))
 
     def _now(self) -> float:
         """Seconds since the epoch, as of the beginning; clocks may be set meanwhile."""

@@ -43,13 +43,17 @@ def outlook(record: Record) -> str:
     return f"{', '.join(parts) or 'nothing'} to do"
 
 
-def counts(record: Record) -> str:
-    """Where something stands that stands by itself, as in `2 of 5 done, 2 in flight, 1 waiting`."""
+def counts(record: Record, later: int = 0) -> str:
+    """Where something stands that stands by itself, as in `2 of 5 done, 2 in flight, 1 waiting`.
+
+    later: how many actions are not in the record yet.
+    """
     entries = record.entries.values()
     done = sum(not entry.unfinished for entry in entries)
     waiting = sum(entry.outcome == WAITING or (isinstance(entry, Migrating) and entry.queued) for entry in entries)
-    others = {"in flight": len(entries) - done - waiting, "waiting": waiting}
-    return ", ".join([f"{done} of {len(entries)} done", *(f"{count} {how}" for how, count in others.items() if count)])
+    others = {"in flight": len(entries) - done - waiting, "waiting": waiting + later}
+    known = [f"{count} {how}" for how, count in others.items() if count]
+    return ", ".join([f"{done} of {len(entries) + later} done", *known])
 
 
 def of_others(plan: Plan, node: str, record: Record) -> frozenset[str]:

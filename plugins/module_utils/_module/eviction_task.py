@@ -8,15 +8,26 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.eviction_run import EvictionRun
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.moves_run import Moves, MovesRun
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.plan_run import Deadline
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.client import Client
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.failure import Failure
-from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.evicting import WOULD_EVICT
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.persistence import May
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.carrying_out import VerbSettings
+from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.evicting import WOULD_EVICT, Evicting
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt import migration_rules
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.invalid_request import InvalidRequest
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.object_name import name_problems
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import JsonObject
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module import guard
+from ansible_collections.virtops.kubevirt.plugins.module_utils._module.progress import Progress
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module.run import Incomplete, Module
-from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import ObjectReference
+from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import (
+    Action,
+    ActionKind,
+    ObjectReference,
+    action_id,
+)
 
 _REMEDY = "Remove the cause and run the task again; pods that are gone stay gone."
 
@@ -32,53 +43,56 @@ def spec() -> JsonObject:
     }
 
 
-def wanted(params: Mapping[str, Any]) -> list[ObjectReference]:
-    """In the order of the task, whichever pods have the names. Raises InvalidRequest."""
+def wanted(params: Mapping[str, Any]) -> list[Action]:
+    """In the order of the task, of whichever pods have the names. Raises InvalidRequest."""
     pods = [(entry["namespace"].strip(), entry["name"].strip()) for entry in params["pods"]]
     if problems := list(_problems(params, pods)):
         raise InvalidRequest("evict the pods", problems, "Correct the task; nothing was evicted.")
-    return [ObjectReference("Pod", namespace, name, "") for namespace, name in pods]
+    return [_action(ObjectReference("Pod", namespace, name, "")) for namespace, name in pods]
 
 
-def evict(module: Module, run: EvictionRun, seconds: float) -> JsonObject:
-    """Raises Failure if nothing was evicted, and Incomplete unless all are gone and replaced, or would be."""
-    if module.check_mode:
-        run.rehearse()
-        return _result(module, run)
-    try:
-        run.run(seconds)
-    except Failure as error:
-        if not run.record.has_acted:
-            raise
-        run.trouble = error
-    return _result(module, run)
+def evict(module: Module, client: Client, deadline: Deadline, pods: Sequence[Action], may: May) -> JsonObject:
+    """Raises Failure if nothing was evicted, InvalidRequest, and Incomplete unless all are gone and replaced, or would.
+
+    pods: as of `wanted`. may: asked before anything is evicted.
+    """
+    params, moves = module.params, Moves(pods, migration_rules.check)
+    settings = VerbSettings(grace_period=params["terminate_grace_period"], dry_run=module.check_mode)
+    run = MovesRun.begin(client, moves, (), settings, Progress.of(params), may)
+    run.carry_out(deadline.left, dry_run=module.check_mode)
+    values = evicted(module, run)
+    if failure := failed(module, run) or (None if run.is_over else run.trouble):
+        raise Incomplete(failure, values)
+    return values
 
 
-def _result(module: Module, run: EvictionRun) -> JsonObject:
-    """Raises Incomplete."""
-    entries = run.record.entries.values()
+def evicted(module: Module, run: MovesRun) -> JsonObject:
+    """What is returned of the pods."""
     # In check mode a pod that is ending is not even asked for.
+    entries = run.of(Evicting)
     evictions = [item.rehearsed() if module.check_mode and item.unfinished else item for item in entries]
     values: JsonObject = {
         "changed": any(item.has_acted or item.outcome == WOULD_EVICT for item in evictions),
         "evicted": [item.result() for item in evictions],
-        "gone": run.gone,
+        "gone": [action.object.title for action in run.moves.actions if action.id in run.gone],
         "replacements": [{"controller": item.title, "kind": item.kind, "pods": item.pods} for item in run.replacements],
     }
     if module._diff:
         values["diff"] = {"before": "".join(f"pod {item.title}\n" for item in evictions), "after": ""}
-    is_left = not (run.is_over or module.check_mode)
-    if run.record.failed or is_left:
-        raise Incomplete(_failure(module, run, is_left=is_left), values)
     return values
 
 
-def _failure(module: Module, run: EvictionRun, *, is_left: bool) -> Failure:
-    number, trouble = len(run.record.entries) + len(run.gone), run.trouble
+def failed(module: Module, run: MovesRun) -> Failure | None:
+    """Why not all pods are gone and replaced, or would be; None if they are."""
+    entries = run.of(Evicting)
+    is_left = not module.check_mode and (bool(run.awaited) or any(item.unfinished for item in entries))
+    if not (is_left or any(item.has_failed for item in entries)):
+        return None
+    number, trouble = len(entries) + len(run.gone), run.trouble
     lasting = trouble if trouble is not None and not trouble.passing else None
     late = is_left and lasting is None
     prefix = f"after {module.params['wait_timeout']} s " if late else ""
-    problems = list(_left(run, is_left=is_left))
+    problems = list(_left(run, entries, is_left=is_left))
     return Failure(
         f"evict {number} pod{'' if number == 1 else 's'}",
         run.means.verbs.server,
@@ -90,16 +104,21 @@ def _failure(module: Module, run: EvictionRun, *, is_left: bool) -> Failure:
     )
 
 
-def _left(run: EvictionRun, *, is_left: bool) -> Iterator[str]:
+def _left(run: MovesRun, entries: Sequence[Evicting], *, is_left: bool) -> Iterator[str]:
     """A clause each."""
-    for item in run.record.failed:
-        yield f"pod {item.title}: {item.result()['refusal']}"
+    for item in entries:
+        if item.has_failed:
+            yield f"pod {item.title}: {item.refusal}"
     if is_left:
-        yield from (f"pod {item.title}: {item.status()}" for item in run.record.unfinished)
-        waiting = () if run.record.unfinished else run.replacements
-        yield from (item.status() for item in waiting if not item.done)
+        unfinished = [item for item in entries if item.unfinished]
+        yield from (f"pod {item.title}: {item.status()}" for item in unfinished)
+        yield from () if unfinished else (item.status() for item in run.awaited)
         if run.trouble:
             yield run.trouble.at_the_end
+
+
+def _action(pod: ObjectReference) -> Action:
+    return Action(action_id(1, ActionKind.EVICT, pod), ActionKind.EVICT, 1, "", pod)
 
 
 def _problems(params: Mapping[str, Any], pods: Sequence[tuple[str, str]]) -> Iterator[str]:

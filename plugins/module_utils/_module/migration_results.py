@@ -5,9 +5,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
-from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.plan_run import PlanRun
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.moves_run import MovesRun
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.failure import Failure
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.cancellation import (
     MIGRATING,
@@ -16,9 +16,8 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.ca
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.migrating import WOULD_MIGRATE, Migrating
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.record import WAITING
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import JsonObject
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.prospect import Prospect
-from ansible_collections.virtops.kubevirt.plugins.module_utils._module import guard
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module.run import Incomplete, Module
+from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import ActionKind
 
 _FAILED_REMEDY = "Remove the cause and run the task again; VMIs that have arrived stay untouched."
 _DEADLINE_REMEDY = (
@@ -29,25 +28,25 @@ _CANCELLING_GOES_ON = "KubeVirt goes on cancelling what it was asked to."
 _NOT_UNDONE_REMEDY = "Look into the log of virt-handler on the nodes of these VMIs; KubeVirt goes on cancelling."
 
 
-def migrated(module: Module, run: PlanRun, prospects: Sequence[Prospect]) -> JsonObject:
-    """Raises Incomplete if a migration failed, or has not ended, or begun, as far as it was waited for."""
-    found = {entry.title: entry for entry in run.record.entries.values() if isinstance(entry, Migrating)}
-    entries = [found[prospect.request.title] for prospect in prospects]
+def migrated(module: Module, run: MovesRun) -> JsonObject:
+    """What is returned of the VMIs."""
+    entries = run.of(Migrating)
     changed = any(entry.has_acted or entry.outcome == WOULD_MIGRATE for entry in entries)
-    result: JsonObject = {"changed": changed, "migrations": [entry.result() for entry in entries]}
+    values: JsonObject = {"changed": changed, "migrations": [entry.result() for entry in entries]}
     if module._diff:
-        result["diff"] = {
+        values["diff"] = {
             "before": _lines((entry.title, entry.source_node) for entry in entries),
             "after": _lines((entry.title, _expected(entry)) for entry in entries),
         }
-    if module.params["document"]:
-        # What migrations are named by is no run's name.
-        result["document"] = guard.document(run.plan, module.params)
+    return values
+
+
+def failed(module: Module, run: MovesRun) -> Failure | None:
+    """Why a migration failed, or has not ended, or begun, as far as it was waited for; None if all is well."""
+    entries = run.of(Migrating)
     left = [] if module.check_mode else [entry for entry in entries if _is_left(module, run, entry)]
-    failed = [entry for entry in entries if entry.has_failed]
-    if left or failed:
-        raise Incomplete(_failure(module, run, failed, left), result)
-    return result
+    lost = [entry for entry in entries if entry.has_failed]
+    return _failure(module, run, lost, left) if left or lost else None
 
 
 def cancelled(module: Module, server: str, cancellation: Cancellation) -> JsonObject:
@@ -82,14 +81,14 @@ def _not_cancelled(module: Module, server: str, cancellation: Cancellation) -> F
     )
 
 
-def _is_left(module: Module, run: PlanRun, entry: Migrating) -> bool:
+def _is_left(module: Module, run: MovesRun, entry: Migrating) -> bool:
     """Whether it should have come further: to its end, or at least to its begin."""
     waited = module.params["wait"] or run.trouble is not None
     return entry.unfinished if waited else entry.outcome == WAITING
 
 
-def _failure(module: Module, run: PlanRun, failed: list[Migrating], left: list[Migrating]) -> Failure:
-    trouble, total = run.trouble, len(run.record.entries)
+def _failure(module: Module, run: MovesRun, failed: list[Migrating], left: list[Migrating]) -> Failure:
+    trouble, total = run.trouble, sum(action.kind is ActionKind.MIGRATE for action in run.moves.actions)
     late = left and module.params["wait"] and (trouble is None or trouble.passing)
     words = [f"{entry.title}: {entry.failure_reason.rstrip('.')}" for entry in failed]
     if left:

@@ -1,68 +1,39 @@
 # Copyright: Contributors to the virtops.kubevirt project
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Carry out a plan by which things only move: what waits for nothing first, then what waited for that, and so on.
-
-What leads to a move is over when it has left its node, and where it was a pod when there is another one in its place:
-who follows it would find nobody to be near. Each stage reads anew what of it is done, so the plan can be given again at
-any time.
-"""
+"""Carry out a plan by which things only move, and tell what came of it."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
-
-from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.eviction_run import EvictionRun
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.looks.migration_looks import read_prospects
-from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.plan_run import Deadline
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.moves_run import MovesRun, request_of
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.client import Client
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.failure import Failure
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.identity import require_cluster
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.persistence import May
-from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.carrying_out import VerbSettings
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.deviations import landings
-from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.evicting import EVICTED
+from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.evicting import EVICTED, Evicting
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt import migration_rules
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.invalid_request import InvalidRequest
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import JsonObject
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.prospect import MigrationRequest
-from ansible_collections.virtops.kubevirt.plugins.module_utils._module import eviction_task, migration_task
-from ansible_collections.virtops.kubevirt.plugins.module_utils._module.progress import Progress
+from ansible_collections.virtops.kubevirt.plugins.module_utils._module import (
+    eviction_task,
+    migration_results,
+    migration_task,
+)
+from ansible_collections.virtops.kubevirt.plugins.module_utils._module.connection import connect, connect_for
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module.run import Incomplete, Module
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.document import to_json
-from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import Action, ActionKind, Plan
-from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.remainder import stages
+from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import ActionKind, Plan
 
-_MOVED_BEFORE = "What had moved before stays where it is, and nothing more was started: plan anew."
-
-
-@dataclass
-class _Done:
-    """What modules have returned of the stages so far."""
-
-    changed: bool = False
-    migrations: list[JsonObject] = field(default_factory=list)
-    evicted: list[JsonObject] = field(default_factory=list)
-    gone: list[str] = field(default_factory=list)
-    replacements: list[JsonObject] = field(default_factory=list)
-    deviations: list[JsonObject] = field(default_factory=list)
-    before: str = ""
-    after: str = ""
-
-    def add(self, values: JsonObject) -> None:
-        self.changed = self.changed or values["changed"]
-        self.migrations += values.get("migrations", ())
-        self.evicted += values.get("evicted", ())
-        self.gone += values.get("gone", ())
-        self.replacements += values.get("replacements", ())
-        self.before += values.get("diff", {}).get("before", "")
-        self.after += values.get("diff", {}).get("after", "")
+_MOVED_BEFORE = "What had moved before stays where it is, and what waits for these was not started: plan anew."
 
 
-def own_time(plan: Plan, wait_timeout: int) -> float:
-    """Seconds that all of it may take: the evictions of each stage have all of `wait_timeout`, and so do its moves."""
-    return 2.0 * len(stages(plan)) * wait_timeout
+def connect_to_move(module: Module, plan: Plan) -> Client:
+    """As long as all of it may take: `wait_timeout` for each end, of which an eviction has two. Raises Failure."""
+    if module.check_mode:
+        return connect(module)
+    return connect_for(module, 2.0 * len(plan.actions) * module.params["wait_timeout"])
 
 
 def carry_out(module: Module, client: Client, plan: Plan, may: May) -> JsonObject:
@@ -72,76 +43,61 @@ def carry_out(module: Module, client: Client, plan: Plan, may: May) -> JsonObjec
     """
     if plan.cluster.uid:
         require_cluster(client, plan.cluster.uid)
+    requests = [request_of(action) for action in plan.actions if action.kind is ActionKind.MIGRATE]
     # Before anything moves, also of what comes last.
-    migration_rules.check(read_prospects(client, _requests(plan.actions)))
-    done = _Done()
-    try:
-        for actions in stages(plan):
-            _evict(module, client, actions, may, done)
-            _migrate(module, client, actions, may, done)
-    except Incomplete as error:
-        done.add(dict(error.result))
-        raise Incomplete(error.failure, _result(module, plan, done)) from error
-    except (Failure, InvalidRequest) as error:
-        if not done.changed:
-            raise
-        if isinstance(error, InvalidRequest):  # which says that nothing was started
-            error = InvalidRequest(error.attempted, error.problems, _MOVED_BEFORE)
-        raise Incomplete(error, _result(module, plan, done)) from error
-    return _result(module, plan, done)
+    prospects = read_prospects(client, requests)
+    migration_rules.check(prospects)
+    patience = module.params["wait_timeout"]
+    going = migration_task.begin(module, client, plan.actions, prospects, may, patience)
+    going.carry_out(patience, dry_run=module.check_mode)
+    values = _result(module, plan, going)
+    if error := _error(module, going, is_changed=values["changed"]):
+        if isinstance(error, InvalidRequest) and not values["changed"]:
+            raise error
+        raise Incomplete(error, values)
+    return values
 
 
-def _evict(module: Module, client: Client, actions: Sequence[Action], may: May, done: _Done) -> None:
-    pods = [action.object for action in actions if action.kind is ActionKind.EVICT]
-    if pods:
-        settings = VerbSettings(dry_run=module.check_mode)
-        going = EvictionRun.begin(client, pods, settings, Progress.of(module.params), may)
-        try:
-            done.add(eviction_task.evict(module, going, module.params["wait_timeout"]))
-        finally:
-            done.deviations += _astray(actions, going)
+def _error(module: Module, going: MovesRun, *, is_changed: bool) -> Failure | InvalidRequest | None:
+    """All that has gone wrong; None if nothing has."""
+    found = [eviction_task.failed(module, going), migration_results.failed(module, going)]
+    failures = [failure for failure in found if failure is not None]
+    if going.trouble is not None and not (failures or going.is_over):
+        failures = [going.trouble]
+    if going.refused and not failures:
+        remedy = _MOVED_BEFORE if is_changed else "Nothing was moved: plan anew."
+        return InvalidRequest("carry out the plan", going.refused, remedy)
+    if not going.refused and len(failures) < 2:
+        return next(iter(failures), None)
+    first, remedies = failures[0], [failure.remedy for failure in failures]
+    told = [failure.details.get("problems", [failure.message]) for failure in failures]
+    return Failure(
+        "carry out the plan",
+        going.means.verbs.server,
+        "; ".join([*(failure.message.rstrip(".") for failure in failures), *going.refused]),
+        " ".join(dict.fromkeys([*remedies, _MOVED_BEFORE] if going.refused else remedies)),
+        status=first.status,
+        reason=first.reason,
+        details={"problems": [*(problem for problems in told for problem in problems), *going.refused]},
+    )
 
 
-def _astray(actions: Sequence[Action], going: EvictionRun) -> list[JsonObject]:
-    """Of the pods that have gone, those in whose place others have come up elsewhere than was foretold."""
-    gone = {entry.title for entry in going.record.entries.values() if entry.outcome == EVICTED}
-    evicted = [action for action in actions if action.kind is ActionKind.EVICT and action.object.title in gone]
-    came = {item.title: [pod["node"] for pod in item.pods if pod["node"]] for item in going.replacements}
-    return [entry.to_json() for entry in landings(evicted, came)]
-
-
-def _migrate(module: Module, client: Client, actions: Sequence[Action], may: May, done: _Done) -> None:
-    requests = _requests(actions)
-    if requests:
-        done.add(migration_task.migrate(module, client, Deadline(module.params["wait_timeout"]), requests, may))
-
-
-def _requests(actions: Sequence[Action]) -> list[MigrationRequest]:
-    return [
-        MigrationRequest(
-            namespace=action.object.namespace,
-            name=action.object.name,
-            target_node=action.target,
-            added_node_selector={} if action.target else dict(action.selector),
-            uid=action.object.uid,
-            source_node=action.source or "",
-        )
-        for action in actions
-        if action.kind is ActionKind.MIGRATE
-    ]
-
-
-def _result(module: Module, plan: Plan, done: _Done) -> JsonObject:
-    values: JsonObject = {
-        "changed": done.changed,
-        "migrations": done.migrations,
-        "evicted": done.evicted,
-        "gone": done.gone,
-        "replacements": done.replacements,
-        "deviations": done.deviations,
-    }
+def _result(module: Module, plan: Plan, going: MovesRun) -> JsonObject:
+    evicted, migrated = eviction_task.evicted(module, going), migration_results.migrated(module, going)
+    values = {**migrated, **evicted, "changed": evicted["changed"] or migrated["changed"]}
+    values["deviations"] = _astray(going)
     if module._diff:
-        values["diff"] = {"before": done.before, "after": done.after}
+        values["diff"] = {when: evicted["diff"][when] + migrated["diff"][when] for when in ("before", "after")}
     if module.params["document"]:
         values["document"] = to_json(plan)
     return values
+
+
+def _astray(going: MovesRun) -> list[JsonObject]:
+    """Of the pods that have gone, those in whose place others have come up elsewhere than was foretold."""
+    gone = {entry.action for entry in going.of(Evicting) if entry.outcome == EVICTED}
+    evicted = [action for action in going.moves.actions if action.id in gone]
+    came: dict[str, list[str]] = {}
+    for item in going.replacements:
+        came.setdefault(item.title, []).extend(pod["node"] for pod in item.pods if pod["node"])
+    return [entry.to_json() for entry in landings(evicted, came)]

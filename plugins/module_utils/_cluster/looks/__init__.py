@@ -12,6 +12,7 @@ placement_lists.py    what the scheduler would look at to place a pod now
 inquiries.py          answers to the reducer's questions that watches do not give
 observer.py           looks at what is on nodes and at a run's migrations, by watches
 migration_looks.py    looks at VMIs that are wanted elsewhere, with as few permissions as that takes
+move_looks.py         looks at pods that are evicted and VMIs that migrate, only while either is under way
 migration_reasons.py  why a migration gets no node, or has failed
 replicas.py           the VMIs of a replica set, watched
 """

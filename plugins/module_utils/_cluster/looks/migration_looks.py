@@ -9,7 +9,7 @@ namespaces only if the VMIs stand in several; VMIs are read one by one, when the
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.looks.inquiries import Inquiries
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.looks.objects import (
@@ -73,26 +73,33 @@ def _node(client: Client, name: str) -> _Destination:
 
 
 class MigrationLooks:
-    """run: label of the run. unschedulable_timeout: of its migrations, in seconds.
+    """run: label of the run. unschedulable_timeout: of its migrations, in seconds."""
 
-    prospects: its VMIs. What was read of them will do for the first look; migrations by which they are on their way
-    already are looked at as well, but no others of the runs that those belong to.
-    """
+    def __init__(self, client: Client, run: str, unschedulable_timeout: int) -> None:
+        self._client = client
+        self._run = run
+        self._inquiries = Inquiries(client, unschedulable_timeout)
+        self._known: set[str] = set()
+        self._at_hand: list[SeenVmi] = []
+        self._runs = {run}
+        self._namespaces: set[str] = set()
+        self._migrations: WatchedList | None = None
 
-    def __init__(self, client: Client, run: str, prospects: Iterable[Prospect], unschedulable_timeout: int) -> None:
+    def follow(self, prospects: Iterable[Prospect]) -> None:
+        """Look at these VMIs as well from now on. What was read of them will do for the first look.
+
+        Migrations by which they are on their way already are looked at as well, but no others of the runs that those
+        belong to.
+        """
         prospects = list(prospects)
         known = [prospect.in_flight for prospect in prospects if prospect.in_flight is not None]
-        namespaces = {prospect.request.namespace for prospect in prospects}
-        self._run = run
-        self._known = frozenset(migration.uid for migration in known)
-        self._at_hand = [SeenVmi.of(prospect.vmi) for prospect in prospects if prospect.vmi is not None]
-        self._inquiries = Inquiries(client, unschedulable_timeout)
-        path = migrations_path(namespaces.pop() if len(namespaces) == 1 else None)
-        runs = ",".join(sorted({run, *(migration.run for migration in known)}))
-        self._migrations = WatchedList(client, path, MIGRATIONS, {"labelSelector": f"{RUN_LABEL} in ({runs})"})
-
-    def attend(self, nodes: Collection[str], sources: Collection[str]) -> None:
-        """VMIs are looked at wherever they are."""
+        self._known.update(migration.uid for migration in known)
+        self._at_hand += [SeenVmi.of(prospect.vmi) for prospect in prospects if prospect.vmi is not None]
+        runs = self._runs | {migration.run for migration in known}
+        namespaces = self._namespaces | {prospect.request.namespace for prospect in prospects}
+        if (runs, namespaces) != (self._runs, self._namespaces):
+            self._leave()
+            self._runs, self._namespaces, self._migrations = runs, namespaces, None
 
     def look(self, questions: Questions, seconds: float) -> Observation:
         """Return with the next changes, or after some seconds without one; at once the first time, and if asked to.
@@ -100,13 +107,24 @@ class MigrationLooks:
         Raises Failure.
         """
         wait = min(seconds, self._inquiries.ask_scheduler(questions))
-        self._migrations.update(0.0 if questions.vmis else max(0.0, wait))
-        seen = map(read_migration, self._migrations.objects.values())
+        migrations = self._migrations = self._migrations or self._watched()
+        migrations.update(0.0 if questions.vmis else max(0.0, wait))
+        seen = map(read_migration, migrations.objects.values())
         ours = [migration for migration in seen if migration.run == self._run or migration.uid in self._known]
         at_hand, self._at_hand = self._at_hand, []
         return self._inquiries.observe(questions, at_hand, ours)
 
     def forget(self) -> None:
         """Let the next look read everything anew, and not wait."""
-        self._migrations.forget()
+        self._leave()
         self._at_hand = []
+
+    def _leave(self) -> None:
+        """Hear no more of the watch that is open; its list is read anew."""
+        if self._migrations is not None:
+            self._migrations.forget()
+
+    def _watched(self) -> WatchedList:
+        path = migrations_path(next(iter(self._namespaces)) if len(self._namespaces) == 1 else None)
+        selector = f"{RUN_LABEL} in ({','.join(sorted(self._runs))})"
+        return WatchedList(self._client, path, MIGRATIONS, {"labelSelector": selector})

@@ -15,9 +15,12 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster import p
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport import clock
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs import carrying_out, run_lease
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.migration import RUN_LABEL
+from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.document import to_json
+from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import ActionKind, plan_of
 from ansible_collections.virtops.kubevirt.plugins.modules import pod_eviction, rebalance_plan, vmi_migration
 
 from testbed.pki import Authority
+from unit.plugins.module_utils._plan.plans import action, pod, vm
 from unit.plugins.support.draining_api import BUDGET, pod_path
 from unit.plugins.support.fake_api import Answer, Request
 from unit.plugins.support.migrating_api import SUCCESS, migrations_path
@@ -26,11 +29,14 @@ from unit.plugins.support.run_api import CLUSTER, LEASES, RunApi
 from unit.plugins.support.run_drains import busy_cluster
 
 RUN = {"run": "kernel", "invocation": "a1", "cluster_uid": CLUSTER}
+API = action(ActionKind.EVICT, pod("api"), "n1")
+MOVES = to_json(plan_of([API, action(ActionKind.MIGRATE, vm("db"), "n1", "n2", API)]))
 VMIS = {"vmis": [{"name": name, "namespace": "shop"} for name in ("db", "web")]}
 # What each module is to do for the run.
 TASKS: dict[str, tuple[Callable[[], None], dict[str, Any]]] = {
     "evict": (pod_eviction.main, {"pods": [{"namespace": "shop", "name": name} for name in ("api", "web-1")]}),
     "migrate": (vmi_migration.main, {**VMIS, "target_node": "n2"}),
+    "move": (vmi_migration.main, {"plan": MOVES}),
     "cancel": (vmi_migration.main, {**VMIS, "state": "absent"}),
 }
 

@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster import moves_run, plan_run
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport import persistence
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.document import encode, sha256, to_json
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import (
@@ -30,9 +31,9 @@ from ansible_collections.virtops.kubevirt.plugins.modules.vmi_migration import m
 from testbed.pki import Authority
 from unit.plugins.module_utils._plan import plans
 from unit.plugins.module_utils._plan.plans import action, pod, vm
-from unit.plugins.support.draining_api import QUICK, fill, pod_path
+from unit.plugins.support.draining_api import BUDGET, QUICK, fill, pod_path
 from unit.plugins.support.evicting_api import READY, EvictingApi
-from unit.plugins.support.fake_api import Request, refusal, serving
+from unit.plugins.support.fake_api import Answer, Request, refusal, serving
 from unit.plugins.support.migrating_api import FAILURE, vmi_path
 from unit.plugins.support.modules import ModuleRunner, Result
 from unit.plugins.support.plan_schema import plan_in
@@ -198,6 +199,112 @@ def test_a_busy_server_ends_no_plan_that_has_taken_long(
     api.faults[vmi_path("db")] = lambda _request: busy.pop() if doings(api) and busy else None
     result = move(plan=given(CACHE, DB))
     assert (busy, places(result)) == ([], [("db", "migrated", "n2")])
+
+
+def evicting(name: str, *after: Action) -> Action:
+    """Of a pod that nothing replaces."""
+    return action(ActionKind.EVICT, pod(name), "n1", None, *after)
+
+
+LONE = evicting("lone")
+
+
+def answer_to_lone(api: EvictingApi, answer: Answer, until: str = "") -> None:
+    """To its eviction, until another thing is done."""
+    api.add_pod("lone", owner="", status=READY)
+    api.faults[f"{pod_path('lone')}/eviction"] = lambda _request: None if until in doings(api) else answer
+
+
+def test_a_move_waits_for_nothing_but_what_the_plan_says(move: Any, api: EvictingApi) -> None:
+    """Not for what may begin at the same time as what it waits for."""
+    answer_to_lone(api, BUDGET, until="web")
+    result = move(plan=given(LONE, CACHE, DB, WEB))
+    assert places(result) == [("db", "migrated", "n2"), ("web", "migrated", "n3")]
+    assert [(entry["name"], entry["outcome"]) for entry in result["evicted"]] == [
+        ("lone", "evicted"),
+        ("cache", "evicted"),
+    ]
+
+
+def test_a_failed_eviction_stops_only_what_waits_for_it(move: Any, api: EvictingApi) -> None:
+    answer_to_lone(api, refusal(400, "BadRequest", "no such thing"))
+    later = evicting("later", LONE)
+    api.add_pod("later", owner="", status=READY)
+    result = move(plan=given(LONE, CACHE, DB, replace(WEB, after=(LONE.id,)), later))
+    assert (result["error"]["reason"], places(result)) == ("EvictionFailed", [("db", "migrated", "n2")])
+    assert [entry["name"] for entry in result["evicted"]] == ["lone", "cache"]
+    assert sorted(doings(api)) == ["cache", "db", "lone"]
+
+
+def test_all_that_fails_is_told(move: Any, api: EvictingApi) -> None:
+    answer_to_lone(api, refusal(400, "BadRequest", "no such thing"))
+    api.own_courses["db"] = [FAILURE]
+    api.faults[vmi_path("web")] = lambda _request: refusal(404, "NotFound", "none") if "cache" in doings(api) else None
+    result = move(plan=given(LONE, CACHE, replace(DB, after=()), replace(WEB, after=(CACHE.id,))), retries=0)
+    assert (result["error"]["attempted"], result["error"]["reason"]) == ("carry out the plan", "EvictionFailed")
+    assert [problem.partition(": ")[0] for problem in result["error"]["problems"]] == [
+        "pod shop/lone",
+        "shop/db",
+        "shop/web",
+    ]
+    assert all(problem in result["msg"] for problem in result["error"]["problems"])
+    assert (result["changed"], places(result)) == (True, [("db", "failed", "n1")])
+
+
+def test_who_follows_a_pod_waits_for_another_one_in_its_place(move: Any, api: EvictingApi) -> None:
+    api.forgotten = True
+    result = move(plan=given(CACHE, DB, replace(WEB, after=())), wait_timeout=1)
+    assert (result["error"]["reason"], sorted(doings(api))) == ("DeadlineExceeded", ["cache", "web"])
+    assert "after 1 s ReplicaSet shop/o has not as many pods ready again as before" in result["msg"]
+    assert places(result) == [("web", "migrated", "n3")]
+
+
+def test_a_controller_that_has_yet_to_replace_a_pod_replaces_all_of_them(move: Any, api: EvictingApi) -> None:
+    """Else who follows the second one would not wait for what comes instead of it."""
+    api.forgotten = True
+    api.add_pod("o-2", status=READY)
+    answer_to_lone(api, BUDGET, until="cache")
+    second = evicting("o-2", LONE)
+    result = move(plan=given(LONE, CACHE, second, replace(DB, after=(second.id,))), wait_timeout=1)
+    assert (result["failed"], result["migrations"], "db" in doings(api)) == (True, [], False)
+    assert [entry["controller"] for entry in result["replacements"]] == ["shop/o"]
+
+
+def test_a_plan_goes_on_after_a_server_that_was_away(
+    move: Any, api: EvictingApi, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where that concerns the look at what has its turn."""
+    monkeypatch.setattr(persistence, "READING", 0.0)
+    away = [refusal(503, "ServiceUnavailable", "away")] * 3
+    api.faults[vmi_path("db")] = lambda _request: away.pop() if doings(api) and away else None
+    result = move(plan=given(CACHE, DB, WEB))
+    assert (away, doings(api)) == ([], ["cache", "db", "web"])
+    assert places(result) == [("db", "migrated", "n2"), ("web", "migrated", "n3")]
+
+
+def test_each_end_gives_what_is_left_as_much_time_again(
+    move: Any, api: EvictingApi, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    passing = SimpleNamespace(
+        monotonic=lambda: time.monotonic() + 8.0 * len(doings(api)), time=time.time, sleep=time.sleep
+    )
+    for module in (plan_run, moves_run):
+        monkeypatch.setattr(module, "time", passing)
+    assert places(move(plan=given(CACHE, DB, WEB))) == [("db", "migrated", "n2"), ("web", "migrated", "n3")]
+
+
+def test_a_pod_of_a_virtual_machine_is_refused_when_it_has_its_turn(move: Any, api: EvictingApi) -> None:
+    api.add_pod("launcher", metadata={"labels": {"kubevirt.io": "virt-launcher"}})
+    result = move(plan=given(CACHE, evicting("launcher", CACHE), DB))
+    assert result["error"]["problems"] == ["pod shop/launcher belongs to a virtual machine"]
+    assert (result["changed"], doings(api)) == (True, ["cache", "db"])
+
+
+def test_what_waits_costs_no_request(move: Any, api: EvictingApi) -> None:
+    """However long others take, and pods are looked at only as long as some are evicted."""
+    answer_to_lone(api, BUDGET, until="never")
+    move(plan=given(LONE, CACHE, DB, replace(WEB, after=(LONE.id,))), wait_timeout=1)
+    assert [request.path for request in api.requests].count(vmi_path("web")) == 1
 
 
 def cluster_of(plan: Plan, uid: str) -> dict[str, Any]:

@@ -86,6 +86,7 @@ def test_pods_are_told_for_pods() -> None:
 
 def test_counts_tell_how_far_all_is() -> None:
     assert counts(BEGUN) == "0 of 2 done, 2 waiting"
+    assert counts(BEGUN, later=3) == "0 of 5 done, 5 waiting"
     moving = replace(WEB, outcome="migrating", phases=PHASES[:1])
     flying = Record({MOVE.id: moving, EVICT.id: replace(CACHE, outcome="failed")})
     assert counts(flying) == "1 of 2 done, 1 in flight"
