@@ -77,7 +77,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from ansible.errors import AnsibleFilterError
-from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.turn import turn_of
+from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.remainder import turn_of
 
 
 def batch_turn(batch: object, batches: object, done: object, max_failed_nodes: object = 0) -> dict[str, Any]:

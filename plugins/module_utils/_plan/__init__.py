@@ -5,8 +5,7 @@
 
 plan.py        the plan: actions, what they wait for, and what cannot be done
 document.py    the plan as JSON, its hash, and what is refused as no plan
-remainder.py   what is left of a plan, what of it may begin, and what one after the other
-turn.py        whether it is a batch's turn
+remainder.py   what is left of a plan, what of it may begin, what one after the other, and whose turn it is
 difference.py  two plans compared, in words
 """
 

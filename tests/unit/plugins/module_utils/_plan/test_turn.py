@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.turn import Turn, turn_of
+from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.remainder import Turn, turn_of
 
 BATCHES = [["n1"], ["n2", "n3"], ["n4"]]
 
