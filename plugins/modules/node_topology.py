@@ -252,8 +252,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.no
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module import arguments
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module.connection import connect
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module.run import Module, run
-from ansible_collections.virtops.kubevirt.plugins.module_utils._nodes.topology import plan, warnings
-from ansible_collections.virtops.kubevirt.plugins.module_utils._nodes.wanted_labels import collect
+from ansible_collections.virtops.kubevirt.plugins.module_utils._nodes.topology import collect, plan, warnings
 
 
 def node_topology(module: Module) -> dict[str, Any]:

@@ -3,10 +3,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Labels of nodes that say where they are: what a task wants, and what has to be written for it.
 
-keys.py           keys of labels: which say where a node is, which are out of date, which belong to others
-rules.py          labels derived from a Node object by JMESPath expressions
-wanted_labels.py  which labels a task wants on which node, checked against the cluster
-topology.py       what has to be written on which node, and what stays wanting
+keys.py      keys of labels: which say where a node is, which are out of date, which belong to others
+rules.py     labels derived from a Node object by JMESPath expressions
+topology.py  which labels a task wants on which node, what has to be written for that, and what stays wanting
 """
 
 from __future__ import annotations
