@@ -3,8 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What people are shown of a plan.
 
-plan_text.py   a plan as lines of text, action by action, also one by which things only move
-obstacles.py   what stands against a plan, each cause once, and what would clear it
-overview.py    a plan on one screen and in one sentence, and which of its nodes can be maintained
-batch_table.py its batches as a table
+plan_text.py  a plan as lines of text, action by action, also one by which things only move
+obstacles.py  what stands against a plan, each cause once, and what would clear it
+overview.py   a plan on one screen, its batches as a table, and in one sentence; which of its nodes can be maintained
 """

@@ -25,9 +25,8 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import
     Plan,
     Totals,
 )
-from ansible_collections.virtops.kubevirt.plugins.module_utils._report.batch_table import batch_table
 from ansible_collections.virtops.kubevirt.plugins.module_utils._report.obstacles import clearing, kept, obstacle_text
-from ansible_collections.virtops.kubevirt.plugins.module_utils._report.overview import MOST_LINES, told
+from ansible_collections.virtops.kubevirt.plugins.module_utils._report.overview import MOST_LINES, batch_table, told
 from ansible_collections.virtops.kubevirt.plugins.module_utils._report.plan_text import batches_left, blocked_text
 
 from unit.plugins.module_utils._plan.plans import action, plan, pod, vm
