@@ -16,7 +16,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.contra
     Rejection,
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.state import ClusterState
-from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.tables.domain_counts import domains_of
+from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.tables.node_table import domains_of
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.tables.pod_table import PodQuery, match_of
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.tables.term_owners import Owners, TermKind
 

@@ -12,7 +12,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._model.occupant i
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.pod import Pod, SpreadConstraint
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.contract import FilterFailure, Prepared
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.state import ClusterState
-from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.tables.domain_counts import domains_of
+from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.tables.node_table import domains_of
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.tables.pod_table import PodMatch, PodQuery
 
 REASON = "node(s) didn't match pod topology spread constraints"

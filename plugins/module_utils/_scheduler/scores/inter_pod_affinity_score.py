@@ -9,7 +9,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._model.arrays imp
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.pod import Pod
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.contract import MAX_SCORE
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.state import ClusterState
-from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.tables.domain_counts import domains_of
+from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.tables.node_table import domains_of
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.tables.pod_table import PodQuery, match_of
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.tables.term_owners import Owners, TermKind
 

@@ -19,7 +19,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.filter
     nodes_with_all_keys,
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.state import ClusterState
-from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.tables.domain_counts import domains_with_blank
+from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.tables.node_table import domains_with_blank
 
 _ZONE = "topology.kubernetes.io/zone"
 

@@ -3,11 +3,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What the state keeps about all nodes and pods at once, in arrays and counts that follow every change.
 
-node_table.py       all nodes side by side: an array for each label, each resource, each question asked before
+node_table.py       all nodes side by side: an array for each label, each resource, each question; domains of nodes
 pod_table.py        the pods on the nodes, and how many of each kind that was asked for are on each
-label_column.py     the values that one label has on many objects, as numbers in an array
-label_index.py      selectors filed under a label they require, so that few are tried
-domain_counts.py    counts on nodes, added up over topology domains
+labels.py           the values that one label has on many objects, and selectors filed under labels they require
 term_owners.py      the affinity terms of the pods on the nodes
 owner_selectors.py  which pods belong together by default: those of one service or controller
 usage.py            what pods take of their nodes: resources, host ports, disks, claims and CSI volumes

@@ -17,8 +17,12 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._model.arrays imp
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.occupant import Occupant
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.selectors import Labels, LabelSelector
-from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.tables.label_column import ABSENT, LabelColumn
-from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.tables.label_index import Label, LabelIndex
+from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.tables.labels import (
+    ABSENT,
+    Label,
+    LabelColumn,
+    LabelIndex,
+)
 
 _FIRST_SIZE = 64
 # Counts for 5,000 nodes are 40 KB: 100 MB at most.

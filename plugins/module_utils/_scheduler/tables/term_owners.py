@@ -15,7 +15,7 @@ from enum import Enum
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.affinity import AffinityTerm
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.occupant import Occupant
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.selectors import Labels
-from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.tables.label_index import LabelIndex
+from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.tables.labels import LabelIndex
 
 
 class TermKind(Enum):

@@ -20,8 +20,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._model.selectors 
     label_selector,
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.tables import pod_table
-from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.tables.label_column import LabelColumn
-from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.tables.label_index import LabelIndex
+from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.tables.labels import LabelColumn, LabelIndex
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.tables.node_table import Memo, NodeTable
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.tables.pod_table import (
     PodCounts,
