@@ -16,7 +16,7 @@ import pytest
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.client import Client, connect_by
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.run_lease import RunHold
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.run_store import RunStore
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.run_lease import Invocation
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.leases import Invocation
 from ansible_collections.virtops.kubevirt.plugins.modules.node_drain import main as node_drain
 from ansible_collections.virtops.kubevirt.plugins.modules.node_maintenance import main as node_maintenance
 from ansible_collections.virtops.kubevirt.plugins.modules.node_topology import main as node_topology

@@ -25,7 +25,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transpor
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.failure import Failure
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.run_lease import RunHold
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.run_store import RunStore
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.run_lease import DURATION, Invocation
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.leases import DURATION, Invocation
 from ansible_collections.virtops.kubevirt.plugins.module_utils._rights.needs import FORGET, HOLD_RUN, REMEMBER
 
 from faults.proxy import proxied

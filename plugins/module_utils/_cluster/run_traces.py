@@ -34,12 +34,12 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.no
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.standing import Standing
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.cordon import MAINTAINED, find_mark
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.leases import lease_name, parse_lease
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.migration import (
     RUN_LABEL,
     Migration,
     read_migration,
 )
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.node_lease import lease_name, parse_lease
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import JsonObject
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.stopped_mark import find_marks
 

@@ -3,29 +3,26 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Values of the API: what a cluster holds, parsed once, and the snapshot that holds all of it.
 
-objects.py              the shapes in which objects travel, who makes them, and words that many of them share
+objects.py              the shapes in which objects travel, who makes them, what they can be named, and shared words
 invalid_request.py      the exception of what is asked for and cannot be meant so
 expected.py             what all errors have in common about what was given; a Python library that is missing
 printable.py            text that anybody may have written, for a terminal
-object_name.py          what no object can be named
 quantity.py             amounts such as 250m and 1.5Gi as exact integers
 arrays.py               the one door to NumPy
 selectors.py            label selectors and node selector terms
 affinity.py             terms of pod affinity and anti-affinity
 taints.py               taints and tolerations
 resources.py            what pods request and nodes offer, in which unit
-volumes.py              volumes of pods, as far as they decide where a pod can run
 storage.py              claims, volumes, storage classes and the CSI objects
 csi_migration.py        volumes of built-in types that CSI drivers have taken over
 node.py                 a node as the scheduler sees it
-occupant.py             what a pod means to the others
+occupant.py             what a pod means to the others, such as what it takes of its node, and its volumes
 pod.py                  a pod that is to be placed, with its topology spread constraints
 migration.py            a migration as KubeVirt's API tells of it
 run_strategy.py         when a VirtualMachine runs
 disruption_budget.py    whether a disruption budget lets a pod be evicted now
 cordon.py               who made a node unschedulable, and who is done with it
-node_lease.py           the Lease of a node, by which its maintainers keep out of each other's way
-run_lease.py            the Lease of a run: which invocation of it may act
+leases.py               Leases: of a node, for its maintainers, and of a run, for which invocation of it may act
 stopped_mark.py         the mark on what was stopped for a node
 shapes.py               of which types the fields of an object are: a small language
 shapes_core.py          the types of what is read of nodes, pods and namespaces

@@ -1,7 +1,7 @@
 # Copyright: Contributors to the virtops.kubevirt project
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What everybody has to know of the API's objects: the shapes in which they travel, and words that many of them share.
+"""What everybody has to know of the API's objects: shapes in which they travel, words that many share, and their names.
 
 Nobody changes an object that was given: what is to be different is a copy that shares the rest.
 """
@@ -9,7 +9,7 @@ Nobody changes an object that was given: what is to be different is a copy that 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 Object = Mapping[str, Any]
@@ -41,3 +41,23 @@ def controller(item: Object) -> Object | None:
     """The owner reference of its controller, of which there is one at most."""
     owners = item["metadata"].get("ownerReferences") or ()
     return next((owner for owner in owners if owner.get("controller")), None)
+
+
+def name_problem(name: str) -> str | None:
+    """A clause that follows what the name is of; None if an object may be named so.
+
+    Not so is what would make a path of the API mean something else. Follows IsValidPathSegmentName in
+    k8s.io/apimachinery/pkg/api/validation/path/name.go. To quote such a name is not enough: the server looks at the
+    path after it has taken the quotes away.
+    """
+    if not name.strip():
+        return "is empty"
+    if name in (".", "..") or "/" in name or "%" in name:
+        return f"is {name!r}, but no object can be named so"
+    return None
+
+
+def name_problems(params: Mapping[str, Any], *options: str) -> Iterator[str]:
+    """One clause for each of these options that names no object."""
+    found = ((option, name_problem(params[option])) for option in options)
+    yield from (f"{option} {problem}" for option, problem in found if problem)

@@ -10,7 +10,7 @@ from typing import Any
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.maintenance import Request
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.invalid_request import InvalidRequest
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.object_name import name_problems
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import name_problems
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module import guard
 
 _REQUIRED: dict[str, Any] = {"type": "str", "required": True}

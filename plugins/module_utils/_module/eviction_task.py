@@ -17,8 +17,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.ca
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.evicting import WOULD_EVICT, Evicting
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt import migration_rules
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.invalid_request import InvalidRequest
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.object_name import name_problems
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import JsonObject
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import JsonObject, name_problems
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module import guard
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module.progress import Progress
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module.run import Incomplete, Module

@@ -21,7 +21,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.ru
     RunHold,
     require_run,
 )
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.run_lease import Invocation, run_problem
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.leases import Invocation, run_problem
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.document import to_json
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import Plan, PlannedCluster
 

@@ -21,7 +21,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.to
     read_token,
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.invalid_request import InvalidRequest
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.object_name import name_problems
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import name_problems
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module.run import Module
 
 _WHAT = "the credentials"

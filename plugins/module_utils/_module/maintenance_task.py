@@ -16,8 +16,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.ma
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.cordon import Cordon
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.invalid_request import InvalidRequest
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.object_name import name_problems
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import JsonObject
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import JsonObject, name_problems
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module import guard
 
 

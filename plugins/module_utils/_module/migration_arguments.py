@@ -10,7 +10,7 @@ from typing import Any
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.looks.plan_file import load_plan
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.invalid_request import InvalidRequest
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.object_name import name_problem, name_problems
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import name_problem, name_problems
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.prospect import MigrationRequest
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.selectors import SelectorError, label_selector
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module import guard

@@ -16,8 +16,8 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.ru
     BROKEN,
     RunStore,
 )
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.object_name import name_problems
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.run_lease import run_problem
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.leases import run_problem
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import name_problems
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot import Snapshot
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.difference import differences
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.document import PlanError, sha256

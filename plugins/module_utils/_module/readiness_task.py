@@ -26,8 +26,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.fitness
     node_obstacles,
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.invalid_request import InvalidRequest
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.object_name import name_problems
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import JsonObject, Object
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import JsonObject, Object, name_problems
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.printable import brief
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module.connection import connect_with, persistence_of
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module.progress import Progress

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.invalid_request import InvalidRequest
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.object_name import name_problems
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import name_problems
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module.arguments import require_positive
 from ansible_collections.virtops.kubevirt.plugins.module_utils._workloads.replica_set import ReplicaSetRequest
 

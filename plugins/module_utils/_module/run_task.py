@@ -30,13 +30,12 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs im
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.run_lease import RunHold
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.run_store import RunStore
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.invalid_request import InvalidRequest
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.object_name import name_problems
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import JsonObject
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.run_lease import (
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.leases import (
     Invocation,
     RunLease,
     run_problem,
 )
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import JsonObject, name_problems
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module import rights
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module.run import Incomplete
 

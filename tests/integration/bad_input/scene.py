@@ -15,7 +15,7 @@ from typing import Any
 import yaml
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.looks.snapshot_file import write
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.run_lease import holder_identity, run_lease_name
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.leases import holder_identity, run_lease_name
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot import Cluster
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot_format import document, encode_all
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot_kinds import BY_NAME

@@ -12,7 +12,7 @@ from __future__ import annotations
 from urllib.parse import quote
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.invalid_request import InvalidRequest
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.object_name import name_problem
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import name_problem
 
 
 def collection_path(api_version: str, namespace: str | None, resource: str) -> str:

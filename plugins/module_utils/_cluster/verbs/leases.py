@@ -17,7 +17,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transpor
     object_path,
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.namespaces import create_in
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.node_lease import (
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.leases import (
     held_lease,
     lease_name,
     parse_lease,

@@ -31,7 +31,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._model.cordon imp
     find_cordon,
     find_mark,
 )
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.node_lease import NodeLease, parse_lease
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.leases import NodeLease, parse_lease
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import JsonObject
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.printable import brief
 

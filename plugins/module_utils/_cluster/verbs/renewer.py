@@ -37,13 +37,14 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.ru
     RUN_LOST,
     RunHold,
 )
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.migration import RUN_LABEL
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.node_lease import is_due, renewed_lease
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import embedded
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.run_lease import (
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.leases import (
     RENEWAL,
     Invocation,
+    is_due,
+    renewed_lease,
 )
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.migration import RUN_LABEL
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import embedded
 
 # In seconds: how often to see whether ansible-playbook lives; how long the last word to the API may take, so that
 # nothing outlives a run by more than a moment; between two tries of an API server that is away; of one request.

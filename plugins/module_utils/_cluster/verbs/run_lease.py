@@ -25,8 +25,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transpor
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.failure import Failure
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.leases import Leases
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.nodes import FIELD_MANAGER
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import JsonObject
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.run_lease import (
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.leases import (
     RENEWAL,
     RENEWER,
     Invocation,
@@ -35,6 +34,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._model.run_lease 
     parse_run_lease,
     run_lease_name,
 )
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import JsonObject
 
 RUN_HELD, RUN_LOST = "RunHeld", "RunLost"
 # Seconds for which a look at the Lease may stand for another one.

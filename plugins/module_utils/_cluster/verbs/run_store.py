@@ -29,9 +29,9 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transpor
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.namespaces import create_in
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.nodes import FIELD_MANAGER
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.leases import run_slug
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.migration import RUN_LABEL
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import JsonObject, embedded
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.run_lease import run_slug
 
 # Which part of a document a ConfigMap is.
 PART_LABEL, HEAD, CHUNK = "virtops.kubevirt/run-document", "head", "chunk"

@@ -14,8 +14,12 @@ from collections.abc import Iterable, Iterator
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.arrays import IntArray, np
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.csi_migration import CsiVolume
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.occupant import ANY_ADDRESS, HostPort, Occupant
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.volumes import Disk
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.occupant import (
+    ANY_ADDRESS,
+    Disk,
+    HostPort,
+    Occupant,
+)
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.tables.node_table import NodeTable
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.tables.storage_table import StorageTable
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model import cordon, run_lease, stopped_mark
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model import cordon, leases, stopped_mark
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Object
 
 TAMPERED = ["", "{", "5", "[]", "null", '{"owner": 1}', '{"n1": 5}', '{"n1": {"ready": Infinity}}', "[" * 100_000]
@@ -25,7 +25,7 @@ def test_marks_that_were_tampered_with_are_none(text: str) -> None:
 
 @pytest.mark.parametrize("text", TAMPERED)
 def test_a_run_is_held_whatever_is_told_of_its_holder(text: str) -> None:
-    lease = {**annotated(run_lease.HOLDER, text), "spec": {"holderIdentity": "patch/abc"}}
-    found = run_lease.parse_run_lease(lease)
+    lease = {**annotated(leases.HOLDER, text), "spec": {"holderIdentity": "patch/abc"}}
+    found = leases.parse_run_lease(lease)
     assert found is not None
     assert (found.run, found.invocation, found.user, found.pid) == ("patch", "abc", "", 0)

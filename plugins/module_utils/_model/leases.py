@@ -1,9 +1,13 @@
 # Copyright: Contributors to the virtops.kubevirt project
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The Lease of a run: which invocation of it may act, from where, and until when.
+"""Leases: of a node, by which operators and people keep out of each other's way, and of a run.
 
-A run is named by people and outlives each start of it; an invocation is one such start, a process of ansible-playbook.
+Name, place and meaning of a node's are those of medik8s' operators (github.com/medik8s/common, pkg/lease): whoever
+holds the Lease `node-<name>` has the node to itself until it expires; it is released by being deleted.
+
+That of a run says which invocation of it may act, from where, and until when. A run is named by people and outlives
+each start of it; an invocation is one such start, a process of ansible-playbook.
 """
 
 from __future__ import annotations
@@ -14,21 +18,94 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from datetime import datetime
+from datetime import datetime, timedelta, timezone
 from typing import Any
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.migration import RUN_LABEL
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.node_lease import TIME, held_spec
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Object, embedded
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import JsonObject, Object, embedded
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.printable import brief
 
+TIME = "%Y-%m-%dT%H:%M:%S.%fZ"  # the API's MicroTime
 HOLDER, RENEWER = "virtops.kubevirt/holder", "virtops.kubevirt/renewer"
-# In seconds. A holder that fails to renew twice in a row has still time to notice before others may take the Lease.
+# Of a run's Lease, in seconds. A holder that fails to renew twice in a row has still time to notice before others may
+# take it.
 DURATION, RENEWAL = 30, 10
 
 _RUN = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?")
 # A subdomain by RFC 1123, as names of objects have to be.
 _PLAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
+
+
+@dataclass(frozen=True, slots=True)
+class NodeLease:
+    """`expires_at`: None if it never began to run, which counts as expired."""
+
+    namespace: str
+    name: str
+    holder: str
+    expires_at: datetime | None
+
+    def is_valid(self, now: datetime) -> bool:
+        return bool(self.holder) and self.expires_at is not None and now <= self.expires_at
+
+
+def lease_name(node: str) -> str:
+    return f"node-{node}".lower()
+
+
+def parse_lease(lease: Object) -> NodeLease:
+    spec, metadata = lease.get("spec") or {}, lease["metadata"]
+    renewed, seconds = spec.get("renewTime"), spec.get("leaseDurationSeconds")
+    expires_at = None
+    if renewed and seconds is not None:
+        began = datetime.strptime(renewed, TIME).replace(tzinfo=timezone.utc)
+        expires_at = began + timedelta(seconds=seconds)
+    return NodeLease(metadata["namespace"], metadata["name"], spec.get("holderIdentity") or "", expires_at)
+
+
+def held_lease(
+    before: Object | None, node: Object, namespace: str, holder: str, seconds: int, now: datetime, run: str = ""
+) -> JsonObject:
+    """The object to write so that `holder` has the node for so long from now; `before`: what is there, of anybody.
+
+    run: the run that the node is taken for, which renews the Lease with its own; empty for none, or for the same still.
+    """
+    reference = {"apiVersion": "v1", "kind": "Node", "name": node["metadata"]["name"], "uid": node["metadata"]["uid"]}
+    metadata: JsonObject = {"name": lease_name(reference["name"]), "namespace": namespace}
+    if before:
+        metadata = dict(before["metadata"])
+    metadata["ownerReferences"] = [reference]  # the Lease goes with its node
+    labels = dict(metadata.get("labels") or {})
+    if before and parse_lease(before).holder != holder:
+        labels.pop(RUN_LABEL, None)
+    metadata["labels"] = {**labels, **({RUN_LABEL: run} if run else {})}
+    spec = held_spec(before, holder, seconds, now)
+    return {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": metadata, "spec": spec}
+
+
+def held_spec(before: Object | None, holder: str, seconds: int, now: datetime) -> JsonObject:
+    """The spec of a Lease that is taken, or renewed by who holds it already."""
+    old: Object = (before or {}).get("spec") or {}
+    time = now.strftime(TIME)
+    spec = {**old, "holderIdentity": holder, "leaseDurationSeconds": seconds, "renewTime": time}
+    if old.get("holderIdentity") != holder or "acquireTime" not in old:
+        transitions = old.get("leaseTransitions", 0) + 1 if before else 0
+        spec |= {"acquireTime": time, "leaseTransitions": transitions}
+    return spec
+
+
+def is_due(lease: Object, holder: str, now: datetime) -> bool:
+    """Whether a Lease of this holder is to be renewed: a third of its time is over, or its time cannot be right."""
+    found = parse_lease(lease)
+    seconds = lease["spec"].get("leaseDurationSeconds") or 0
+    if found.holder != holder or found.expires_at is None:
+        return False
+    return not seconds * 2 / 3 < (found.expires_at - now).total_seconds() <= seconds
+
+
+def renewed_lease(lease: Object, now: datetime) -> JsonObject:
+    """The object to write so that its holder has it for as long again."""
+    return {**lease, "spec": {**lease["spec"], "renewTime": now.strftime(TIME)}}
 
 
 @dataclass(frozen=True, slots=True)
