@@ -4,10 +4,9 @@
 """What instance types and preferences make of a VM when it starts.
 
 catalog.py      those that there are, and which of them a VM goes by
-expansion.py    a VM with all that they give it, or why KubeVirt does not start it
+expansion.py    a VM with all that they give it, or why virt-api does not take it or KubeVirt does not start it
 sizes.py        what an instance type sets, and what it cannot set as the VM does so itself
 preferences.py  what a preference sets where the VM leaves it open
-admission.py    what virt-api refuses beyond that
 """
 
 from __future__ import annotations

@@ -6,11 +6,16 @@
 Follows renderLaunchManifest in pkg/virt-controller/services/template.go, virtiofs.go, serialconsolelog.go,
 renderresources.go, pkg/container-disk/container-disk.go and pkg/virtiofs/resources.go, and virt-launcher-pod-mutator.go
 of virt-api. Those that stand beside the guest's have amounts by kind, which KubeVirt's configuration may replace.
+
+Some are programs that change how the guest is defined: hooks of the VMI, and network bindings' own. They follow
+pkg/hooks/hooks.go and pkg/network/netbinding/netbinding.go.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.configuration import (
@@ -18,7 +23,6 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.configu
     SupportContainer,
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.launcher import traits
-from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.launcher.hooks import Hook
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model import quantity
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import JsonObject, Object
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.resources import CPU, EPHEMERAL_STORAGE, MEMORY
@@ -29,6 +33,7 @@ Resources = dict[str, dict[str, Any]]
 
 IMAGE_VOLUME = "ImageVolume"
 _NONE = SupportContainer()
+_HOOKS = "hooks.kubevirt.io/hookSidecars"
 
 
 def containers(
@@ -117,3 +122,41 @@ def _sized(configuration: Configuration, kind: str, exact: bool, requests: JsonO
 def _stated(amounts: Object) -> JsonObject:
     """Nothing but cpu and memory counts, and zero counts as not given."""
     return {name: amount for name, amount in amounts.items() if name in (CPU, MEMORY) and quantity.parse(amount)}
+
+
+class HookError(ValueError):
+    """KubeVirt cannot make a pod, as a hook cannot be understood or is not configured: a clause that says which."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hook:
+    """image: empty for KubeVirt's own. claim: name of a PersistentVolumeClaim that it needs, or empty."""
+
+    image: str
+    claim: str = ""
+
+
+def hooks(vmi: Object, configuration: Configuration) -> list[Hook]:
+    """In the order of their containers. Raises HookError."""
+    return [*_own_hooks(vmi), *_hooks_of_bindings(vmi, configuration)]
+
+
+def _own_hooks(vmi: Object) -> Iterator[Hook]:
+    text = (vmi["metadata"].get("annotations") or {}).get(_HOOKS)
+    if text is None:
+        return
+    try:
+        for entry in json.loads(text) or ():
+            yield Hook(entry.get("image") or "", (entry.get("pvc") or {}).get("name") or "")
+    except (ValueError, RecursionError, TypeError, AttributeError) as error:
+        raise HookError(f"its annotation {_HOOKS} is no JSON list of objects ({error})") from error
+
+
+def _hooks_of_bindings(vmi: Object, configuration: Configuration) -> Iterator[Hook]:
+    names = [entry["binding"]["name"] for entry in traits.interfaces(vmi) if traits.has(entry, "binding")]
+    for name in dict.fromkeys(names):
+        plugin = configuration.network_bindings.get(name)
+        if plugin is None:
+            raise HookError(f"KubeVirt's configuration has no network binding {name!r}")
+        if plugin.get("sidecarImage"):
+            yield Hook(plugin["sidecarImage"])

@@ -19,11 +19,12 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.launche
     with_defaults_of_namespace,
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.launcher.containers import (
+    HookError,
     containers,
+    hooks,
     init_containers,
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.launcher.devices import forbidden_devices
-from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.launcher.hooks import HookError, hooks
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.launcher.pod_labels import pod_labels
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.launcher.resources import compute_resources
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.launcher.volumes import volumes
