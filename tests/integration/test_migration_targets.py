@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.no_target_pod import NoTargetPod
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blockers.contract import NoTargetPod
 
 from integration.clusters import KUBEVIRT, MIGRATIONS, UNSCHEDULABLE_TIMEOUT, VMIS, loaded
 from integration.configured import ALL_AT_ONCE, configure, configured

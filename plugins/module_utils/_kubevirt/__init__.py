@@ -14,7 +14,6 @@ affinity.py          their affinity, and when it counts the VM's own pod
 migration_target.py  the pod of a migration, or why there can be none
 target_resources.py  its containers and their sizes
 container_disks.py   the very images that the guest was started from
-no_target_pod.py     what comes instead of the pod if KubeVirt cannot make one
 next_pod.py          the next pod of a VM: of its migration, or of its start, and why that is refused
 blockers/            what stands against a migration before the scheduler is asked
 migration_rules.py   why a VMI cannot be migrated as wanted

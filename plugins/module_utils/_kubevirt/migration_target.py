@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt import labels
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.affinity import affinity
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blockers.contract import NoTargetPod
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.configuration import Configuration
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.container_disks import with_digests
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.launcher import traits
@@ -27,7 +28,6 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.launche
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.launcher.pod_labels import target_labels
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.launcher.vmi import with_identity
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.namespaces import Namespace
-from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.no_target_pod import NoTargetPod
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.node_selector import node_selector
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.target_resources import resized
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import (

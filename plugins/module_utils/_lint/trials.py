@@ -15,6 +15,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blockers.contract import NoTargetPod
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blockers.live_migratable import (
     is_live_migratable,
 )
@@ -28,7 +29,6 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.labels 
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.migration_target import target_pod
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.namespaces import Namespace, Namespaces
-from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.no_target_pod import NoTargetPod
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.workloads import Workloads, title
 from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.problem import LintedObject
 from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.workloads import Workload

@@ -11,11 +11,11 @@ from collections.abc import Iterator, Mapping, Set
 from dataclasses import asdict
 from typing import Any
 
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blockers.contract import NoTargetPod
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.configuration import configuration
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.labels import MIGRATION_JOB
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.migration_target import target_pod
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.namespaces import Namespaces
-from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.no_target_pod import NoTargetPod
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.workloads import Workloads
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.pod import pod
 

@@ -11,11 +11,11 @@ from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blockers.contract import NoTargetPod
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.configuration import configuration
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.labels import CREATED_BY
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.migration_target import target_pod
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.namespaces import Namespaces
-from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.no_target_pod import NoTargetPod
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.workloads import Workloads, title
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.pod import pod
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot_kinds import KINDS

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What stands against a live migration, one rule a file, in the order in which KubeVirt would stumble over it.
 
-contract.py         what a rule gets, and what it tells
+contract.py         what a rule gets, what it tells, and what comes instead of a target pod that cannot be made
 find.py             asks all rules about a VMI, out of the lists of a cluster
 registry.py         the rules, in their order
 state.py            it does not run

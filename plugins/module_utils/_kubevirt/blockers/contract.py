@@ -5,7 +5,8 @@
 
 A rule is a function from a `Candidate` to any number of `Blocker`s; registry.py lists them in the order in which
 KubeVirt would stumble over them: first what virt-api refuses, then what keeps virt-controller from making a target pod,
-then what it overlooks. Rules decide by what is known: a fact that was not given blocks nothing.
+then what it overlooks. Rules decide by what is known: a fact that was not given blocks nothing. A `NoTargetPod` comes
+instead of a migration's target pod when KubeVirt cannot make one.
 """
 
 from __future__ import annotations
@@ -16,9 +17,21 @@ from enum import Enum
 from typing import Any
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.configuration import Configuration
-from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.no_target_pod import NoTargetPod
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.migration import Migration
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Object
+
+
+@dataclass(frozen=True, slots=True)
+class NoTargetPod:
+    """KubeVirt tries again and again, and the migration stays Pending.
+
+    `id`: stable, as of blockers. `problem`: a clause about the VMI, as in "its node n1 does not exist". `remedy`: a
+    clause in the imperative.
+    """
+
+    id: str
+    problem: str
+    remedy: str
 
 
 class Effect(Enum):

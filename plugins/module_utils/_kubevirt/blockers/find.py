@@ -8,7 +8,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blockers.contract import Blocker, Candidate
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blockers.contract import (
+    Blocker,
+    Candidate,
+    NoTargetPod,
+)
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blockers.registry import RULES
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.configuration import (
     Configuration,
@@ -21,7 +25,6 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.launche
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.migration_policy import Terms, terms
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.migration_target import target_pod
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.namespaces import Namespaces
-from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.no_target_pod import NoTargetPod
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.workloads import Workloads
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.disruption_budget import Budgets
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.migration import Migration, read_migration

@@ -17,8 +17,8 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blocker
     Blocker,
     Candidate,
     Effect,
+    NoTargetPod,
 )
-from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.no_target_pod import NoTargetPod
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model import quantity, resources
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import PREFERRED, REQUIRED, Object
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.resources import Nanos

@@ -11,8 +11,8 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blocker
     Blocker,
     Candidate,
     Effect,
+    NoTargetPod,
 )
-from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.no_target_pod import NoTargetPod
 
 
 def target_pod(candidate: Candidate) -> Iterator[Blocker]:

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blockers.contract import NoTargetPod
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.configuration import Configuration, Migrations
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.migration_target import target_pod
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.namespaces import Namespace, Namespaces
-from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.no_target_pod import NoTargetPod
 
 from unit.plugins.module_utils._kubevirt.machines import launcher, node, vmi
 
