@@ -7,7 +7,7 @@ from __future__ import annotations
 
 
 class ModuleDocFragment:
-    """How nodes are put into batches; see module_utils/_planner/batch_rules.py."""
+    """How nodes are put into batches; see module_utils/_planner/plan_options.py."""
 
     DOCUMENTATION = r"""
 options:

@@ -26,8 +26,7 @@ from benchmarks.filled import Full, Lists, Wanted, filled_cluster
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot import from_plain
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import Plan
-from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.batch_rules import BatchRules
-from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.plan_options import PlanOptions
+from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.plan_options import BatchRules, PlanOptions
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.run_plan import plan_run
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.whole_run import plan_whole_run
 

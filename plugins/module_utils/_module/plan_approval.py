@@ -18,8 +18,11 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot i
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module.plan_request import ATTEMPT, options_of
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module.run import explained
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import Plan
-from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.batch_rules import BatchRules
-from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.plan_options import NEEDS, PlanOptions
+from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.plan_options import (
+    NEEDS,
+    BatchRules,
+    PlanOptions,
+)
 
 _ANEW = "Make a plan anew and have it approved."
 

@@ -15,9 +15,13 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._model.invalid_re
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.printable import brief
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot import Snapshot
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module.run import explained
-from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.batch_rules import AUTO, BatchRules
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.in_force import PlanRequest
-from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.plan_options import NEEDS, PlanOptions
+from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.plan_options import (
+    AUTO,
+    NEEDS,
+    BatchRules,
+    PlanOptions,
+)
 
 ATTEMPT = "plan the maintenance"
 # Looking for a name that is meant costs time in proportion to all there are.

@@ -5,12 +5,10 @@
 
 Plans that are carried out:
 
-plan_options.py    what a plan is asked for
+plan_options.py    what a plan is asked for, and what people want of its batches
 run_plan.py        the plan of a run, batch after batch
 whole_run.py       the same, its batches and their order chosen
-batch_rules.py     what people want of them
-batching.py        which batch is best to try next
-room.py            by how much there is room for its VMs, as an estimate
+batching.py        which batch is best to try next, by an estimate of the room for its VMs
 bound.py           how many migrations any plan needs at least
 reserve.py         what would be left if something failed while a batch is away
 carrying.py        the cluster as a batch leaves it for the next one

@@ -1,7 +1,10 @@
 # Copyright: Contributors to the virtops.kubevirt project
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a plan is asked for. It goes into the plan, so that the same plan can be made again, and repaired."""
+"""What a plan is asked for. It goes into the plan, so that the same plan can be made again, and repaired.
+
+Of batches it is what people want of them where they do not say themselves which nodes are in which.
+"""
 
 from __future__ import annotations
 
@@ -12,12 +15,64 @@ from typing import Any
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.drained_pod import DELETE_EMPTYDIR_DATA, FORCE
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.invalid_request import InvalidRequest
-from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.batch_rules import BatchRules, is_of_batches
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.policies import Rule, compile_rules
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.scores.registry import Profile
 
+AUTO = "auto"
 _ATTEMPT = "take the options of a plan"
 NEEDS = (FORCE, DELETE_EMPTYDIR_DATA)
+
+
+@dataclass(frozen=True, slots=True)
+class BatchRules:
+    """size: nodes that are out of service together at most; None for as many as do not cost more migrations.
+
+    free: whether the planner chooses the order; otherwise it is that of the nodes. apart: label keys; of the nodes with
+    one value of such a label, one at a time is out of service. together: a label key; the nodes with one value are
+    all done before those with the next, empty for none. first, last: names of nodes.
+    """
+
+    size: int | None = 1
+    free: bool = True
+    apart: tuple[str, ...] = ()
+    together: str = ""
+    first: tuple[str, ...] = ()
+    last: tuple[str, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "size": AUTO if self.size is None else self.size,
+            "order": "free" if self.free else "given",
+            "apart": list(self.apart),
+            "together": self.together,
+            "first": list(self.first),
+            "last": list(self.last),
+        }
+
+    @classmethod
+    def of(cls, given: Mapping[str, Any]) -> BatchRules:
+        """From what `to_json` returned, which `_is_of_batches` has looked at."""
+        return cls(
+            size=None if given["size"] == AUTO else given["size"],
+            free=given["order"] == "free",
+            apart=tuple(given["apart"]),
+            together=given["together"],
+            first=tuple(given["first"]),
+            last=tuple(given["last"]),
+        )
+
+
+def _is_of_batches(given: object) -> bool:
+    """Whether something is what `BatchRules.to_json` returns."""
+    if not isinstance(given, Mapping) or set(given) != set(BatchRules().to_json()):
+        return False
+    size = given["size"]
+    return (
+        (size == AUTO or (isinstance(size, int) and not isinstance(size, bool) and size > 0))
+        and given["order"] in ("free", "given")
+        and isinstance(given["together"], str)
+        and all(_is_texts(given[name]) for name in ("apart", "first", "last"))
+    )
 
 
 class Failing(Enum):
@@ -105,7 +160,7 @@ _CHECKS: Mapping[str, tuple[str, Any]] = {
     "targets": ("a mapping of VMIs to nodes", _is_mapping_of_texts),
     "allowed": (f"a list of {', '.join(NEEDS)}", lambda value: _is_texts(value) and set(value) <= set(NEEDS)),
     "profile": (f"one of {', '.join(_PROFILES)}", lambda value: value in _PROFILES),
-    "batching": ("what is wanted of batches, or nothing", lambda value: value is None or is_of_batches(value)),
+    "batching": ("what is wanted of batches, or nothing", lambda value: value is None or _is_of_batches(value)),
     "reserve": (f"one of {', '.join(_FAILING)}", lambda value: value in _FAILING),
     "room": ("a number of VMs", lambda value: isinstance(value, int) and not isinstance(value, bool) and value >= 0),
 }

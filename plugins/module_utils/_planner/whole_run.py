@@ -23,14 +23,13 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.workloa
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot import Snapshot
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import ActionKind, Plan, Verdict
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.actions import nodes_not_emptied
-from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.batch_rules import BatchRules
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.batching import Batching
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.bound import bounded
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.drain import Solution, described
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.drain_plan import DrainPlan
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.ground import Ground
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.mover import Mover
-from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.plan_options import PlanOptions
+from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.plan_options import BatchRules, PlanOptions
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.run_plan import (
     GrowingPlan,
     check_batches,

@@ -12,8 +12,11 @@ import pytest
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot import from_plain
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.document import decode, encode
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import Plan, Verdict
-from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.batch_rules import BatchRules
-from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.plan_options import Failing, PlanOptions
+from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.plan_options import (
+    BatchRules,
+    Failing,
+    PlanOptions,
+)
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.repair import repair
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.run_plan import plan_run
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.whole_run import plan_whole_run

@@ -16,7 +16,7 @@ PLANNING = """
 import json, sys
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot import from_plain
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.document import encode
-from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.batch_rules import BatchRules
+from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.plan_options import BatchRules
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.plan_options import PlanOptions
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.whole_run import plan_whole_run
 
