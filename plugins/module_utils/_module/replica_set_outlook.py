@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.looks.placement_lists import (
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.looks.snapshot import (
     read_placement_lists,
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.client import Client

@@ -3,18 +3,16 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Looks at the cluster, and files of them. Nothing is changed here.
 
-objects.py            nodes, migrations, VMIs and their owners, found by name or node
-waiting.py            looks again until it is enough, or no time is left
-snapshot.py           reads the cluster into a document
-snapshot_file.py      snapshot files
-plan_file.py          plan files
-placement_lists.py    what the scheduler would look at to place a pod now
-inquiries.py          answers to the reducer's questions that watches do not give
-observer.py           looks at what is on nodes and at a run's migrations, by watches
-migration_looks.py    looks at VMIs that are wanted elsewhere, with as few permissions as that takes
-move_looks.py         looks at pods that are evicted and VMIs that migrate, only while either is under way
-migration_reasons.py  why a migration gets no node, or has failed
-replicas.py           the VMIs of a replica set, watched
+objects.py          nodes, migrations, VMIs and their owners, found by name or node
+waiting.py          looks again until it is enough, or no time is left
+snapshot.py         reads the cluster into a document, or only what matters to the place of a pod
+snapshot_file.py    snapshot files
+plan_file.py        plan files
+inquiries.py        answers to the reducer's questions that watches do not give, such as why a migration has failed
+observer.py         looks at what is on nodes and at a run's migrations, by watches
+migration_looks.py  looks at VMIs that are wanted elsewhere, with as few permissions as that takes
+move_looks.py       looks at pods that are evicted and VMIs that migrate, only while either is under way
+replicas.py         the VMIs of a replica set, watched
 """
 
 from __future__ import annotations

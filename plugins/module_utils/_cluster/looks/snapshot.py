@@ -1,7 +1,7 @@
 # Copyright: Contributors to the virtops.kubevirt project
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Take a snapshot: read the cluster into a document."""
+"""Take a snapshot: read the cluster into a document, or only what the scheduler would look at to place a pod now."""
 
 from __future__ import annotations
 
@@ -19,11 +19,38 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transpor
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.permissions import (
     explain_forbidden,
 )
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Lists
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot import Cluster
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot_format import Document, document
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot_kinds import BY_NAME, KINDS
 
 _FIND = "find KubeVirt in the cluster"
+# KubeVirt's configuration, quotas and classes shape launcher pods; the others are kube-scheduler's.
+_PLACING = (
+    "kubevirts",
+    "namespaces",
+    "nodes",
+    "resourcequotas",
+    "limitranges",
+    "priorityclasses",
+    "runtimeclasses",
+    "networkattachmentdefinitions",
+    "services",
+    "replicationcontrollers",
+    "replicasets",
+    "statefulsets",
+    "pods",
+)
+_STORAGE = (
+    "pvcs",
+    "pvs",
+    "storageclasses",
+    "csinodes",
+    "csidrivers",
+    "csistoragecapacities",
+    "volumeattachments",
+)
+_PAGE_SIZE = 500
 
 
 def take(client: Client, page_size: int) -> Document:
@@ -95,3 +122,16 @@ def _uid(namespaces: Sequence[bytes]) -> str:
         if item["metadata"]["name"] == "kube-system":
             return str(item["metadata"]["uid"])
     return ""
+
+
+def read_placement_lists(client: Client, *, storage: bool) -> Lists:
+    """Lists by their names in a snapshot. `storage`: whether the pod has volumes of the cluster. Raises Failure."""
+    kinds = [BY_NAME[name] for name in (*_PLACING, *(_STORAGE if storage else ()))]
+    try:
+        with paused_collector():
+            lines = read_lists(client, kinds, _PAGE_SIZE)
+            return {name: [json.loads(line) for line in found or ()] for name, found in lines.items()}
+    except Failure as error:
+        if error.status != 403:
+            raise
+        raise explain_forbidden(client, kinds, error) from error
