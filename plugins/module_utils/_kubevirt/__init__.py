@@ -4,7 +4,7 @@
 """What KubeVirt would do with a VM: which pods it makes, whether and when it migrates, and how it ends.
 
 configuration.py     KubeVirt's configuration, with its own defaults
-labels.py            labels by which KubeVirt finds nodes and pods
+labels.py            labels by which KubeVirt finds nodes and pods, and all those of launcher pods
 workloads.py         VMs, VMIs, their replica sets and their pods, indexed
 namespaces.py        what shapes the pods of a namespace
 instance_types/      what instance types and preferences make of a VM when it starts

@@ -18,6 +18,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.affinit
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blockers.contract import NoTargetPod
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.configuration import Configuration
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.container_disks import with_digests
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.labels import target_labels
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.launcher import traits
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.launcher.admission import (
     merged_affinity,
@@ -25,7 +26,6 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.launche
     of_runtime_class,
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.launcher.containers import IMAGE_VOLUME
-from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.launcher.pod_labels import target_labels
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.launcher.vmi import with_identity
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.namespaces import Namespace
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.node_selector import node_selector

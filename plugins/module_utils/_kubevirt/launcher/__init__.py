@@ -6,7 +6,6 @@
 vmi.py             the VMI that a VM or a replica set would start, with defaults that KubeVirt's webhook gives it
 traits.py          what several parts of the pod ask of a VMI
 pod.py             the pod, put together
-pod_labels.py      its labels, and those of a migration's pod
 containers.py      its containers, in KubeVirt's order, and hooks that run beside the guest
 resources.py       what the guest's container asks for
 overhead.py        memory that is needed beside the guest's

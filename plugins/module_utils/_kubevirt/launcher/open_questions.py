@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.configuration import Configuration
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.labels import doubtful_labels
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.launcher import traits
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.launcher.devices import unknown_networks
-from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.launcher.pod_labels import doubtful_labels
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.launcher.volumes import (
     STATE,
     claims,

@@ -13,6 +13,7 @@ from typing import Any
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.affinity import affinity
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.configuration import Configuration
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.labels import pod_labels
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.launcher import traits
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.launcher.admission import (
     admitted,
@@ -25,7 +26,6 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.launche
     init_containers,
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.launcher.devices import forbidden_devices
-from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.launcher.pod_labels import pod_labels
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.launcher.resources import compute_resources
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.launcher.volumes import volumes
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.namespaces import Namespace
