@@ -47,7 +47,7 @@ options:
       - The plan that is carried out, by the path of its file, as what M(virtops.kubevirt.maintenance_plan) returned, or
         as its C(document).
         Of a plan of many nodes, what leaves O(name) is done, in the order of the plan. What it waits for on other nodes
-        of the batch is done by their own tasks.
+        of the batch is done as well, unless their own tasks have done it.
       - A file that group or others may read or write is refused, and so is a plan of another run than O(run).
       - What is left of the plan is held against a fresh look at the whole cluster before anything is done.
       - Without it a plan is made for this node alone, by O(targets), O(policies), O(delete_emptydir_data) and O(force).

@@ -65,7 +65,6 @@ def folder(yard: Yard, tmp_path: Path) -> Iterator[Path]:
     yard.testbed.api.patch(resource_path("v1", "nodes", name=NODES[0]), {"metadata": {"labels": marks}})
     place, before = tmp_path / "my cluster", of_collection()
     place.mkdir()
-    (place / "ansible.cfg").write_text("[defaults]\ninventory = inventory\n")
     (place / "inventory").write_text(f"[workers]\n{NODES[0]}\n")
     (place / "new-kernel.yml").write_text(TASKS)
     (place / "plan.yml").write_text(block(PLANNING, "virtops.kubevirt.plan_maintenance"))
@@ -98,7 +97,7 @@ def enter(yard: Yard, folder: Path) -> Run:
 
 def written(folder: Path) -> set[str]:
     """Beside what was there at first."""
-    given = {"ansible.cfg", "inventory", "new-kernel.yml", "plan.yml", "cluster.virtops_nodes.yml"}
+    given = {"inventory", "new-kernel.yml", "plan.yml", "cluster.virtops_nodes.yml"}
     return {path.name for path in folder.iterdir()} - given
 
 
