@@ -244,8 +244,8 @@ evicted:
     namespace: {description: Its namespace., returned: always, type: str, sample: shop}
     name: {description: Its name., returned: always, type: str, sample: cache-7c9}
     outcome:
-      {description: "V(evicted), also if it was gone already, V(evicting), V(waiting), V(failed), or V(would_evict) in
-        check mode.", returned: always, type: str, sample: evicted}
+      {description: "V(evicted), V(gone) by itself or by others, V(evicting), V(waiting), V(failed), or V(would_evict)
+        in check mode.", returned: always, type: str, sample: evicted}
     expected_node: {description: "Where its replacement should run, empty if nowhere for now.",
                     returned: always, type: str, sample: worker-3}
     refusal: {description: Why the server refused the last attempt., returned: always, type: str, sample: ""}

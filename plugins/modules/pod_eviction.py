@@ -106,7 +106,9 @@ evicted:
       type: str
       sample: varnish-cache-df6b77976-4b9js
     outcome:
-      description: V(evicted), V(would_evict) in check mode, V(failed), or in the end V(waiting) or V(evicting).
+      description:
+        - V(evicted), V(gone) by itself or by others, V(would_evict) in check mode, V(failed), or in the end V(waiting)
+          or V(evicting).
       returned: success
       type: str
       sample: evicted

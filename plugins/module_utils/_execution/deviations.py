@@ -12,6 +12,7 @@ from typing import Any
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.evicting import (
     EVICTED,
+    GONE,
     WOULD_EVICT,
     Evicting,
 )
@@ -153,7 +154,7 @@ def _came_true(action: Action, entry: Entry | None) -> bool:
             return False
         return entry.outcome != RESTARTED or action.target in (None, entry.target_node)
     # A pod that has gone since the node was taken had to leave, and has: whoever waited for that may have evicted it.
-    return action.kind is ActionKind.EVICT and (entry is None or entry.outcome in (EVICTED, WOULD_EVICT))
+    return action.kind is ActionKind.EVICT and (entry is None or entry.outcome in (EVICTED, GONE, WOULD_EVICT))
 
 
 def _deviations(pairs: Sequence[tuple[Action, Entry | None]], missed: Collection[str]) -> Iterator[Deviation]:

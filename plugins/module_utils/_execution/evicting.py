@@ -21,14 +21,16 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import
 # Outcomes, of which WAITING and the first one are not final.
 EVICTING = "evicting"
 EVICTED, WOULD_EVICT, NOT_EVICTED = "evicted", "would_evict", "failed"
+# It has ended without this action.
+GONE = "gone"
 
 
 @dataclass(frozen=True, slots=True)
 class Evicting(Timed):
     """expected_node: where its replacement will run, if that was foretold. refusal: of the last attempt.
 
-    has_acted: it was asked for, and not refused as far as is known. begun_at, asked_at, ended_at: seconds since the
-    epoch, 0 if not yet.
+    has_acted: it was asked for, and not refused as far as is known. is_missing: the server had no such pod at the last
+    attempt. begun_at, asked_at, ended_at: seconds since the epoch, 0 if not yet.
     """
 
     action: str
@@ -40,6 +42,7 @@ class Evicting(Timed):
     outcome: str = WAITING
     refusal: str = ""
     has_acted: bool = False
+    is_missing: bool = False
     begun_at: float = 0.0
     asked_at: float = 0.0
     ended_at: float = 0.0
@@ -79,7 +82,8 @@ class Evicting(Timed):
         pod = moment.look.pods.get(self.uid)
         if pod is None:
             begun = self.begun_at or moment.now
-            return replace(self, outcome=EVICTED, refusal="", begun_at=begun, ended_at=moment.now), None
+            outcome = EVICTED if self.has_acted else GONE
+            return replace(self, outcome=outcome, refusal="", begun_at=begun, ended_at=moment.now), None
         if pod.ending:
             return replace(self, outcome=EVICTING, refusal="", begun_at=self.begun_at or moment.now), None
         if not moment.ready or (self.asked_at and moment.now - self.asked_at < RETRY_AFTER):
@@ -89,25 +93,30 @@ class Evicting(Timed):
         return replace(self, begun_at=self.begun_at or moment.now), command
 
     def answered(self, answer: Answer, now: float) -> Evicting:
-        entry = replace(self, has_acted=self.has_acted or answer.lost or not answer.refused)
+        done = answer.lost or not (answer.refused or answer.needless)
+        entry = replace(self, has_acted=self.has_acted or done, is_missing=answer.needless)
         if answer.lost and not answer.refused:
             return entry
         asked = replace(entry, asked_at=now)
+        if answer.needless:
+            return replace(asked, refusal="")  # the next look shows it
         if not answer.refused:
             return replace(asked, outcome=EVICTING, refusal="")
         asked = replace(asked, refusal=answer.refused)
         return asked if answer.passing else replace(asked, outcome=NOT_EVICTED, ended_at=now)
 
     def rehearsed(self) -> Evicting:
-        return replace(self, outcome=WOULD_EVICT)
+        return replace(self, outcome=GONE if self.is_missing else WOULD_EVICT)
 
     def status(self) -> str:
         if self.outcome == EVICTED:
-            return f"evicted in {self.seconds} s" if self.has_acted else "gone already"
+            return f"evicted in {self.seconds} s"
+        if self.outcome == GONE:
+            return "gone already"
         if self.held_back:
             return f"held back, {self.refusal}"
         if self.outcome == EVICTING:
-            return "evicted, ending"
+            return "evicted, ending" if self.has_acted else "ending"
         return f"{self.outcome.replace('_', ' ')}{', ' if self.refusal else ''}{self.refusal}"
 
     def result(self) -> dict[str, Any]:

@@ -193,7 +193,8 @@ def rehearsed(record: Record, answers: Iterable[Answer], now: float) -> Record:
             continue
         entry = entries[answer.command.action]
         lasting = answer.refused and not answer.passing
-        entries[entry.action] = entry.answered(answer, now) if lasting else entry.rehearsed()
+        told = entry.answered(answer, now) if lasting or answer.needless else entry
+        entries[entry.action] = told if lasting else told.rehearsed()
     return replace(record, entries=entries)
 
 

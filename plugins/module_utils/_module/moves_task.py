@@ -12,7 +12,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transpor
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.identity import require_cluster
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.persistence import May
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.deviations import landings
-from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.evicting import EVICTED, Evicting
+from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.evicting import EVICTED, GONE, Evicting
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt import migration_rules
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.invalid_request import InvalidRequest
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import JsonObject
@@ -95,7 +95,7 @@ def _result(module: Module, plan: Plan, going: MovesRun) -> JsonObject:
 
 def _astray(going: MovesRun) -> list[JsonObject]:
     """Of the pods that have gone, those in whose place others have come up elsewhere than was foretold."""
-    gone = {entry.action for entry in going.of(Evicting) if entry.outcome == EVICTED}
+    gone = {entry.action for entry in going.of(Evicting) if entry.outcome in (EVICTED, GONE)}
     evicted = [action for action in going.moves.actions if action.id in gone]
     came: dict[str, list[str]] = {}
     for item in going.replacements:

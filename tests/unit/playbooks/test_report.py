@@ -67,6 +67,14 @@ def test_what_became_of_a_vm_that_cannot_move(
     assert told.splitlines() == ["Run kernel:", "n1: done", f"     VM  {line}"]
 
 
+@pytest.mark.campaign
+@pytest.mark.parametrize(("outcome", "line"), [("evicted", "evicted in 3 s"), ("gone", "had gone")])
+def test_what_became_of_a_pod(tmp_path: Path, outcome: str, line: str) -> None:
+    pod = {"namespace": "shop", "name": "api", "outcome": outcome, "seconds": 3, "for_node": "n1"}
+    told = report(tmp_path, drain_result={"evicted": [pod]})
+    assert told.splitlines() == ["Run kernel:", "n1: done", f"     pod shop/api {line}"]
+
+
 DEVIATION = {
     "kind": "vm",
     "namespace": "shop",

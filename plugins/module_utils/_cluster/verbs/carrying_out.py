@@ -197,7 +197,7 @@ class Verbs:
             self._client.post(path, f"evict pod {command.namespace}/{command.pod}", body, done=done)
         except Failure as error:
             if error.gone:
-                return None
+                return Answer(command, needless=True)
             refusal = _refusal(command, error)
             # Another pod has the name now, or this one is being written: the next look tells.
             return Answer(command, refusal.refused, passing=True) if error.status == HTTPStatus.CONFLICT else refusal

@@ -167,7 +167,7 @@ def test_a_pod_that_is_gone_has_left(drain: Any, api: DrainingApi, answer: Answe
         return answer
 
     api.faults[pod_path("api") + "/eviction"] = be_gone
-    assert drain()["evicted"][0]["outcome"] == "evicted"
+    assert drain()["evicted"][0]["outcome"] == "gone"
     assert sum(request.path.endswith("/eviction") for request in api.requests) == 1
 
 

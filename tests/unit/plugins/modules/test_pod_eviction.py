@@ -17,7 +17,7 @@ from ansible_collections.virtops.kubevirt.plugins.modules.pod_eviction import ma
 from testbed.pki import Authority
 from unit.plugins.support.draining_api import BUDGET, QUICK, pod_path
 from unit.plugins.support.evicting_api import READY, EvictingApi
-from unit.plugins.support.fake_api import SILENCE, Answer, refusal, serving
+from unit.plugins.support.fake_api import SILENCE, Answer, Request, refusal, serving
 from unit.plugins.support.listener import listener
 from unit.plugins.support.modules import ModuleRunner
 
@@ -86,11 +86,44 @@ def test_what_was_evicted_is_not_evicted_again_though_the_answer_was_lost(evict:
     assert result["replacements"][0]["pods"] == [{"name": "web-1-new", "node": "n2"}]
 
 
+def end_by_itself(api: EvictingApi, *before: Answer) -> None:
+    """The pod is gone right when its eviction is asked for; the first attempts get other answers."""
+    answers = list(before)
+
+    def end(_request: Request) -> Answer | None:
+        if answers:
+            return answers.pop(0)
+        if api.objects.pop(pod_path("web-1"), None):
+            api.add_pod("web-1-new", "n2", status=READY)
+        return None
+
+    api.faults[f"{pod_path('web-1')}/eviction"] = end
+
+
+@pytest.mark.parametrize("check", [False, True])
+def test_a_pod_that_ends_by_itself_meanwhile_was_not_evicted(evict: Any, api: EvictingApi, check: bool) -> None:
+    end_by_itself(api)
+    with listener() as heard:
+        result = evict(check=check, _progress=heard.path)
+    assert (result["changed"], result["evicted"][0]["outcome"]) == (False, "gone")
+    assert (result["evicted"][0]["seconds"] is None, heard.told) == (
+        check,
+        [] if check else ["pod shop/web-1: gone already"],
+    )
+
+
+def test_a_pod_that_is_gone_after_a_lost_answer_was_evicted(evict: Any, api: EvictingApi) -> None:
+    """Nobody knows better: it is told as what it was asked for."""
+    end_by_itself(api, SILENCE)
+    result = evict()
+    assert (result["changed"], result["evicted"][0]["outcome"]) == (True, "evicted")
+
+
 def test_a_pod_that_takes_too_long_to_end_is_waited_for_the_next_time(evict: Any, api: EvictingApi) -> None:
     api.objects[pod_path("web-1")]["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
     result = evict(wait_timeout=1)
     assert (result["changed"], result["evicted"][0]["outcome"]) == (False, "evicting")
-    assert "after 1 s pod shop/web-1: evicted, ending" in result["msg"]
+    assert "after 1 s pod shop/web-1: ending" in result["msg"]
     del api.objects[pod_path("web-1")]
     assert (evict()["gone"], api.attempts) == (["shop/web-1"], [])
 

@@ -89,6 +89,7 @@ def test_what_deviates(planned: Action, entries: list[Entry], told: tuple[str, s
 def test_a_pod_that_has_gone_meanwhile_has_left() -> None:
     assert found(API, entries=[]) == Fidelity(1, ())
     assert found(API, entries=[gone()]) == Fidelity(1, ())
+    assert found(API, entries=[gone(outcome="gone")]) == Fidelity(1, ())
 
 
 @pytest.mark.parametrize("entries", [[], [gone()]], ids=["not looked for", "looked for"])

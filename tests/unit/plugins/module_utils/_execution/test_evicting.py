@@ -18,6 +18,7 @@ BEGUN = Evicting.begin(action(ActionKind.EVICT, pod("cache"), "n1", "n4"))
 COMMAND = Evict("1.evict.shop/cache", "shop", "cache", "uid-cache")
 HELD = BEGUN.answered(Answer(COMMAND, "a disruption budget forbids it", passing=True), NOW)
 ASKED = BEGUN.answered(Answer(COMMAND), NOW)
+MISSING = BEGUN.answered(Answer(COMMAND, needless=True), NOW)
 REFUSED = BEGUN.answered(Answer(COMMAND, "a webhook forbids it"), NOW)
 
 
@@ -28,8 +29,8 @@ def test_this_very_pod_is_asked_for() -> None:
 @pytest.mark.parametrize(
     ("shown", "outcome"),
     [
-        (moment(), "evicted"),
-        (moment(seen_pod(uid="uid-of-another")), "evicted"),
+        (moment(), "gone"),
+        (moment(seen_pod(uid="uid-of-another")), "gone"),
         (moment(seen_pod(ending=True)), "evicting"),
         (moment(seen_pod(), ready=False), "waiting"),
     ],
@@ -54,7 +55,21 @@ def test_it_takes_from_the_first_attempt_to_the_end_of_the_pod() -> None:
 
 
 def test_nobody_says_that_a_pod_was_evicted_that_others_have_ended() -> None:
-    assert [entry.step(moment(after=8.0))[0].status() for entry in (BEGUN, HELD)] == ["gone already"] * 2
+    ended = [entry.step(moment(after=8.0))[0] for entry in (BEGUN, HELD, MISSING)]
+    assert [(entry.outcome, entry.status(), entry.has_acted) for entry in ended] == [
+        ("gone", "gone already", False)
+    ] * 3
+
+
+def test_a_pod_that_others_are_ending_is_not_called_evicted() -> None:
+    ending = moment(seen_pod(ending=True))
+    assert [entry.step(ending)[0].status() for entry in (BEGUN, ASKED)] == ["ending", "evicted, ending"]
+
+
+def test_what_the_server_does_not_know_is_asked_for_again_if_a_look_shows_it() -> None:
+    assert MISSING.step(moment(seen_pod(), after=1.0))[1] is None
+    assert MISSING.step(moment(seen_pod(), after=2.0))[1] == COMMAND
+    assert not MISSING.answered(Answer(COMMAND), NOW + 2.0).is_missing
 
 
 @pytest.mark.parametrize(
@@ -85,5 +100,7 @@ def test_an_eviction_whose_answer_is_lost_counts_as_asked_for() -> None:
     assert command is not None
     ended, _nothing = entry.answered(Answer(command, lost=True), NOW).step(moment(after=3.0))
     assert (ended.outcome, ended.has_acted) == ("evicted", True)
+    missing = entry.answered(Answer(command, lost=True), NOW).answered(Answer(command, needless=True), NOW + 2.0)
+    assert (missing.step(moment(after=3.0))[0].outcome, missing.has_acted) == ("evicted", True)
     refused = entry.answered(Answer(command, "a budget forbids it", passing=True), NOW)
     assert not refused.has_acted

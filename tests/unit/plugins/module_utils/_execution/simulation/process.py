@@ -214,7 +214,7 @@ class Process:
         answer = requests.carry_out(self.world, command)
         if len(self.world.migrations) > known:
             self.judge.created(command, self.execution)
-        if not answer.refused:
+        if not (answer.refused or answer.needless):
             self.done.append(command)
         return answer
 

@@ -72,7 +72,9 @@ def delete(world: World, moving: Moving) -> None:
 
 def _evict(world: World, command: Evict) -> Answer:
     pod = world.pods.get(command.uid)
-    if pod is not None and not pod.ending:
+    if pod is None:
+        return Answer(command, needless=True)
+    if not pod.ending:
         if world.tight:
             return Answer(command, "a disruption budget forbids it for now", passing=True)
         pod.ending = True
