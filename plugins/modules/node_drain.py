@@ -261,15 +261,15 @@ interrupted:
     name: {description: Name of the VMI., returned: always, type: str, sample: db-1}
     action: {description: V(restart) or V(stop)., returned: always, type: str, sample: stop}
     outcome:
-      {description: "V(restarted), V(stopped), V(ended) by itself, V(already_gone) elsewhere, V(ending), V(waiting),
-        V(failed), V(would_restart) or V(would_stop).", returned: always, type: str, sample: stopped}
+      {description: "V(restarted), V(stopped), V(ended) without this task, V(already_gone) elsewhere, V(ending),
+        V(waiting), V(failed), V(would_restart) or V(would_stop).", returned: always, type: str, sample: stopped}
     why: {description: Why it is not migrated., returned: always, type: str, sample: no node can take it}
     owner_kind: {description: Kind of what brings it back., returned: always, type: str, sample: VirtualMachine}
     owner: {description: Name of what brings it back., returned: always, type: str, sample: db-1}
     successor: {description: The VMI in its place., returned: always, type: str, sample: ""}
     target_node: {description: Where that runs or should run., returned: always, type: str, sample: ""}
     seconds: {description: How long it took., returned: always, type: int, sample: 4}
-    failure_reason: {description: Why it failed., returned: always, type: str, sample: ""}
+    failure_reason: {description: "Why it failed, or who has ended it.", returned: always, type: str, sample: ""}
     for_node: {description: The node for whose maintenance it ended., returned: always, type: str, sample: worker-2}
 left:
   description: What should have left and has not. In check mode it is empty, unless the server refuses something.

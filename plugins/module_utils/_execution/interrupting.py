@@ -23,6 +23,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.record
     Moment,
     Timed,
 )
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.run_strategy import HALTED
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import Action, ActionKind
 
 RESTART, STOP = "restart", "stop"
@@ -32,6 +33,7 @@ ENDING = "ending"
 RESTARTED, STOPPED, NOT_INTERRUPTED = "restarted", "stopped", "failed"
 # It has ended without this action, or there is nothing that would start it again, or would have to.
 ENDED = "ended"
+STOPPED_BY_OTHERS = "somebody else has stopped its VM"
 # It runs on another node, where somebody else has brought it.
 ALREADY_GONE = "already_gone"
 WOULD = {RESTART: "would_restart", STOP: "would_stop"}
@@ -44,8 +46,8 @@ class Interrupting(Timed):
     owner_kind, owner, owner_uid: who brings the VMI back. known: uids of its VMIs before, of which none is the
     successor. has_acted: it was asked for, and not refused as far as is known. is_unsure: no answer tells whether that
     was carried out. is_missing: it has ended, and no successor showed at the last look. target_node: where it is
-    expected to run again, or does. reason: why it failed, or waits. message: why the successor has no node, in the
-    scheduler's words. begun_at, asked_at, ended_at: seconds since the epoch, else 0.
+    expected to run again, or does. reason: why it failed or waits, or who has ended it. message: why the successor has
+    no node, in the scheduler's words. begun_at, asked_at, ended_at: seconds since the epoch, else 0.
     """
 
     action: str
@@ -128,7 +130,7 @@ class Interrupting(Timed):
         if vmi.ending:
             return replace(entry, outcome=ENDING, begun_at=entry.begun_at or moment.now), None
         if vmi.node and vmi.node != self.source_node:
-            return replace(entry, outcome=ALREADY_GONE, target_node=vmi.node), None
+            return replace(entry, outcome=ALREADY_GONE, target_node=vmi.node, reason=""), None
         if not moment.ready or (self.asked_at and moment.now - self.asked_at < RETRY_AFTER):
             return entry, None
         if entry._watches_siblings and not entry.known:
@@ -147,11 +149,13 @@ class Interrupting(Timed):
         asked = replace(entry, asked_at=now)
         if not answer.refused:
             return replace(asked, outcome=ENDING, reason="")
-        asked = replace(asked, reason=answer.refused)
+        # Who has stopped its VM is known, also when the next answer is that it has ended.
+        known = answer.needless and self.reason == STOPPED_BY_OTHERS
+        asked = replace(asked, reason=self.reason if known else answer.refused)
         return asked if answer.passing else replace(asked, outcome=NOT_INTERRUPTED, ended_at=now)
 
     def rehearsed(self) -> Interrupting:
-        return replace(self, outcome=WOULD[self.kind])
+        return replace(self, outcome=ENDED if self.reason == STOPPED_BY_OTHERS else WOULD[self.kind])
 
     def status(self) -> str:
         if self.outcome == RESTARTED:
@@ -163,8 +167,8 @@ class Interrupting(Timed):
             return f"failed, {self.reason}"
         if self.outcome == ALREADY_GONE:
             return f"not interrupted, it is on {self.target_node} already"
-        if self.outcome == WAITING and self.reason:
-            return f"waiting, {self.reason}"
+        if self.outcome in (WAITING, ENDED) and self.reason:
+            return f"{self.outcome}, {self.reason}"
         if self.outcome == ENDING:
             doing = "restarting" if self.kind == RESTART else "stopping"
             return f"{doing}, no node fits: {self.message}" if self.message else doing
@@ -224,7 +228,7 @@ class Interrupting(Timed):
         """It has ended, by whomever. A stop is over then, a restart when its successor runs."""
         begun = self.begun_at or moment.now
         if self.kind == STOP:
-            return replace(self, begun_at=begun, reason="")._stopped(moment)
+            return replace(self, begun_at=begun)._stopped(moment)
         successor = self._successor(moment)
         if successor is None:
             return replace(self, outcome=ENDING, begun_at=begun, is_missing=True)._awaited(
@@ -249,28 +253,31 @@ class Interrupting(Timed):
 
         So it does where no answer came.
         """
-        ours = self.has_acted and not self.is_unsure
+        ours, theirs = self.has_acted and not self.is_unsure, self.reason == STOPPED_BY_OTHERS
         if not ours and (self.is_unsure or self.title not in moment.look.vmis):
             if not self.is_missing:
                 return replace(self, outcome=ENDING, is_missing=True)
             vm, replica_set = moment.look.vms.get(self._owner), moment.look.replica_sets.get(self._owner)
             marks = vm.before if vm is not None else replica_set.wanted if replica_set is not None else ()
-            ours = self.source_node in marks
-        return replace(self, outcome=STOPPED if ours else ENDED, ended_at=moment.now)
+            ours, theirs = self.source_node in marks, theirs or (vm is not None and vm.strategy == HALTED)
+        reason = STOPPED_BY_OTHERS if theirs and not ours else ""
+        return replace(self, outcome=STOPPED if ours else ENDED, reason=reason, ended_at=moment.now)
 
     def _awaited(self, moment: Moment, *, asked: bool) -> Interrupting:
         """asked: the look was asked for the VM, or replica set, that is to bring it back."""
         if not asked:
             return self
         if self._watches_siblings:
-            return replace(self, outcome=ENDED, ended_at=moment.now) if self._is_needless(moment.look) else self
+            return (
+                replace(self, outcome=ENDED, reason="", ended_at=moment.now) if self._is_needless(moment.look) else self
+            )
         if not self._is_of_vm:
             return self
         vm = moment.look.vms.get(self._owner)
         if vm is not None and vm.brings_back(moment.look.vmis.get(self.title)):
             return self
         if vm is None and not self.owner_uid:
-            return replace(self, outcome=ENDED, ended_at=moment.now)
+            return replace(self, outcome=ENDED, reason="", ended_at=moment.now)
         why = "its VM is gone" if vm is None or vm.ending else f"its VM has run strategy {vm.strategy}"
         reason = f"it has ended, and nothing starts it again, as {why}"
         return replace(self, outcome=NOT_INTERRUPTED, reason=reason, ended_at=moment.now)

@@ -55,6 +55,7 @@ def test_where_a_vm_went(tmp_path: Path, move: dict[str, Any], line: str) -> Non
         ({"outcome": "stopped"}, [{**STARTED, "outcome": "starting"}], "shop/db stopped"),
         ({"outcome": "stopped"}, [], "shop/db stopped"),
         ({"outcome": "ended"}, [], "shop/db ended without us"),
+        ({"outcome": "ended", "failure_reason": "somebody did it"}, [], "shop/db ended without us, as somebody did it"),
         ({"outcome": "already_gone", "target_node": "n4"}, [], "shop/db was on n4 already"),
         ({"outcome": "restarted", "target_node": "n4"}, [], "shop/db restarted on n4"),
         ({"outcome": "would_stop"}, [], "shop/db would stop"),

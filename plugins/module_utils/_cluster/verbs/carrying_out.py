@@ -34,7 +34,11 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.comman
     Start,
     TakeMarkOff,
 )
-from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.interrupting import REPLICA_SET, VM
+from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.interrupting import (
+    REPLICA_SET,
+    STOPPED_BY_OTHERS,
+    VM,
+)
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.starting import (
     LEFT_OFF,
     STILL_ENDING,
@@ -212,7 +216,7 @@ class Verbs:
             vmi = objects.find_vmi(self._client, command.namespace, command.vmi)
             if why := _elsewhere(vmi, command.uid, command.node):
                 stopped = command.stop and _has_ended(vmi) and self._is_marked(command)
-                return None if stopped else Answer(command, why, passing=True)
+                return None if stopped else Answer(command, why, passing=True, needless=True)
             return end(command, vmi or {})
         except Failure as error:
             return _refusal(command, error)
@@ -224,12 +228,13 @@ class Verbs:
         if _is_going(vm):
             return Answer(command, f"VM {command.owner} is being deleted", passing=True)
         if _is_asked(command, vm, vmi):
-            return None
+            return _by_whom(command, is_marked=command.node in find_marks(vm))
         try:
             self._ask_vm(command, vm)
         except Failure as error:
             if error.status != HTTPStatus.CONFLICT or not self._has_been_asked(command):
                 raise
+            return _by_whom(command, is_marked=self._is_marked(command))
         return None
 
     def _has_been_asked(self, command: Interrupt) -> bool:
@@ -317,6 +322,12 @@ def _is_asked(command: Interrupt, vm: JsonObject, vmi: JsonObject) -> bool:
     requests = (vm.get("status") or {}).get("stateChangeRequests") or ()
     asked = any(request["action"] == "Stop" and request.get("uid") == command.uid for request in requests)
     return asked or "deletionTimestamp" in vmi["metadata"]
+
+
+def _by_whom(command: Interrupt, *, is_marked: bool) -> Answer | None:
+    """Of what has been asked already. What is not to start again for the node was not stopped for it."""
+    theirs = command.stop and not is_marked
+    return Answer(command, STOPPED_BY_OTHERS, passing=True, needless=True) if theirs else None
 
 
 def _refusal(command: Command, error: Failure) -> Answer:

@@ -103,12 +103,45 @@ def test_a_vm_is_started_for_the_node_it_was_stopped_for_last(drain: Any, api: D
     assert drain(name="n2", state="restored")["started"][0]["outcome"] == "started"
 
 
-def test_a_vm_that_somebody_else_stops_meanwhile_is_not_started_again(drain: Any, api: DrainingApi) -> None:
+def test_a_vm_that_somebody_else_stops_meanwhile_is_theirs(drain: Any, api: DrainingApi) -> None:
+    assert drain()["changed"], "the node is cordoned"
     api.add_vm("pets", "Halted")
+    foretold = drain(check=True, policies=STOP)
     vanishes(api, vmi_path("pets"), 5, VMIS)
-    assert drain(policies=STOP)["interrupted"][0]["outcome"] == "stopped"
-    assert api.acts == []
-    assert drain(state="restored")["started"] == []
+    for result in (foretold, drain(policies=STOP)):
+        (entry,) = result["interrupted"]
+        assert (entry["outcome"], entry["failure_reason"]) == ("ended", "somebody else has stopped its VM")
+        assert [told["done"] for told in result["deviations"]] == ["ended, somebody else has stopped its VM"]
+        assert not result["changed"]
+    assert (api.acts, drain(state="restored")["started"]) == ([], [])
+
+
+def test_a_vm_that_somebody_else_stops_right_before_is_theirs(drain: Any, api: DrainingApi) -> None:
+    api.add_vm("pets")
+
+    def forestall(request: Request) -> Answer | None:
+        if request.method == "GET" or api.objects[vm_path("pets")]["spec"]["runStrategy"] == "Halted":
+            return None
+        halt(api)
+        vanishes(api, vmi_path("pets"), 5, VMIS)
+        return refusal(409, "Conflict", "the object has been modified")
+
+    api.faults[vm_path("pets")] = forestall
+    (entry,) = drain(policies=STOP)["interrupted"]
+    assert (entry["outcome"], entry["failure_reason"]) == ("ended", "somebody else has stopped its VM")
+    assert (api.acts, drain(state="restored")["started"]) == ([], [])
+
+
+@pytest.mark.parametrize("strategy", ["Manual", "RerunOnFailure"])
+def test_a_vm_that_somebody_else_has_asked_to_stop_is_theirs(drain: Any, api: DrainingApi, strategy: str) -> None:
+    vm = api.add_vm("pets", strategy)
+    vm["status"] = {
+        "stateChangeRequests": [{"action": "Stop", "uid": api.objects[vmi_path("pets")]["metadata"]["uid"]}]
+    }
+    # Its guest goes on until it is looked at.
+    api.faults[vm_path("pets")] = lambda _request: vanishes(api, vmi_path("pets"), 0, VMIS)
+    (entry,) = drain(policies=STOP)["interrupted"]
+    assert (entry["outcome"], entry["failure_reason"]) == ("ended", "somebody else has stopped its VM")
 
 
 def test_a_vm_that_ends_by_itself_is_not_stopped(drain: Any, api: DrainingApi) -> None:

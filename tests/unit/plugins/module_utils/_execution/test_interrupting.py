@@ -11,6 +11,7 @@ import pytest
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.commands import Answer, Interrupt
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.interrupting import (
     REPLICA_SET,
+    STOPPED_BY_OTHERS,
     VM,
     Interrupting,
 )
@@ -135,7 +136,19 @@ def test_whether_a_vm_that_is_gone_was_stopped_its_mark_tells(marks: dict[str, s
     entry, _nothing = STOP.step(moment())
     assert (entry.outcome, entry.questions().vms) == ("ending", frozenset({"shop/web"}))
     found = SeenVm("uid-vm", "Halted", before=marks)
-    assert entry.step(moment(vms={"shop/web": found}))[0].outcome == outcome
+    ended, _nothing = entry.step(moment(vms={"shop/web": found}))
+    assert (ended.outcome, ended.reason) == (outcome, "" if outcome == "stopped" else STOPPED_BY_OTHERS)
+
+
+def test_who_has_stopped_a_vm_is_said_unless_it_has_moved_away() -> None:
+    entry, command = STOP.step(moment(WEB))
+    assert command is not None
+    theirs = entry.answered(Answer(command, STOPPED_BY_OTHERS, passing=True, needless=True), NOW)
+    assert (theirs.has_acted, theirs.status()) == (False, "waiting, somebody else has stopped its VM")
+    assert (theirs.rehearsed().outcome, entry.rehearsed().outcome) == ("ended", "would_stop")
+    assert theirs.step(moment(replace(WEB, node="n7")))[0].reason == ""
+    missing, _nothing = theirs.step(moment(after=1.0))
+    assert missing.step(moment(after=1.0))[0].status() == "ended, somebody else has stopped its VM"
 
 
 @pytest.mark.parametrize("words", ["", "the server fails"])

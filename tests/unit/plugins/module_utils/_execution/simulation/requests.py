@@ -13,6 +13,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.comman
     Migrate,
     Start,
 )
+from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.interrupting import STOPPED_BY_OTHERS
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.starting import (
     LEFT_OFF,
     STILL_ENDING,
@@ -90,6 +91,8 @@ def _interrupt(world: World, command: Interrupt) -> Answer:
         return Answer(command, "it has just ended or moved", passing=True)
     if owner is None:
         return Answer(command, "there is no owner any more that would start it again")
+    if command.stop and owner.strategy == "Halted" and command.node not in owner.stopped_for:
+        return Answer(command, STOPPED_BY_OTHERS, passing=True, needless=True)
     if command.stop:
         _mark(world, owner, command)
     if owner.kind == VM and command.stop:
