@@ -22,11 +22,18 @@ STARTED = {"namespace": "shop", "name": "db", "node": "n1", "outcome": "started"
 
 def report(folder: Path, **facts: Any) -> str:
     """Of a run over n1, which is done."""
-    host = {"ansible.builtin.add_host": {"name": "n1", "uncordon_done": True, **facts}}
-    plan = {"ansible.builtin.set_fact": {"plan_maintenance_plan": {"run": "kernel", "batches": [["n1"]]}}}
+    return report_of(folder, {"n1": {"uncordon_done": True, **facts}})
+
+
+def report_of(folder: Path, *batches: dict[str, dict[str, Any]]) -> str:
+    """batches: the facts of their hosts."""
+    hosts = [
+        {"ansible.builtin.add_host": {"name": name, **facts}} for batch in batches for name, facts in batch.items()
+    ]
+    plan = {"ansible.builtin.set_fact": {"plan_maintenance_plan": {"run": "kernel", "batches": [*map(list, batches)]}}}
     lines = "{{ lookup('ansible.builtin.template', '%s') }}" % (ROOT / "playbooks/steps/report.txt.j2")
     tell = {"ansible.builtin.copy": {"dest": str(folder / "report"), "content": lines, "mode": "0600"}}
-    content = [{"hosts": "localhost", "gather_facts": False, "tasks": [host, plan, tell]}]
+    content = [{"hosts": "localhost", "gather_facts": False, "tasks": [*hosts, plan, tell]}]
     told, status = play(folder, yaml.safe_dump(content))
     assert status == 0, told
     return (folder / "report").read_text()
@@ -111,3 +118,42 @@ def test_what_left_other_nodes_is_told_of_these(tmp_path: Path) -> None:
     others = {key: [{**entry, "for_node": "n2"} for entry in entries] for key, entries in elsewhere.items()}
     assert report(tmp_path, drain_result=others).splitlines() == ["Run kernel:", "n1: done"]
     assert "VM  shop/web -> n3" in report(tmp_path, drain_result=others, _drain_name="n2")
+
+
+FAILED = {"rolling_maintenance_failure": "it was lost"}
+WAITS = {**MOVE, "outcome": "waiting"}
+MOVED = {**MOVE, "outcome": "migrated", "node": "n3", "seconds": 6}
+GONE = {"namespace": "shop", "name": "api", "outcome": "gone", "seconds": 1, "for_node": "n1"}
+EVICTED = {**GONE, "outcome": "evicted"}
+STOPPED = {**CUT, "outcome": "stopped"}
+ALL = {"moves": [MOVED], "evicted": [EVICTED], "interrupted": [STOPPED]}
+TOLD = ["     VM  shop/web -> n3 in 6 s", "     pod shop/api evicted in 1 s", "     VM  shop/db stopped"]
+
+
+@pytest.mark.campaign
+@pytest.mark.parametrize(
+    ("own", "mates", "lines"),
+    [
+        ({"failed": True}, [ALL], TOLD),
+        ({"failed": True}, [ALL, ALL], TOLD),
+        ({"moves": [WAITS], "evicted": [GONE], "interrupted": [{**CUT, "outcome": "ending"}]}, [ALL], TOLD),
+        (ALL, [{"moves": [WAITS], "evicted": [GONE], "interrupted": [{**CUT, "outcome": "ended"}]}], TOLD),
+        ({"failed": True}, [{"moves": [WAITS]}, {"moves": [MOVED]}], TOLD[:1]),
+        ({"failed": True}, [{"moves": [WAITS]}], []),
+        ({"failed": True}, [{"moves": [{**MOVE, "outcome": "migrating"}]}], ["     VM  shop/web migrating"]),
+    ],
+    ids="failed early|of two|left off|itself|one that waits|all wait|on its way".split("|"),
+)
+def test_what_others_have_moved_for_a_node_is_told_of_it(
+    tmp_path: Path, own: dict[str, Any], mates: list[dict[str, Any]], lines: list[str]
+) -> None:
+    """Who has waited for it may have carried it out, and be the only one who knows."""
+    others = {f"m{number}": {**FAILED, "drain_result": mate} for number, mate in enumerate(mates)}
+    told = report_of(tmp_path, {"n1": {**FAILED, "drain_result": own}, **others}, {"z1": {"drain_result": ALL}})
+    assert told.splitlines() == [
+        "Run kernel:",
+        "n1: failed",
+        *lines,
+        *(f"{name}: failed" for name in others),
+        "z1: failed",
+    ]
