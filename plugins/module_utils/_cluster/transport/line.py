@@ -93,9 +93,7 @@ def dialled(dial: Dial, timeout: float, where: str = "") -> Any:
         message = f"its settings are not usable, {_first_line(result)}"
         raise Failure(_CONNECT, where, message, _SETTINGS_REMEDY, reason="SettingsInvalid") from result
     if isinstance(result, TRANSPORT_ERRORS):
-        known = failure(result, _CONNECT, where)
-        known.foreign = False  # where no API server has answered yet, the address is none's
-        raise known from result
+        raise failure(result, _CONNECT, where, always_served=True) from result
     raise result
 
 

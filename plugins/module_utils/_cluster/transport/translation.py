@@ -73,18 +73,25 @@ _STATUS_REMEDIES = {
 }
 _NETWORK_REMEDY = "Check the address and port, and that the API server runs and is reachable from this machine."
 _PROXY_REMEDY = "Check the proxy in the kubeconfig, in the option proxy, or in the environment."
+_FOREIGN_REMEDY = (
+    "This is no answer of a Kubernetes API server: check what stands between, such as a proxy or load balancer, and "
+    "that the address is that of an API server."
+)
 _CUT_REMEDY = "Try again, and check the API server and what stands between, such as a proxy or load balancer."
 
 Explained = tuple[str, str, str]  # reason, message, remedy
 
 
-def failure(error: BaseException, attempted: str, where: str) -> Failure:
-    """What to tell about an error of TRANSPORT_ERRORS. `where`: what to call the server if the error does not say."""
+def failure(error: BaseException, attempted: str, where: str, *, always_served: bool = False) -> Failure:
+    """What to tell about an error of TRANSPORT_ERRORS. `where`: what to call the server if the error does not say.
+
+    always_served: all API servers know what was asked for, so that who does not is none.
+    """
     chain = list(_chain(error))
     where = next(filter(None, map(_address, chain)), where)
     for known in chain:
         if getattr(known, "status", None) and hasattr(known, "body"):
-            return _from_answer(known, attempted, where)
+            return _from_answer(known, attempted, where, always_served=always_served)
     unsent = any(isinstance(known, _UNCONNECTED) for known in chain)
     for cause, explain in _CAUSES:
         for known in reversed(chain):
@@ -102,17 +109,19 @@ def _of_proxy(chain: list[BaseException]) -> Explained | None:
     return "ProxyFailed", "the proxy on the way does not answer as one", _PROXY_REMEDY
 
 
-def _from_answer(error: Any, attempted: str, where: str) -> Failure:
+def _from_answer(error: Any, attempted: str, where: str, *, always_served: bool) -> Failure:
     """From an answer with a status: a Status object of Kubernetes, or whatever a proxy sends."""
     text = error.body.decode(errors="replace") if isinstance(error.body, bytes) else str(error.body or "")
     body = embedded(text)
     answer: dict[str, Any] = body if isinstance(body, dict) else {}
     # KubeVirt's subresources answer with a Status, too (writeError in pkg/virt-api/rest/subresource.go).
     foreign = error.status == HTTPStatus.NOT_FOUND and answer.get("kind") != "Status"
-    is_unserved = foreign and text.strip() == _NO_SUCH_PATH
+    is_unserved = foreign and text.strip() == _NO_SUCH_PATH and not always_served
     reason = NOT_SERVED if is_unserved else answer.get("reason") or error.reason or ""
+    who = "the API server"
     remedy = _STATUS_REMEDIES.get(error.status, "Look into the API server's log, and try again.")
-    who = "something before the API server" if foreign and not is_unserved else "the API server"
+    if foreign and not is_unserved:
+        who, remedy = "something before the API server", _FOREIGN_REMEDY
     message = _said(answer) or (_first_words(text) if not answer else "") or reason or "no explanation"
     return Failure(
         attempted,

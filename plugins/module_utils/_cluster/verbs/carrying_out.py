@@ -334,5 +334,6 @@ def _refusal(command: Command, error: Failure) -> Answer:
     """The server's no to one command. Raises the failure again where it concerns all commands."""
     if error.status is None or error.concerns_all:
         raise error
-    words = error.message.partition(", ")[2] or error.message if error.passing else error.message
+    own = error.message.partition(", ")[2] if error.passing and not error.foreign else ""
+    words = own or error.message
     return Answer(command, words, error.passing, lost=error.maybe_done)

@@ -106,6 +106,8 @@ class ReplicaSet:
                 changed = {**stored, "spec": change(stored["spec"])}
                 written = self._client.replace(self._path, attempted, changed, **query)
         except Failure as error:
+            if error.foreign:  # a proxy says nothing of a namespace, nor does a server without the kind
+                raise
             remedy = _REMEDIES.get(error.status, error.remedy)
             raise error.replaced(remedy=remedy) from error
         return written

@@ -114,6 +114,22 @@ def test_an_unknown_namespace(refuse: Run) -> None:
     assert 'the API server answered 404, namespaces "bank" not found. Create the namespace first' in result["msg"]
 
 
+@pytest.mark.parametrize(
+    ("page", "words"),
+    [
+        (b"<h1>Not here</h1>", "This is no answer of a Kubernetes API server: check what stands between"),
+        (b"404 page not found\n", "answered 404, 404 page not found. Check the name, and that host, kubeconfig"),
+    ],
+    ids=["a proxy's", "of a server without KubeVirt"],
+)
+def test_a_page_that_is_not_found_says_nothing_of_the_namespace(
+    refuse: Run, api: ReplicasApi, page: bytes, words: str
+) -> None:
+    api.faults[SETS] = lambda request: Answer(404, page) if request.method == "POST" else None
+    result = refuse(**CREATE, wait_timeout=1)
+    assert (words in result["msg"], "Create the namespace" in result["msg"]) == (True, False), result["msg"]
+
+
 def test_what_the_server_finds_wrong_is_the_task_s_to_correct(refuse: Run, api: ReplicasApi) -> None:
     words = 'strict decoding error: unknown field "spec.template.spec.domian"'
     api.faults[SETS] = lambda request: refusal(400, "BadRequest", words)

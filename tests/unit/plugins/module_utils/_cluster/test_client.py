@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterator
-from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -16,7 +15,6 @@ from typing import Any
 import pytest
 import yaml
 
-from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.looks.objects import find, listed
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport import persistence
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.client import Client, connect_by
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.failure import Failure
@@ -272,71 +270,6 @@ def test_a_server_that_is_busy_for_ever_ends_it_in_time(
     assert told.value.status == 503
     assert len(asked) >= 2
     assert sum(slept) == pytest.approx(0.5)
-
-
-@pytest.mark.parametrize(
-    "body",
-    [
-        {"code": 14, "message": "no server is left", "details": [{"@type": "type.googleapis.com/google.rpc.Help"}]},
-        {"message": "no server is left", "details": "upstream"},
-        {"message": "no server is left", "details": {"causes": "upstream"}},
-        {"message": "no server is left", "details": {"causes": ["upstream"]}},
-    ],
-)
-def test_a_proxy_may_refuse_in_json_of_its_own(client: Client, api: ObjectApi, body: dict[str, Any]) -> None:
-    answers = [Answer(503, body, headers=SOON), Answer(400, body)]
-    api.faults[NODE] = lambda _request: answers.pop(0)
-    with pytest.raises(Failure, match="answered 400, no server is left"):
-        client.get(NODE, "read")
-
-
-# A proxy that has no server for now.
-PAGES = [
-    Answer(404, b"<html><h1>Not here</h1></html>"),
-    Answer(404, b"default backend - 404"),
-    Answer(404, {"message": "no route"}),
-]
-
-
-@pytest.mark.parametrize("page", PAGES)
-@pytest.mark.parametrize(("path", "ask"), [(NODE, Client.get), (NODE, find), (NODES, partial(listed, limit="9"))])
-def test_a_page_that_is_not_found_is_no_object_that_is_gone(
-    client: Client, api: ObjectApi, page: Answer, path: str, ask: Callable[[Client, str, str], object]
-) -> None:
-    pages = [page, page]
-    api.faults[path] = lambda _request: pages.pop() if pages else None
-    assert ask(client, path, "read")
-    assert pages == []
-
-
-@pytest.mark.parametrize("page", PAGES)
-def test_what_a_proxy_has_not_found_is_deleted_all_the_same(client: Client, api: ObjectApi, page: Answer) -> None:
-    pages = [page]
-    api.faults[NODE] = lambda request: pages.pop() if pages and request.method == "DELETE" else None
-    client.delete(NODE, "delete", None, dry_run=False)
-    assert (pages, find(client, NODE, "read")) == ([], None)
-
-
-def test_a_proxy_without_a_server_is_told_when_the_time_is_over(client: Client, api: ObjectApi) -> None:
-    patience = client.briefly()
-    api.faults[NODE] = lambda _request: PAGES[0]
-    with pytest.raises(Failure, match="something before the API server answered 404, Not here") as told:
-        patience.get(NODE, "read")
-    assert (told.value.passing, told.value.gone) == (True, False)
-
-
-def test_a_kind_that_is_not_installed_is_told_at_once_and_has_no_objects(client: Client, api: ObjectApi) -> None:
-    asked: list[Request] = []
-
-    def unserved(request: Request) -> Answer:
-        asked.append(request)
-        return Answer(404, b"404 page not found\n")
-
-    api.faults[NODE] = api.faults[NODES] = unserved
-    assert listed(client, NODES, "list") == []
-    with pytest.raises(Failure, match="the API server answered 404, 404 page not found"):
-        find(client, NODE, "read")
-    assert len(asked) == 2
 
 
 def test_reviews_and_tokens_may_come_twice(client: Client, api: ObjectApi) -> None:
