@@ -236,14 +236,18 @@ class _Repair:
                 actions[name] = old[name]
             elif name in fresh:
                 actions[name] = _kept(old, fresh[name], turns)
-            elif self._still(old[name], {entry.id for entry in found}, actions):
+            elif self._still(old, old[name], {entry.id for entry in found}, actions):
                 actions[name] = old[name]
         return self._with(list(in_order(closed(actions, self.nodes), list(old))), blocked, untouched)
 
-    def _still(self, action: Action, found: Collection[str], known: Collection[str]) -> bool:
-        """Whether an action that was not planned again stays: a node's own, or of a node that may not change."""
+    def _still(self, old: Mapping[str, Action], action: Action, found: Collection[str], known: Collection[str]) -> bool:
+        """Whether an action that was not planned again stays: a node's own, or of a node that may not change.
+
+        Who starts again stays with its stop, or without one, as that may have ended and been forgotten.
+        """
         if action.kind is ActionKind.START:
-            return any(name in known for name in action.after)
+            stops = (name for name in action.after if name in old and old[name].kind is ActionKind.STOP)
+            return all(name in known for name in stops if old[name].object.title == action.object.title)
         if action.kind not in LEAVING:
             return True
         return self.node is not None and action.node != self.node and action.id in found

@@ -15,7 +15,14 @@ import pytest
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot import from_plain
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.difference import differences
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.document import decode, encode
-from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import Action, Blocked, Plan, Verdict
+from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import (
+    Action,
+    ActionKind,
+    Blocked,
+    Plan,
+    Verdict,
+)
+from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.remainder import left
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.plan_options import PlanOptions
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.repair import repair
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.run_plan import plan_run
@@ -34,7 +41,17 @@ def planned(lists: Lists, *batches: list[str], **options: Any) -> Plan:
 def repaired(plan: Plan, lists: Lists, **known: Any) -> Plan:
     found = repair(plan, from_plain(lists), **known)
     assert decode(encode(found)) == found  # its parts agree
+    assert orphans(found) <= orphans(plan)
     return found
+
+
+def orphans(plan: Plan) -> set[str]:
+    """Titles of the VMs that are to start again, and of which the plan does not say that they stop."""
+    starts, stops = (
+        {action.object.title for action in plan.actions if action.kind is kind}
+        for kind in (ActionKind.START, ActionKind.STOP)
+    )
+    return starts - stops
 
 
 def of(plan: Plan, name: str) -> Action:
@@ -119,6 +136,24 @@ def test_who_has_come_under_the_name_of_one_to_be_interrupted_is_planned_as_itse
     moved = repaired(plan, anew)
     assert of(moved, "1.migrate.shop/pet-1").object.uid == "vmi-anew"
     assert f"1.{policy}.shop/pet-1" not in {action.id for action in moved.actions}
+
+
+@pytest.mark.parametrize("vanishes", [True, False])
+def test_who_need_not_stop_any_more_does_not_start_again(vanishes: bool) -> None:
+    """As it can be migrated by now. Who has stopped does, also where the plan has forgotten that."""
+    scene = Scene(*(node(name) for name in "abc"))
+    for name in ("pet-1", "pet-2"):
+        scene.vm(name, "a", status=FIXED)
+    plan = planned(scene.lists, ["a"], policies=[{"policy": "stop"}])
+    gone = ("pet-1", "pet-2") if vanishes else ("pet-2",)
+    for kind in ("vmis", "pods"):
+        scene.lists[kind] = [item for item in scene.lists[kind] if not item["metadata"]["name"].endswith(gone)]
+    for vmi in scene.lists["vmis"]:
+        del vmi["status"]["conditions"]
+    found = {action.id for action in repaired(left(plan, ["1.stop.shop/pet-2"]), scene.lists).actions}
+    assert "1.start.shop/pet-2" in found
+    assert ("1.start.shop/pet-1" in found) is vanishes
+    assert ("1.migrate.shop/pet-1" in found) is not vanishes
 
 
 @pytest.mark.parametrize("known", [{}, {"ended": ["1.restart.shop/pet-1"]}])
