@@ -63,6 +63,14 @@ def maintained(
     return play(folder, yaml.safe_dump([first(folder, batches, **given), found, last]), begun_in=begun_in)
 
 
+def lost(folder: Path) -> dict[str, Any]:
+    """A task that finds its host away."""
+    ssh = folder / "ssh"
+    ssh.write_text("#!/bin/sh\nexit 255\n")
+    ssh.chmod(0o755)
+    return {"ansible.builtin.raw": "true", "vars": {"ansible_connection": "ssh", "ansible_ssh_executable": str(ssh)}}
+
+
 def test_what_is_given_to_localhost_alone_is_done_to_the_nodes(tmp_path: Path) -> None:
     """As by a play before this one, or by its host_vars: nodes were given back as maintained that nobody was at."""
     hook = [{"ansible.builtin.debug": {"msg": "{{ inventory_hostname }} is maintained"}}]
@@ -92,14 +100,31 @@ def test_tasks_that_cannot_be_loaded_are_no_lost_host(tmp_path: Path) -> None:
     assert words in told, told
 
 
+@pytest.mark.parametrize(
+    "missing", [{"ansible.builtin.include_tasks": "nowhere.yml"}, {"ansible.builtin.include_role": {"name": "nowhere"}}]
+)
+def test_a_batch_that_fails_as_a_whole_is_told_of(tmp_path: Path, missing: dict[str, Any]) -> None:
+    """For Ansible a host stays failed that could not load something, also when rescued, and all of them end all."""
+    told, _status = maintained(tmp_path, [missing], [*TOGETHER, ["n3"]])
+    words = "was stopped by an error of another host of its batch, or a file or role could not be loaded: see above."
+    assert [f'"{name} {words}"' in told for name in ("n1", "n2")] == [True, True], told
+
+
+def test_a_lost_host_does_not_go_on_when_another_one_cannot_load_something(tmp_path: Path) -> None:
+    hook: list[dict[str, Any]] = [
+        {**lost(tmp_path), "when": "inventory_hostname == 'n1'"},
+        {"ansible.builtin.include_tasks": "nowhere.yml", "when": "inventory_hostname != 'n1'"},
+        {"ansible.builtin.debug": {"msg": "{{ inventory_hostname }} goes on"}},
+    ]
+    told, _status = maintained(tmp_path, hook, [["n1", "n2"]])
+    assert ("UNREACHABLE" in told, "nowhere.yml" in told, "goes on" in told) == (True, True, False), told
+
+
 def test_no_strategy_of_ones_own_lets_a_lost_host_go_on(tmp_path: Path) -> None:
     """With `free` Ansible takes no heed of any_errors_fatal, and makes no hosts of the plan."""
-    ssh = tmp_path / "ssh"
-    ssh.write_text("#!/bin/sh\nexit 255\n")
-    ssh.chmod(0o755)
     (tmp_path / "ansible.cfg").write_text("[defaults]\nstrategy=free\n")
     hook: list[dict[str, Any]] = [
-        {"ansible.builtin.raw": "true", "vars": {"ansible_connection": "ssh", "ansible_ssh_executable": str(ssh)}},
+        lost(tmp_path),
         {"ansible.builtin.debug": {"msg": "{{ inventory_hostname }} goes on"}},
     ]
     told, _status = maintained(tmp_path, hook, ALONE, begun_in=tmp_path)
