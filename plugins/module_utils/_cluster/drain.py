@@ -30,11 +30,16 @@ class Replan(Protocol):
     """What is left of a plan, mended by a fresh look at the whole cluster. Raises Failure, InvalidRequest.
 
     failures: by title of a VM, nodes to which it could not be migrated. hopeless: titles of those that are not tried
-    again. ended: ids of actions.
+    again. ended: ids of actions. replaced: ids of those that others of their names have come for.
     """
 
     def __call__(
-        self, plan: Plan, failures: Mapping[str, Collection[str]], hopeless: Collection[str], ended: Collection[str]
+        self,
+        plan: Plan,
+        failures: Mapping[str, Collection[str]],
+        hopeless: Collection[str],
+        ended: Collection[str],
+        replaced: Collection[str],
     ) -> Plan: ...
 
 
@@ -80,6 +85,13 @@ class NodeDrain(PlanRun):
     def is_done(self) -> bool:
         """Whether nothing is left on the node, as was seen at last, and what was to be restarted runs."""
         return self.is_over and not (self.is_lost or self.off)
+
+    def _survey(self) -> None:
+        """What the plan does not know is planned for, as it would be when the node is drained."""
+        super()._survey()
+        if draining.unplanned(self.plan, self.record, self.here):
+            self._replan()
+            super()._survey()
 
     def _begin(self) -> None:
         super()._begin()
@@ -156,9 +168,14 @@ class NodeDrain(PlanRun):
         begun, node = time.monotonic(), self.execution.node
         failures = draining.failures(self.record)
         hopeless = {title for title, nodes in failures.items() if len(nodes) > self.retries}
-        ended = [name for name, entry in self.record.entries.items() if not (entry.unfinished or entry.has_failed)]
+        replaced = draining.replaced(self.record, self.here)
+        ended = [
+            name
+            for name, entry in self.record.entries.items()
+            if not (entry.unfinished or entry.has_failed or name in replaced)
+        ]
         self._planned_for = draining.unplanned(self.plan, self.record, self.here)
-        plan = self.replan(self.plan, failures, hopeless, ended)
+        plan = self.replan(self.plan, failures, hopeless, ended, replaced)
         returned = draining.returned(self.record, self.here)
         gone = [name for name in ended if self.record.entries[name].uid not in returned]
         for line in differences(leaving(left(self.plan, gone), node), leaving(left(plan, gone), node)):

@@ -107,10 +107,7 @@ class PlanRun:
 
     def rehearse(self) -> None:
         """Put everything to the server without doing it. Raises Failure."""
-        self._follow(self.plan)
-        # What some commands take is asked for when it is known who owns a VMI.
-        asking = replace(self.execution, begins=False)
-        self.record, _none = advance(self.plan, self.record, self._look(0.0), self._now(), asking)
+        self._survey()
         look = self._look(0.0)
         commands = rehearsal(self.plan, self.record, look, self._now(), self.execution)
         answers, trouble = self.means.verbs.carry_out(commands, once=True)
@@ -135,6 +132,12 @@ class PlanRun:
                 if not error.passing:
                     raise
                 self._endure(error)
+
+    def _survey(self) -> None:
+        """See what there is. What some commands take is asked for when it is known who owns a VMI."""
+        self._follow(self.plan)
+        asking = replace(self.execution, begins=False)
+        self.record, _none = advance(self.plan, self.record, self._look(0.0), self._now(), asking)
 
     def _begin(self) -> None:
         self._follow(self.plan)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
+from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.evicting import Evicting
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.interrupting import Interrupting
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.migrating import Migrating
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.observation import (
@@ -98,6 +99,20 @@ def returned(record: Record, here: Remaining) -> frozenset[str]:
     """Uids of what has left, and is here again: somebody has brought it back. Or the look is older than its leaving."""
     gone = {entry.uid for entry in record.entries.values() if not (entry.unfinished or entry.has_failed)}
     return frozenset(item.uid for item in here.all if item.uid in gone)
+
+
+def replaced(record: Record, here: Remaining) -> frozenset[str]:
+    """Ids of what had gone before anything was done, and has another one of its name here, which has to leave as well.
+
+    Who was restarted, or stopped, may come here again all the same: once is enough.
+    """
+    machines, pods = ({item.title: item.uid for item in items} for items in (here.vmis, here.pods))
+    return frozenset(
+        name
+        for name, entry in record.entries.items()
+        if not (entry.unfinished or entry.has_failed or (isinstance(entry, Interrupting) and not entry.had_gone))
+        and (pods if isinstance(entry, Evicting) else machines).get(entry.title, entry.uid) != entry.uid
+    )
 
 
 def is_lost(plan: Plan, record: Record, here: Remaining) -> bool:

@@ -191,6 +191,11 @@ class Interrupting(Timed):
         return self.has_failed and self._is_of_vm
 
     @property
+    def had_gone(self) -> bool:
+        """Whether it had gone when it was looked at for the first time."""
+        return self.outcome == ENDED and self.begun_at == self.ended_at
+
+    @property
     def _watches_siblings(self) -> bool:
         return self.kind == RESTART and self.owner_kind == REPLICA_SET
 
@@ -234,6 +239,9 @@ class Interrupting(Timed):
             return replace(self, outcome=ENDING, begun_at=begun, is_missing=True)._awaited(
                 moment, asked=self.is_missing
             )
+        if not self.begun_at and self._is_of_vm and successor.node == self.source_node:
+            # It was made anew before the node was cordoned: nothing was done yet, and it has to leave all the same.
+            return replace(self, outcome=ENDED, reason="", begun_at=begun, ended_at=begun)
         entry = replace(
             self,
             outcome=ENDING,

@@ -131,6 +131,7 @@ def mended_plan(
     failures: Mapping[str, Sequence[str]],
     hopeless: Collection[str],
     ended: Collection[str],
+    replaced: Collection[str],
 ) -> Plan:
     """What is left of a plan, mended by a fresh look at the whole cluster. Raises Failure, InvalidRequest."""
     snapshot = fresh_snapshot(client)
@@ -138,9 +139,10 @@ def mended_plan(
 
         def mend(options: PlanOptions) -> Plan:
             wanted = replace(plan, options=options.to_json())
-            return of_batch(
-                repair(wanted, snapshot, node=name, failures=failures, hopeless=hopeless, ended=ended), name
+            mended = repair(
+                wanted, snapshot, node=name, failures=failures, hopeless=hopeless, ended=ended, replaced=replaced
             )
+            return of_batch(mended, name)
 
         return _at_targets_that_can_be_had(mend, PlanOptions.of(plan.options))
 

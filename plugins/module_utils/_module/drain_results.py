@@ -67,12 +67,17 @@ def not_begun(error: Failure) -> Incomplete:
 
 def result(module: Module, going: NodeDrain, *, changed: bool) -> JsonObject:
     """changed: whether the node was taken for it. Raises Incomplete unless the node is, or would be, empty."""
-    is_done = not going.record.failed if module.check_mode else going.is_done
+    is_done = _would_be_done(going) if module.check_mode else going.is_done
     left = [] if is_done else _left(going)
     values = _values(module, going, left, changed=changed)
     if not is_done:
         raise Incomplete(_failure(module, going, left), values)
     return values
+
+
+def _would_be_done(going: NodeDrain) -> bool:
+    kept = [entry for entry in lasting(going.plan) if entry.node == going.execution.node]
+    return not (going.record.failed or kept)
 
 
 def broken_off(module: Module, going: NodeDrain, error: Failure | InvalidRequest, *, changed: bool) -> Incomplete:

@@ -273,17 +273,22 @@ class _Task:
         return maintenance.require(self.client, replace(wanted, node=name))
 
     def _replan(
-        self, plan: Plan, failures: Mapping[str, Collection[str]], hopeless: Collection[str], ended: Collection[str]
+        self,
+        plan: Plan,
+        failures: Mapping[str, Collection[str]],
+        hopeless: Collection[str],
+        ended: Collection[str],
+        replaced: Collection[str],
     ) -> Plan:
         from ansible_collections.virtops.kubevirt.plugins.module_utils._module import (  # noqa: PLC0415
             drain_planning,
         )
 
-        if self.params["evacuations"] == "take_over":
+        if self.params["evacuations"] == "take_over" and not self.module.check_mode:
             for title in take_over(self.client, self.name):
                 self.progress.tell(f"{title}: its evacuation by KubeVirt is taken over")
         failed = {name: tuple(nodes) for name, nodes in failures.items()}
-        mended = drain_planning.mended_plan(self.client, plan, self.name, failed, hopeless, ended)
+        mended = drain_planning.mended_plan(self.client, plan, self.name, failed, hopeless, ended, replaced)
         if not self._may_differ:
             drain_planning.require_as_planned(self.client, plan, mended, self.name)
         if self.params["plan"] and mended.of_node(self.name) != plan.of_node(self.name):

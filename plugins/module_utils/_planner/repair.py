@@ -52,12 +52,14 @@ def repair(
     failures: Mapping[str, Sequence[str]] | None = None,
     hopeless: Collection[str] = (),
     ended: Collection[str] = (),
+    replaced: Collection[str] = (),
 ) -> Plan:
     """The plan with one batch mended: that of `node`, else the first with something left to do.
 
     node: the one whose actions alone may change, with those of others that they wait for. failures: nodes to which the
     migration of a VM has failed, by namespace/name. hopeless: VMs that are not to be migrated any more. ended: ids of
-    actions, which stay as they are. Raises as `plan_run` does.
+    actions, which stay as they are. replaced: ids of those whose objects were gone before anything was done, and have
+    others of their names in their places, which are planned anew; without `node` all such are. Raises as `plan_run`.
     """
     number = plan.batch_of(node) if node is not None else _current(plan, ended)
     if number is None:
@@ -68,7 +70,9 @@ def repair(
         return plan
     ground = Ground(snapshot)
     known = identified(plan, number, ground.pods_on(nodes), ground.vmis_on(nodes))
-    return _Repair(known, number, nodes, node, frozenset(ended)).made(ground, failures or {}, frozenset(hopeless))
+    return _Repair(known, number, nodes, node, frozenset(ended), frozenset(replaced)).made(
+        ground, failures or {}, frozenset(hopeless)
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +84,7 @@ class _Repair:
     nodes: Sequence[str]
     node: str | None
     ended: frozenset[str]
+    replaced: frozenset[str]
 
     def made(self, ground: Ground, failures: Mapping[str, Sequence[str]], hopeless: frozenset[str]) -> Plan:
         options = PlanOptions.of(self.plan.options)
@@ -166,7 +171,8 @@ class _Repair:
                 begun.setdefault(name, _gone(scene, name))
             # Its name alone is there: it has gone, and of who has come in its place nothing is planned. In mid-drain
             # that may be who was restarted, and comes to the node all the same: once is enough.
-            replaced = self.node is None and item is not None and not _is(action, item)
+            anew = self.node is None or action.id in self.replaced
+            replaced = anew and item is not None and not _is(action, item)
             if not replaced and self._has_begun(scene, action, begun.get(name) if is_it else None, is_it=is_it):
                 untouched.add(action.id)
             elif is_it and name not in begun:

@@ -15,6 +15,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.draini
     hindrances,
     is_lost,
     remaining,
+    replaced,
     returned,
     sakes,
     under_way,
@@ -35,6 +36,7 @@ from unit.plugins.module_utils._plan.plans import action, plan, pod, vm
 
 N1 = Execution("n1", "run-1")
 MOVE, EVICT = action(ActionKind.MIGRATE, vm("web"), "n1", "n2"), action(ActionKind.EVICT, pod("cache"), "n1")
+STOP = action(ActionKind.STOP, vm("db"), "n1")
 HERE = remaining("n1", look(seen_vmi(), seen_pod()), None)
 
 
@@ -138,6 +140,19 @@ def test_what_has_left_and_is_here_again_is_planned_anew() -> None:
     assert unplanned(plan(MOVE), record, back) == returned(record, back) == {"uid-web"}
     assert follow(plan(MOVE), record, N1, returned(record, back)).unfinished
     assert not follow(plan(MOVE), record, N1).unfinished
+
+
+def test_who_has_come_under_the_name_of_one_that_had_gone_is_planned_anew() -> None:
+    """As long as nothing was done: who is stopped, and comes again all the same, would be stopped again and again."""
+    moves = plan(MOVE, EVICT, STOP)
+    anew = look(seen_vmi(uid="uid-2"), seen_pod(uid="uid-3"), seen_vmi("db", uid="uid-4"))
+    record, _none = advance(moves, follow(moves, Record(), N1), anew, NOW, N1)
+    assert replaced(record, remaining("n1", anew, None)) == {MOVE.id, EVICT.id, STOP.id}
+    there = look(seen_vmi(), seen_pod(), seen_vmi("db"))
+    assert replaced(record, remaining("n1", there, None)) == set()
+    record, commands = advance(moves, follow(moves, Record(), N1), there, NOW, N1)
+    record, _none = advance(moves, answered(record, map(Answer, commands), NOW), anew, NOW + 1.0, N1)
+    assert replaced(record, remaining("n1", anew, None)) == {EVICT.id}
 
 
 def test_a_drain_is_lost_when_nothing_is_under_way_and_the_rest_will_never_leave() -> None:

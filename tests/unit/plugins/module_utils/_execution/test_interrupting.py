@@ -76,6 +76,16 @@ def test_a_restart_is_over_when_its_successor_runs() -> None:
     assert waiting.step(moment(running, after=9.0))[0].status() == "restarted on n5 in 9 s"
 
 
+def test_who_was_made_anew_on_its_node_before_anything_was_done_is_not_restarted() -> None:
+    """But who was, and comes to its node again, is."""
+    anew = seen_vmi(uid="uid-new", **OF_VM)
+    ended, _nothing = RESTART.step(moment(anew))
+    assert (ended.outcome, ended.had_gone, ended.has_acted) == ("ended", True, False)
+    there, _command = asked(RESTART, WEB)
+    again, _nothing = there.step(moment(anew, after=3.0))
+    assert (again.outcome, again.target_node, again.had_gone) == ("restarted", "n1", False)
+
+
 def test_a_replica_is_not_ended_before_it_is_known_who_was_there() -> None:
     entry, command = RESTART.step(moment(REPLICA))
     assert command is None

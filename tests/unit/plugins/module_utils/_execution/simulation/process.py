@@ -161,8 +161,11 @@ class Process:
         failures = draining.failures(self.record)
         hopeless = {title for title, nodes in failures.items() if len(nodes) >= BUDGET}
         returned = draining.returned(self.record, self.here)
+        replaced = draining.replaced(self.record, self.here)
         over = {
-            name: entry for name, entry in self.record.entries.items() if not (entry.unfinished or entry.has_failed)
+            name: entry
+            for name, entry in self.record.entries.items()
+            if not (entry.unfinished or entry.has_failed or name in replaced)
         }
         self.plan = planner.plan(
             self.world,
