@@ -292,16 +292,17 @@ blocked:
         VM shop/database on worker-2 cannot leave: no node can take it: 0/4 nodes are available: 4 Insufficient memory.
 lines:
   description:
-    - The plan for people, with O(resume) after what is said of the one that the cluster keeps. One of more than 40
-      lines is told by RV(obstacles), those who are interrupted, and a table of its batches; RV(text_path) has it all.
+    - The plan for people, with O(resume) after what is said of the one that the cluster keeps. First what stands
+      against it, as in RV(obstacles), who is interrupted, and a table of its batches; then each VM and pod, if all has
+      room in 40 lines. Else RV(text_path) has them; where that is not there they have 40 lines of their own.
   returned: success
   type: list
   elements: str
   sample:
     - "Run kernel-6.12: 1 of 1 nodes to maintain, 1 at a time."
-    - 1. worker-1
-    - "     migrations take about 24 s if the guests are idle"
-    - "     VM  shop/web-1 -> worker-3"
+    - Nothing stands against it.
+    - batch  migrations  time  reserve  nodes
+    - "    1           1  24 s  9.5 GiB  worker-1"
 resumed:
   description: Whether the run goes on by the plan that the cluster keeps of it.
   returned: success

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A plan on one screen: what stands against it, who is interrupted, a table of its batches; and in one sentence.
 
-A plan that is short enough is told action by action instead. Of many batches several that follow each other have one
+Where the screen has room for it, each action comes after that. Of many batches several that follow each other have one
 row of the table: counts and times of a row are those of its batches together, the reserve is the least of them.
 """
 
@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.printable import printable
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.difference import unable
@@ -26,10 +27,10 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._report.obstacles
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._report.plan_text import (
     Batch,
+    batch_lines,
     batches_left,
     duration,
     heading,
-    plan_text,
     summary,
 )
 
@@ -37,8 +38,8 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._report.plan_text
 MOST_LINES = 40
 _MOST_NAMED = 20
 _INTERRUPTED = (
-    (ActionKind.STOP, "off until their node is back"),
-    (ActionKind.RESTART, "shut down, and start anew elsewhere"),
+    (ActionKind.STOP, "VM is off until its node is back", "VMs are off until their node is back"),
+    (ActionKind.RESTART, "VM is shut down, and starts anew elsewhere", "VMs are shut down, and start anew elsewhere"),
 )
 # Rows that leave room on a screen for what stands against a plan.
 MOST_ROWS = 24
@@ -47,21 +48,27 @@ _FAILING = {"zone": "zone"}
 
 
 def told(plan: Plan, done: Collection[str] = (), *, prefix: str = "", text: str = "") -> list[str]:
-    """The plan for the terminal. prefix: of the names that the options of a plan have there. text: where all stands."""
-    whole = plan_text(plan, done)
-    if len(whole) > MOST_LINES:
-        where = [f"Each virtual machine and pod, its node and the reasons: {text}"] if text else []
-        return [printable(line) for line in (*_overview(plan, frozenset(done), prefix), *where)]
-    reserve = reserve_line(plan, batches_left(plan, done))
-    return [*whole, *reserve, *(printable(line) for line in clearing_lines(plan, kept(plan, done), prefix))]
+    """The plan for the terminal: what decides, and each action if that fits the same screen, or stands nowhere else.
 
-
-def _overview(plan: Plan, done: frozenset[str], prefix: str) -> Iterator[str]:
+    prefix: of the names that the options of a plan have there. text: where all stands.
+    """
     batches = batches_left(plan, done)
+    lines = list(_overview(plan, batches, frozenset(done), prefix))
+    room = MOST_LINES - len(lines) if text else MOST_LINES
+    details = list(islice(batch_lines(plan, batches), MOST_LINES + 1))
+    if len(details) <= room:
+        lines += details
+    elif text:
+        lines.append(f"Each virtual machine and pod, its node and the reasons: {text}")
+    return [printable(line) for line in lines]
+
+
+def _overview(plan: Plan, batches: Sequence[Batch], done: frozenset[str], prefix: str) -> Iterator[str]:
     yield heading(plan, batches, done)
     if done:
-        yield f"Done already: {len(done)} nodes"
-    yield from _standing(plan, kept(plan, done), prefix)
+        yield f"Done already: {some(sorted(done))}"
+    if batches:
+        yield from _standing(plan, kept(plan, done), prefix)
     yield from _interrupted([action for batch in batches for action in batch.leaving])
     yield from batch_table(plan, batches)
     yield from summary(plan, batches, done)
@@ -78,6 +85,8 @@ def _standing(plan: Plan, groups: Sequence[Kept], prefix: str) -> Iterator[str]:
         yield f"As things are, {', and '.join(words)}:"
         yield from (f"  {line}" for line in obstacle_lines(plan, groups, prefix))
         yield from (f"  {line}" for line in clearing_lines(plan, groups, prefix))
+    else:
+        yield "Nothing stands against it."
 
 
 def _awaited(kinds: Sequence[str]) -> list[str]:
@@ -86,10 +95,10 @@ def _awaited(kinds: Sequence[str]) -> list[str]:
 
 
 def _interrupted(leaving: Sequence[Action]) -> Iterator[str]:
-    for kind, what in _INTERRUPTED:
+    for kind, single, several in _INTERRUPTED:
         names = [action.object.title for action in leaving if action.kind is kind]
         if names:
-            yield f"{len(names)} VM{' is' if len(names) == 1 else 's are'} {what}: {some(names)}"
+            yield f"{_number(len(names), single, several)}: {some(names)}"
 
 
 def _span(plan: Plan, batches: Sequence[Batch]) -> Iterator[str]:

@@ -79,12 +79,17 @@ def _lines(plan: Plan, done: frozenset[str]) -> Iterator[str]:
     yield heading(plan, batches, done)
     if done:
         yield f"Done already: {', '.join(sorted(done))}"
+    yield from batch_lines(plan, batches)
+    yield from summary(plan, batches, done)
+
+
+def batch_lines(plan: Plan, batches: Sequence[Batch]) -> Iterator[str]:
+    """Of each batch who leaves and who cannot, in the cluster's own words, which may not be printable."""
     for batch in batches:
         yield f"{batch.number}. {', '.join(batch.nodes)}{_state(batch.blocked)}"
         yield from _expected(plan, batch)
         yield from _moves(batch.leaving, _waits(batch.leaving))
         yield from _kept(batch.blocked)
-    yield from summary(plan, batches, done)
 
 
 def heading(plan: Plan, batches: Sequence[Batch], done: Collection[str]) -> str:

@@ -81,13 +81,20 @@ def test_a_plan_is_written_and_told(make: Any, files: Files) -> None:
     result = make(**files.given, run="patch", nodes=["n1", "n2", "n3"], batch=2)
     assert (result["changed"], result["verdict"], result["plan_path"]) == (True, "feasible", str(files.plan))
     assert result["batches"] == [["n1", "n2"], ["n3"]]
-    assert result["lines"][:4] == [
+    lines = [" ".join(line.split()) for line in result["lines"]]
+    assert lines[:3] == [
         "Run patch: 3 of 3 nodes to maintain, 2 at a time.",
-        "1. n1, n2",
-        "     migrations take about 12 s if the guests are idle",
-        "     VM  shop/web -> n3",
+        "Nothing stands against it.",
+        "batch migrations time reserve nodes",
     ]
-    assert "2. n3" in result["lines"]
+    assert lines[3].startswith("1 1 12 s ")
+    assert lines[3].endswith(" GiB n1, n2")
+    details = lines.index("1. n1, n2")
+    assert lines[details + 1 : details + 3] == [
+        "migrations take about 12 s if the guests are idle",
+        "VM shop/web -> n3",
+    ]
+    assert "2. n3" in lines[details:]
     assert (result["blocked"], result["differences"], result["done"]) == ([], [], [])
     assert result["options"] == {"policies": [], "force": False, "delete_emptydir_data": False}
     assert stat.S_IMODE(files.plan.stat().st_mode) == 0o600
@@ -252,6 +259,7 @@ def test_what_cannot_leave_is_told_first_if_it_lasts(make: Any, files: Files, sc
         ("busy", "n1", True),
     ]
     assert result["blocked"][0]["message"].startswith("VM shop/fixed on n2 cannot leave: ")
+    assert result["lines"][1] == "As things are, 1 VM cannot leave, and 1 VM has to be waited for:"
     assert "2. n2: cannot be emptied now" in result["lines"]
     policy = [{"expression": "metadata.name == 'fixed'", "policy": "stop"}]
     told = make(**files.given, run="patch", nodes=["n1", "n2"], policies=policy)
@@ -264,7 +272,8 @@ def test_a_vm_of_a_replica_set_that_is_stopped_and_what_becomes_of_it(make: Any,
     scene.vm("fixed", "n1", status=FIXED, owner="VirtualMachineInstanceReplicaSet")
     stop = [{"selector": {"app": "fixed"}, "policy": "stop"}]
     result = make(**files.see(scene).given, run="patch", nodes=["n1"], policies=stop)
-    (line,) = [number for number, line in enumerate(result["lines"]) if "shop/fixed" in line]
+    first, line = [number for number, line in enumerate(result["lines"]) if "shop/fixed" in line]
+    assert result["lines"][first] == "1 VM is shut down, and starts anew elsewhere: shop/fixed"
     assert "is off until" not in "".join(result["lines"])
     assert "VM  shop/fixed starts anew on n" in result["lines"][line]
     assert "its replica set makes another one at once, which starts on n" in result["lines"][line + 1]

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import stat
 from functools import partial
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -176,12 +177,12 @@ def test_each_obstacle_is_told_once(make: Any, files: Files) -> None:
 def test_what_is_proposed_helps(make: Any, files: Files) -> None:
     """All leave but the one that nothing would start again, and the one that is waited for."""
     lines = make(**files.given, **RUN)["lines"]
-    begin = next(number for number, line in enumerate(lines) if line.startswith("With these"))
-    options = yaml.safe_load("\n".join(lines[begin + 1 :]))
+    begin = next(number for number, line in enumerate(lines) if line.strip().startswith("With these"))
+    options = yaml.safe_load("\n".join(takewhile(lambda line: line.startswith("      "), lines[begin + 1 :])))
     assert set(options) == {"policies", "force", "delete_emptydir_data"}
     helped = make(**files.given, **RUN, **options)
     assert [entry["name"] for entry in helped["blocked"]] == ["alone", "busy"]
-    assert not any(line.startswith("With these") for line in helped["lines"])
+    assert not any(line.strip().startswith("With these") for line in helped["lines"])
 
 
 def test_the_document_says_what_would_clear_it(make: Any, files: Files) -> None:

@@ -1,7 +1,7 @@
 # Copyright: Contributors to the virtops.kubevirt project
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a terminal shows of a plan: all of a short one, and of a long one what decides, on one screen.
+"""What a terminal shows of a plan: what decides, on one screen, and each action where that has room for it.
 
 The texts stand in golden/. To write them anew, set VIRTOPS_GOLDEN=1, and read what has changed.
 """
@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import takewhile
 from pathlib import Path
 
 import pytest
@@ -27,7 +28,11 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._report.obstacles import clearing, kept, obstacle_text
 from ansible_collections.virtops.kubevirt.plugins.module_utils._report.overview import MOST_LINES, batch_table, told
-from ansible_collections.virtops.kubevirt.plugins.module_utils._report.plan_text import batches_left, blocked_text
+from ansible_collections.virtops.kubevirt.plugins.module_utils._report.plan_text import (
+    batches_left,
+    blocked_text,
+    plan_text,
+)
 
 from unit.plugins.module_utils._plan.plans import action, plan, pod, vm
 
@@ -83,6 +88,9 @@ def stuck(count: int, node: str, obstacle: Obstacle, *reasons: str, passing: boo
 
 
 FULL = "no node can take it: 0/60 nodes are available: 3 node(s) were unschedulable, 57 Insufficient memory"
+TINY_KEPT = maintenance(
+    2, 1, 2, *stuck(1, "worker-00", DISK, "a disk (its words); move it"), *stuck(1, "worker-01", BACKUP, passing=True)
+)
 SMALL = maintenance(6, 1, 2)
 SMALL_KEPT = maintenance(
     6, 1, 2, *stuck(1, "worker-02", DISK, "a disk (its words); move it"), *stuck(1, "worker-03", BARE)
@@ -109,6 +117,7 @@ LARGE_KEPT = maintenance(
     *stuck(2, "worker-44", BARE),
 )
 PLANS = {
+    "two-nodes-kept": TINY_KEPT,
     "six-nodes": SMALL,
     "six-nodes-kept": SMALL_KEPT,
     "sixty-nodes": LARGE,
@@ -126,9 +135,22 @@ def test_texts(name: str) -> None:
     assert text == golden.read_text()
 
 
-@pytest.mark.parametrize(("found", "lines"), [(LARGE, 30), (SINGLE, 30), (LARGE_KEPT, 50)])
-def test_sixty_nodes_fit_a_screen(found: Plan, lines: int) -> None:
-    assert len(told(found)) <= lines
+@pytest.mark.parametrize(
+    ("found", "lines"), [(SMALL, 15), (LARGE, 30), (SINGLE, 30), (SMALL_KEPT, 25), (LARGE_KEPT, 50)]
+)
+def test_six_and_sixty_nodes_fit_a_screen(found: Plan, lines: int) -> None:
+    assert len(told(found, text="/plans/patch.txt")) <= lines
+
+
+@pytest.mark.parametrize("text", ["", "/plans/patch.txt"])
+@pytest.mark.parametrize("found", [TINY_KEPT, SMALL_KEPT, LARGE_KEPT])
+def test_what_stands_against_a_plan_comes_first_with_remedies_and_then_the_table(found: Plan, text: str) -> None:
+    lines = [line.strip() for line in told(found, prefix="plan_maintenance_", text=text)]
+    firsts = ("As things are", "->", "plan_maintenance_policies:", "batch ", "In all", "1. worker-00")
+    places = [next((at for at, line in enumerate(lines) if line.startswith(first)), len(lines)) for first in firsts]
+    assert places[0] == 1
+    assert places == sorted(places)
+    assert (places[-1] < len(lines)) == (found is TINY_KEPT or (found is SMALL_KEPT and not text))
 
 
 @pytest.mark.parametrize("nodes", [25, 60, 100, 1000])
@@ -157,9 +179,28 @@ def test_what_a_row_has_of_its_batches() -> None:
     assert first.split()[:6] == ["1-2", "2", "2", "-", "never", "none"]
 
 
-def test_a_plan_that_is_short_is_told_whole() -> None:
-    assert len(told(SMALL)) <= MOST_LINES
+def test_each_action_is_told_where_there_is_room_for_it() -> None:
+    """Where it stands nowhere else it has a screen of its own."""
+    action_line, text = "     VM  shop/worker-01-1 -> worker-00", "/plans/patch.txt"
+    tiny = told(maintenance(2, 1, 2), text=text)
+    assert len(tiny) <= MOST_LINES
+    assert action_line in tiny
+    assert text not in "".join(tiny)
+    assert told(SMALL, text=text)[-1] == f"Each virtual machine and pod, its node and the reasons: {text}"
     assert "     VM  shop/worker-05-1 -> worker-00" in told(SMALL)
+    assert "     VM  shop/worker-05-1 -> worker-00" not in told(LARGE)
+
+
+def test_who_is_interrupted_is_told_before_the_table() -> None:
+    stopped = action(ActionKind.STOP, vm("db"), "n1")
+    anew = [action(ActionKind.RESTART, vm(name), "n1", "n2") for name in "ab"]
+    assert told(plan(stopped, *anew))[1:5] == [
+        "Nothing stands against it.",
+        "1 VM is off until its node is back: shop/db",
+        "2 VMs are shut down, and start anew elsewhere: shop/a, shop/b",
+        "batch  restarts  stops  time  nodes",
+    ]
+    assert told(plan(anew[0]))[2] == "1 VM is shut down, and starts anew elsewhere: shop/a"
 
 
 def test_all_vms_are_counted_once() -> None:
@@ -177,7 +218,10 @@ def test_all_vms_are_counted_once() -> None:
 def test_nodes_that_are_done_are_not_told_of() -> None:
     done = {f"worker-{number:02}" for number in range(30)}
     lines = told(LARGE_KEPT, done)
-    assert lines[:2] == ["Run patch: 30 of 60 nodes to maintain, 3 at a time.", "Done already: 30 nodes"]
+    assert lines[:2] == [
+        "Run patch: 30 of 60 nodes to maintain, 3 at a time.",
+        "Done already: worker-00, worker-01, worker-02 and 27 more",
+    ]
     assert {group.obstacle.id for group in kept(LARGE_KEPT, done)} == {"no-node", "force"}
     assert lines[-2:] == [
         "In all: 300 migrations, 30 evictions, 3 stops.",
@@ -190,9 +234,9 @@ def test_what_would_clear_it_is_ready_to_be_pasted() -> None:
     own = {"selector": {"app": "db"}, "policy": "restart"}
     found = maintenance(6, 1, 2, *SMALL_KEPT.blocked, policies=[own])
     lines = told(found, prefix="plan_maintenance_")
-    begin = next(number for number, line in enumerate(lines) if line.startswith("With these"))
+    begin = next(number for number, line in enumerate(lines) if line.strip().startswith("With these"))
     assert lines[begin].endswith("unless an earlier rule says otherwise:")
-    pasted = yaml.safe_load("\n".join(lines[begin + 1 :]))
+    pasted = yaml.safe_load("\n".join(takewhile(lambda line: line.startswith("      "), lines[begin + 1 :])))
     assert pasted["plan_maintenance_force"] is True
     assert [rule["policy"] for rule in pasted["plan_maintenance_policies"]] == ["restart", "stop"]
     assert clearing(found, kept(found)) == {
@@ -258,7 +302,7 @@ def test_nodes_that_cannot_be_out_of_service_are_told_as_such() -> None:
 
 
 def test_a_node_that_cannot_be_out_of_service_stands_in_the_whole_text() -> None:
-    lines = told(maintenance(2, 1, 1, *without_reserve("worker-00")))
+    lines = plan_text(maintenance(2, 1, 1, *without_reserve("worker-00")))
     assert lines[1] == "1. worker-00: cannot be emptied now"
     assert any(line.strip().startswith("node worker-00 cannot be out of service: if node") for line in lines)
     (entry,) = without_reserve("worker-00")
