@@ -116,10 +116,15 @@ def _paired(plan: Plan, entries: Sequence[Entry]) -> tuple[list[tuple[Action, En
     wanted = [action for action in plan.actions if action.kind in LEAVING]
     found: dict[str, Entry] = {}
     taken: set[str] = set()
-    # What was only foretold takes what is left, as nobody knows which of its kin it has become.
-    for action in sorted(wanted, key=is_foretold):
-        mine = [entry for entry in known[_key(action)] if entry.uid not in taken]
-        if mine:
+    # What was only foretold takes what is left: first one of its name, then, as nobody knows which of its kin it has
+    # become, any of these.
+    certain = [(action, (action.object.kind, action.object.uid)) for action in wanted if not is_foretold(action)]
+    likely = [(action, *_ways(action.object, action.source or action.node)) for action in wanted if is_foretold(action)]
+    by_name = [(action, key) for action, key, _ in likely]
+    by_kin = [(action, key) for action, _, key in likely]
+    for action, key in (*certain, *by_name, *by_kin):
+        mine = [entry for entry in known[key] if entry.uid not in taken]
+        if mine and action.id not in found:
             found[action.id] = next((entry for entry in mine if _came_true(action, entry)), mine[0])
             taken.add(found[action.id].uid)
     return [(action, found.get(action.id)) for action in wanted], [each for each in ordered if each.uid not in taken]
@@ -131,17 +136,16 @@ def _weight(entry: Entry) -> tuple[bool, bool]:
 
 
 def _keys(entry: Entry) -> Iterator[tuple[str, ...]]:
-    """By which an action finds it: as itself, and as one of its kin that was on the node."""
+    """By which an action finds it: as itself, by its name, and as one of its kin that was on the node."""
     kind = _POD if isinstance(entry, Evicting) else _VMI
     yield kind, entry.uid
-    yield kind, entry.namespace, kin(ObjectReference(kind, entry.namespace, entry.name, "")), entry.source_node
+    yield from _ways(ObjectReference(kind, entry.namespace, entry.name, ""), entry.source_node)
 
 
-def _key(action: Action) -> tuple[str, ...]:
-    reference = action.object
-    if is_foretold(action):
-        return reference.kind, reference.namespace, kin(reference), action.source or action.node
-    return reference.kind, reference.uid
+def _ways(reference: ObjectReference, node: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """By which what was only foretold is found: by its name, else as one of its kin."""
+    place = (reference.kind, reference.namespace, node)
+    return ("name", *place, reference.name), ("kin", *place, kin(reference))
 
 
 def _came_true(action: Action, entry: Entry | None) -> bool:

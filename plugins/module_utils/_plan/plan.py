@@ -9,6 +9,7 @@ the plan nor KubeVirt's caps, which whoever carries the plan out has to keep.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -17,8 +18,9 @@ from typing import Any
 
 # In the names and uids of what a plan foretells; no object's has it.
 FORETOLD = "/"
-# So many characters the API server adds to the name that a replica set gives to its VMIs.
-_SUFFIX = 5
+# What the API server adds to the name that a replica set gives to its VMIs, as in SimpleNameGenerator of
+# k8s.io/apiserver/pkg/storage/names/generate.go; the letters are those of k8s.io/apimachinery/pkg/util/rand.
+_MADE_UP = re.compile(r"(?<=.)[bcdfghjklmnpqrstvwxz2456789]{5}\Z")
 
 # Parts, in the sentence on a restart or stop, what happens from why there is no migration.
 CAUSE = " Why: "
@@ -235,7 +237,12 @@ def is_foretold(action: Action) -> bool:
 
 
 def kin(reference: ObjectReference) -> str:
-    """What those of one owner have in common in their names; of a foretold one, the name of its predecessor tells."""
+    """What those of one owner have in common in their names; of a foretold one, the name of its predecessor tells.
+
+    A VMI whose name does not end as a replica set's do has the name of its VM, which no other one shares. A VM may have
+    a name that ends so: who knows the owner, or has found one of that very name, has to go by that first.
+    """
     if reference.kind == "VirtualMachineInstance":
-        return reference.name[:-_SUFFIX]
+        # Of a replica set's VMIs it is no name that a VM could have.
+        return _MADE_UP.sub(FORETOLD, reference.name)
     return reference.name.split(FORETOLD, maxsplit=1)[0].rpartition("-")[0]

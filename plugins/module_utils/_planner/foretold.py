@@ -9,9 +9,9 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.workloads import VMI
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.workloads import VMI, VMI_REPLICA_SET
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.drained_pod import of_a_machine, stays
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Object
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Object, controller
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import (
     ObjectReference,
     Plan,
@@ -31,7 +31,8 @@ def identified(plan: Plan, number: int, pods: Iterable[Object], vmis: Iterable[O
     pods, vmis: on the nodes of the batch. Who is not found stays as it is.
     """
     of_batch = [action for action in plan.actions if action.batch == number]
-    here = [*_evictable(pods), *((reference_of(VMI, vmi), vmi["status"]["nodeName"]) for vmi in vmis)]
+    evictable, machines = list(_evictable(pods)), list(vmis)
+    here = [*evictable, *_placed(machines)]
     titles = {(reference.kind, reference.title, node) for reference, node in here}
     foretold = [
         action
@@ -42,7 +43,8 @@ def identified(plan: Plan, number: int, pods: Iterable[Object], vmis: Iterable[O
         return plan
     planned = {(action.object.kind, action.object.title) for action in of_batch}
     there: defaultdict[_Kin, list[ObjectReference]] = defaultdict(list)
-    for reference, node in sorted(here, key=lambda entry: entry[0].title, reverse=True):
+    renamed = [*evictable, *_placed(vmi for vmi in machines if _is_renamed(vmi))]
+    for reference, node in sorted(renamed, key=lambda entry: entry[0].title, reverse=True):
         if (reference.kind, reference.title) not in planned:
             there[_kin(reference, node)].append(reference)
     names = {action.id: others.pop() for action in foretold if (others := there[_kin(action.object, action.node)])}
@@ -65,6 +67,17 @@ def _evictable(pods: Iterable[Object]) -> Iterator[tuple[ObjectReference, str]]:
     for pod in pods:
         if not stays(pod) and not of_a_machine(pod):
             yield reference_of("Pod", pod), pod["spec"]["nodeName"]
+
+
+def _placed(vmis: Iterable[Object]) -> Iterator[tuple[ObjectReference, str]]:
+    for vmi in vmis:
+        yield reference_of(VMI, vmi), vmi["status"]["nodeName"]
+
+
+def _is_renamed(vmi: Object) -> bool:
+    """Whether it has another name than its predecessor: all others are found by that, or are none of the foretold."""
+    owner = controller(vmi)
+    return owner is not None and owner["kind"] == VMI_REPLICA_SET
 
 
 def _kin(reference: ObjectReference, node: str) -> _Kin:

@@ -117,18 +117,43 @@ def test_what_leaves_other_nodes_is_told_of_these() -> None:
     assert found(WEB, other, entries=[moved(), moved(other, node="n5")]) == Fidelity(1, ())
 
 
-def test_what_was_foretold_is_found_by_its_kin() -> None:
-    def later(name: str, target: str) -> Action:
-        return action(ActionKind.MIGRATE, ObjectReference("VirtualMachineInstance", "shop", name, ""), "n1", target)
+def later(name: str, target: str) -> Action:
+    """Of a VMI that the plan brings about itself."""
+    return action(ActionKind.MIGRATE, ObjectReference("VirtualMachineInstance", "shop", name, ""), "n1", target)
 
-    first, second = later("set-aaaaa", "n2"), later("set-bbbbb", "n3")
+
+def test_what_was_foretold_is_found_by_its_kin() -> None:
+    first, second = later("set-ccccc", "n2"), later("set-bbbbb", "n3")
     actual = [
         moved(replace(WEB, object=vm("set-xxxxx")), node="n3"),
-        moved(replace(WEB, object=vm("set-yyyyy")), node="n2"),
+        moved(replace(WEB, object=vm("set-zzzzz")), node="n2"),
     ]
     assert found(first, second, entries=actual) == Fidelity(2, ())
     replacement = action(ActionKind.EVICT, ObjectReference("Pod", "shop", "api-1/2", ""), "n1")
     assert found(replacement, entries=[gone(replace(API, object=pod("api-9")))]) == Fidelity(1, ())
+
+
+def test_a_vm_that_keeps_its_name_is_not_taken_for_another() -> None:
+    """Their names have the same beginning, and end after it with five more letters."""
+    entries = [moved(replace(WEB, object=vm("dataform")))]
+    came = found(later("database", "n2"), entries=entries)
+    assert [(entry.name, entry.done) for entry in came.deviations] == [
+        ("database", "was not there"),
+        ("dataform", "migrated to n2"),
+    ]
+    assert came.as_planned == 0
+
+
+def test_what_was_foretold_is_rather_that_of_its_own_name() -> None:
+    """A VM may have a name that looks as if its end were made up."""
+    entries = [
+        moved(replace(WEB, object=vm(name)), node=node) for name, node in (("db-22222", "n2"), ("db-44444", "n3"))
+    ]
+    other, own = later("db-55555", "n2"), later("db-22222", "n3")
+    assert [(entry.name, entry.done) for entry in found(other, own, entries=entries).deviations] == [
+        ("db-55555", "migrated to n3"),
+        ("db-22222", "migrated to n2"),
+    ]
 
 
 def test_one_of_its_kin_on_another_node_is_not_what_was_foretold() -> None:

@@ -6,7 +6,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.difference import differences
-from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import ActionKind, Blocked, ObjectReference
+from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import (
+    Action,
+    ActionKind,
+    Blocked,
+    ObjectReference,
+)
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.remainder import (
     for_node,
     has_left,
@@ -103,6 +108,23 @@ def test_a_vm_that_leaves_another_node_of_its_batch_is_no_difference() -> None:
 def test_a_cordon_that_is_waited_for_is_one_of_the_batches() -> None:
     cordon = action(ActionKind.CORDON, ObjectReference("Node", "", "n2", ""), "n2")
     assert differences(plan(X), plan(cordon, replace(X, after=(cordon.id,)))) == ["the batches are n2+n1; they were n1"]
+
+
+def test_what_was_foretold_has_got_its_name_by_now() -> None:
+    """Of a VM that keeps it another one is not what was foretold, though it begins alike and is as long."""
+
+    def foretold(name: str) -> Action:
+        return action(ActionKind.RESTART, ObjectReference("VirtualMachineInstance", "shop", name, ""), "n1", "n3")
+
+    def there(name: str) -> Action:
+        return action(ActionKind.RESTART, vm(name), "n1", "n3")
+
+    assert differences(plan(foretold("db-x2v9c")), plan(there("db-bbbbb"))) == []
+    assert differences(plan(foretold("database")), plan(there("database"))) == []
+    assert differences(plan(foretold("database")), plan(there("dataform"))) == [
+        "VM shop/dataform starts anew on n3, which is new"
+    ]
+    assert differences(plan(foretold("data")), plan(there("datab2c4d"))) != [], "a set of the name of a VM"
 
 
 def test_plans_of_two_clusters_are_not_compared() -> None:

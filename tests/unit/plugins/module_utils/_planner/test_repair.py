@@ -23,6 +23,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import
     Verdict,
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.remainder import left
+from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.foretold import identified
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.plan_options import PlanOptions
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.repair import repair
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.run_plan import plan_run
@@ -360,36 +361,40 @@ def test_a_pod_that_the_plan_foretold_is_found_by_the_name_that_it_has_got() -> 
 def test_a_replica_that_the_plan_foretold_is_found_by_the_name_that_it_has_got() -> None:
     """It would be waited for for ever under the name that its predecessor had."""
     scene = Scene(node("a"), node("b"), node("c", memory="1Gi"))
-    stuck = {"type": "LiveMigratable", "status": "False", "reason": "HostDeviceNotLiveMigratable", "message": "no"}
-    replica: dict[str, Any] = {"owner": "VirtualMachineInstanceReplicaSet", "status": {"conditions": [stuck]}}
-    scene.vm("set-abcde", "a", **replica)
+    replica: dict[str, Any] = {"owner": "VirtualMachineInstanceReplicaSet", "status": FIXED}
+    scene.vm("set-bcdfg", "a", **replica)
     plan = planned(scene.lists, ["a"], ["b"], policies=[{"expression": "`true`", "policy": "restart"}])
-    assert of(plan, "1.restart.shop/set-abcde").target == "b"
-    assert of(plan, "2.restart.shop/set-abcde").object.uid == ""
-    ended = {action.id for action in plan.actions if action.batch == 1}
+    assert of(plan, "1.restart.shop/set-bcdfg").target == "b"
+    assert of(plan, "2.restart.shop/set-bcdfg").object.uid == ""
     later = Scene(node("a"), node("b"), node("c", memory="1Gi"))
-    later.vm("set-vwxyz", "b", **replica)
-    found = repaired(plan, later.lists, ended=ended)
+    later.vm("set-vwxz2", "b", **replica)
+    found = repaired(plan, later.lists, ended={action.id for action in plan.actions if action.batch == 1})
     assert [action.id for action in found.actions if action.batch == 2] == [
         "2.cordon.b",
-        "2.restart.shop/set-vwxyz",
+        "2.restart.shop/set-vwxz2",
         "2.maintain.b",
         "2.uncordon.b",
     ]
-    assert of(found, "2.restart.shop/set-vwxyz").object.uid == "vmi-set-vwxyz"
+    assert of(found, "2.restart.shop/set-vwxz2").object.uid == "vmi-set-vwxz2"
     assert differences(plan, found) == []
+
+
+@pytest.mark.parametrize(("name", "other"), [("database", "dataform"), ("vm-22222", "vm-44444")])
+def test_a_vm_that_keeps_its_name_is_not_found_in_another(name: str, other: str) -> None:
+    """Though what a replica set makes could have such names."""
+    scene = Scene(node("a"), node("b"), node("c", memory="1Gi"))
+    scene.vm(name, "a", status=FIXED)
+    plan = planned(scene.lists, ["a"], ["b"], policies=[{"expression": "`true`", "policy": "restart"}])
+    assert of(plan, f"2.restart.shop/{name}").object.uid == ""
+    assert identified(plan, 2, (), [Scene().vm(other, "b")]) == plan
 
 
 def test_who_is_foretold_and_does_not_come_is_not_waited_for() -> None:
     scene = Scene(node("a"), node("b"), node("c", memory="1Gi"))
-    stuck = {"type": "LiveMigratable", "status": "False", "reason": "HostDeviceNotLiveMigratable", "message": "no"}
-    scene.vm("vm-1", "a", status={"conditions": [stuck]})
+    scene.vm("vm-1", "a", status=FIXED)
     plan = planned(scene.lists, ["a"], ["b"], policies=[{"expression": "`true`", "policy": "restart"}])
     assert of(plan, "2.restart.shop/vm-1").object.uid == ""
-    ended = {action.id for action in plan.actions if action.batch == 1}
-    found = repaired(plan, Scene(node("a"), node("b"), node("c", memory="1Gi")).lists, ended=ended)
-    assert [action.id for action in found.actions if action.batch == 2] == [
-        "2.cordon.b",
-        "2.maintain.b",
-        "2.uncordon.b",
-    ]
+    without = Scene(node("a"), node("b"), node("c", memory="1Gi")).lists
+    found = repaired(plan, without, ended={action.id for action in plan.actions if action.batch == 1})
+    second = [action.id for action in found.actions if action.batch == 2]
+    assert second == ["2.cordon.b", "2.maintain.b", "2.uncordon.b"]
