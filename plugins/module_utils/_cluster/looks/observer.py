@@ -40,6 +40,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._model.migration 
     read_migration,
 )
 
+_MACHINES = "VMIs"
 # Events seldom come alone: so long is waited for more of them, in seconds.
 _LULL = 0.02
 
@@ -53,8 +54,8 @@ class Observer:
         self._bell = threading.Event()
         self._run = run
         self._pods: dict[str, WatchedList] = {}
-        self._vmis: WatchedList
-        self._migrations: WatchedList
+        # By what messages call them.
+        self._lists: dict[str, WatchedList] = {}
         self._sources: set[str] = set()
         self.attend(nodes, ())
 
@@ -64,18 +65,15 @@ class Observer:
         if self._sources != (everywhere := {*self._sources, *sources, *names}):
             self._sources = everywhere
             labels = ",".join(sorted(map(label_value, everywhere)))
-            self._migrations = self._watched(
-                migrations_path(None), MIGRATIONS, labelSelector=f"{RUN_LABEL}={self._run},{SOURCE_LABEL} in ({labels})"
-            )
-            self._bell.set()
+            selector = f"{RUN_LABEL}={self._run},{SOURCE_LABEL} in ({labels})"
+            self._replace(MIGRATIONS, migrations_path(None), selector)
         if names == sorted(self._pods):
             return
         for name in names:
             if name not in self._pods:
-                self._pods[name] = self._watched("/api/v1/pods", "pods", fieldSelector=f"spec.nodeName={name}")
-        vmis = collection_path(API_VERSION, None, VMIS)
-        self._vmis = self._watched(vmis, "VMIs", labelSelector=f"{NODE_LABEL} in ({','.join(names)})")
-        self._bell.set()
+                here = {"fieldSelector": f"spec.nodeName={name}"}
+                self._pods[name] = WatchedList(self._client, "/api/v1/pods", "pods", here, self._bell)
+        self._replace(_MACHINES, collection_path(API_VERSION, None, VMIS), f"{NODE_LABEL} in ({','.join(names)})")
 
     def look(self, questions: Questions, seconds: float) -> Observation:
         """Return with the next changes, or after some seconds without one; at once the first time. Raises Failure."""
@@ -84,13 +82,13 @@ class Observer:
             self._bell.clear()
             time.sleep(_LULL)
         # Migrations first: of one that is over, the VMI is looked at later than it.
-        for watched in (self._migrations, self._vmis, *self._pods.values()):
+        for watched in self._all():
             watched.update(0)
         pods = (pod for watched in self._pods.values() for pod in watched.objects.values() if not has_ended(pod))
         return self._inquiries.observe(
             questions,
-            map(SeenVmi.of, self._vmis.objects.values()),
-            map(read_migration, self._migrations.objects.values()),
+            map(SeenVmi.of, self._lists[_MACHINES].objects.values()),
+            map(read_migration, self._lists[MIGRATIONS].objects.values()),
             map(SeenPod.of, pods),
         )
 
@@ -100,9 +98,16 @@ class Observer:
 
     def forget(self) -> None:
         """Let the next look read everything anew, and not wait."""
-        for watched in (self._migrations, self._vmis, *self._pods.values()):
+        for watched in self._all():
             watched.forget()
         self._bell.set()
 
-    def _watched(self, path: str, title: str, **selectors: str) -> WatchedList:
-        return WatchedList(self._client, path, title, selectors, self._bell)
+    def _all(self) -> tuple[WatchedList, ...]:
+        return self._lists[MIGRATIONS], self._lists[_MACHINES], *self._pods.values()
+
+    def _replace(self, title: str, path: str, labels: str) -> None:
+        """Look at objects with other labels from now on. What happens to those before rings for nobody any more."""
+        if before := self._lists.get(title):
+            before.forget()
+        self._lists[title] = WatchedList(self._client, path, title, {"labelSelector": labels}, self._bell)
+        self._bell.set()
