@@ -34,7 +34,9 @@ options:
         of the run or V(aborted) brings them back.
       - V(aborted) undoes what the run has left in the cluster. Its migrations are cancelled, its nodes are given back,
         what was stopped for them is started, and its Leases and what the cluster remembers of it are removed. Nothing
-        of others is touched, nor are evacuations. Nodes that are done keep the label that says so.
+        of others is touched, nor are evacuations.
+      - Nodes that are done are named in RV(done) and keep the label C(virtops.kubevirt/maintained), as it stays true
+        that they were maintained. Another start under the same name leaves them out, one under a new name does not.
     type: str
     choices: [held, released, aborted]
     default: held
@@ -244,6 +246,14 @@ still_taken:
   type: list
   elements: str
   sample: [kni-worker2]
+done:
+  description: >-
+    Nodes that the run was done with. They keep their label C(virtops.kubevirt/maintained), by which another start under
+    the same name leaves them out.
+  returned: with C(state=aborted)
+  type: list
+  elements: str
+  sample: [kni-worker]
 cancelled:
   description: Migrations that were cancelled.
   returned: with C(state=aborted)

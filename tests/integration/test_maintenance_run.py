@@ -28,17 +28,20 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.ru
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.leases import DURATION, Invocation
 from ansible_collections.virtops.kubevirt.plugins.module_utils._rights.needs import FORGET, HOLD_RUN, REMEMBER
 
+from faults import aftermath, invocation
 from faults.proxy import proxied
+from faults.scene import CONFIG_MAPS, LEASES, Scene, title
 from integration.accounts import account
 from integration.clusters import remove_deserted
+from integration.draining import Yard
 from integration.playbooks import Task, begin, run, run_tasks
+from integration.simulator.lab import ENDLESS
 from testbed.api import Object, resource_path
 from testbed.handle import RunningTestbed
 from testbed.nodes import fake_node
 from testbed.waiting import wait_for
 
 NODE = "run-0"
-LEASES = resource_path("coordination.k8s.io/v1", "leases", "medik8s-leases")
 # Seconds for which the API server is away: longer than a Lease lasts that is not renewed.
 AWAY = DURATION + 3.0
 HOLD = partial(Invocation, user="joe", host="controller", pid=1)
@@ -120,6 +123,43 @@ def test_a_run_is_given_up(testbed: RunningTestbed, node: str, tmp_path: Path) -
     assert not testbed.api.get(node)["spec"].get("unschedulable")
     assert not testbed.api.items(lease, labelSelector="virtops.kubevirt/run=kernel-7")
     assert "changed=0" in run(abort).stdout
+
+
+def test_a_run_that_was_killed_is_given_up(testbed: RunningTestbed, tmp_path: Path) -> None:
+    """One node is done, a VM of the next one on its way and another one stopped: only the label of the first stays."""
+    done, source, target = "killed-0", "killed-1", "killed-2"
+    with (
+        Yard.standing(testbed, (done, source, target)) as yard,
+        yard.emptied_afterwards(),
+        proxied(testbed.kubeconfig, tmp_path, 0) as (kubeconfig, proxy),
+    ):
+        # KubeVirt ends the migration of a small one soon.
+        yard.start_vm("moving", source, run_strategy="Always", eviction_strategy="LiveMigrate", memory="16Gi")
+        yard.start_vm("off", source, run_strategy="Always", migratable=False)
+        testbed.inject(*ENDLESS, "--vmi", f"{yard.namespace}/moving")
+        scene = Scene(testbed, tmp_path, "killed", (done, source), 1, random.Random(0), kubeconfig, proxy)
+        scene.before = {title(vmi): vmi["metadata"]["uid"] for vmi in scene.vmis()}
+        scene.known = {item["metadata"]["uid"] for path in (LEASES, CONFIG_MAPS) for item in testbed.api.items(path)}
+        going = invocation.begin(scene, scene.run, tmp_path / "run.log")
+        try:
+            in_flight = "one VM to be stopped, and the other one to be on its way"
+            wait_for(in_flight, lambda: not yard.exists("off") and bool(yard.migrations("moving")), 120)
+        finally:
+            going.end()
+        assert list(aftermath.left_behind(scene)), "there is something to be undone"
+
+        code = invocation.give_up(scene, scene.run)
+        told = (tmp_path / "killed-abort.log").read_text()
+        assert code == 0, told
+        assert "1 migrations cancelled, 1 nodes given back, 1 virtual machines started." in told
+        assert f"Run killed was done with {done}." in told
+        assert [*aftermath.left_behind(scene), *aftermath.off(scene)] == []
+        assert (yard.node_of("moving"), yard.migrations("moving")) == (source, [])
+        labelled = testbed.api.items("/api/v1/nodes", labelSelector="virtops.kubevirt/maintained=killed")
+        assert [node["metadata"]["name"] for node in labelled] == [done]
+
+        assert invocation.give_up(scene, scene.run) == 0
+        assert "changed=0" in (tmp_path / "killed-abort.log").read_text()
 
 
 def test_never_takes_a_run_from_a_holder_that_lives_because_the_server_was_away(

@@ -33,7 +33,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.no
     read_nodes,
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.standing import Standing
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.cordon import MAINTAINED, find_mark
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.cordon import MAINTAINED, find_mark, nodes_done
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.leases import lease_name, parse_lease
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.migration import (
     RUN_LABEL,
@@ -50,12 +50,16 @@ _ROUNDS = 3
 
 @dataclass(frozen=True, slots=True)
 class RunTraces:
-    """migrations: unfinished ones. nodes: that carry its mark. leases: of nodes. stopped_for: nodes."""
+    """migrations: unfinished ones. nodes: that carry its mark. leases: of nodes. stopped_for: nodes.
+
+    done: nodes that it is done with, by name. There is nothing to be undone of them.
+    """
 
     migrations: tuple[Migration, ...]
     nodes: tuple[str, ...]
     leases: tuple[JsonObject, ...]
     stopped_for: tuple[str, ...]
+    done: tuple[str, ...]
 
     def lines(self) -> list[str]:
         """What is to be undone, one line each."""
@@ -96,8 +100,9 @@ class RunLeft:
 
 @dataclass
 class Undone:
-    """What came of it. problems: what could not be undone, a clause each."""
+    """What came of it. done: nodes that the run was done with. problems: what could not be undone, a clause each."""
 
+    done: list[str] = field(default_factory=list)
     cancelled: list[str] = field(default_factory=list)
     given_back: list[str] = field(default_factory=list)
     started: list[JsonObject] = field(default_factory=list)
@@ -122,18 +127,19 @@ def find_traces(client: Client, run: str, namespace: str) -> RunTraces:
     migrations = map(
         read_migration, listed(client, migrations_path(None), "list the migrations of the run", **labelled)
     )
-    leases = Leases(client, namespace, {}).labelled(RUN_LABEL, run)
+    leases, nodes = Leases(client, namespace, {}).labelled(RUN_LABEL, run), read_nodes(client)
     return RunTraces(
         migrations=tuple(migration for migration in migrations if migration.unfinished),
-        nodes=_taken(client, run),
+        nodes=_taken(nodes, run),
         leases=tuple(lease for lease in leases if parse_lease(lease).holder == run),
         stopped_for=tuple(stopped_for(client, run)),
+        done=tuple(sorted(nodes_done(nodes, run))),
     )
 
 
 def find_left(client: Client, run: str) -> RunLeft:
     """Raises Failure."""
-    return RunLeft(tuple(sorted(_stopped(client, run))), _taken(client, run))
+    return RunLeft(tuple(sorted(_stopped(client, run))), _taken(read_nodes(client), run))
 
 
 def stopped_for(client: Client, owner: str) -> list[str]:
@@ -174,7 +180,9 @@ class Undoing:
         return self.undone
 
     def _find(self) -> RunTraces:
-        return find_traces(self._client, self._run, self._namespace)
+        found = find_traces(self._client, self._run, self._namespace)
+        self.undone.done = list(found.done)
+        return found
 
     def _undo(self, traces: RunTraces) -> None:
         """One thing after the other, so that nothing moves to a node that is about to be free. Raises Failure."""
@@ -249,8 +257,8 @@ class Undoing:
         self.undone.problems.append(f"{error.attempted}: {error.message}")
 
 
-def _taken(client: Client, run: str) -> tuple[str, ...]:
-    marks = ((node["metadata"]["name"], find_mark(node)) for node in read_nodes(client))
+def _taken(nodes: Iterable[JsonObject], run: str) -> tuple[str, ...]:
+    marks = ((node["metadata"]["name"], find_mark(node)) for node in nodes)
     return tuple(name for name, mark in marks if mark and mark.owner == run)
 
 

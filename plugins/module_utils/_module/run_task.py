@@ -159,6 +159,7 @@ def aborted(client: Client, task: RunTask, *, force: bool, diff: bool) -> JsonOb
     lines = [*traces.lines(), *(f"document {name}" for name in documents)]
     result = _result(hold, before, None, uid, diff=False, resumed=False, documents=[])
     result |= {"changed": bool(lines) or before is not None, "cancelled": [], "given_back": [], "started": []}
+    result["done"] = list(traces.done)
     if diff:
         held = [f"lease of the run, held by {before.who}"] if before else []
         result["diff"] = {"before": "".join(f"{line}\n" for line in [*held, *lines]), "after": ""}
@@ -176,6 +177,7 @@ def aborted(client: Client, task: RunTask, *, force: bool, diff: bool) -> JsonOb
         _let_go(hold)
         raise
     result |= {"cancelled": undone.cancelled, "given_back": undone.given_back, "started": undone.started}
+    result["done"] = undone.done
     trouble = _let_go(hold)
     if undone.problems:
         raise Incomplete(_told_with(_left(client, task, undone.problems), trouble), result)

@@ -15,7 +15,7 @@ import yaml
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.client import connect_by
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.run_store import RunStore
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.cordon import ANNOTATION, Mark
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.cordon import ANNOTATION, MAINTAINED, Mark
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.stopped_mark import StoppedMark, marked
 
 from testbed.pki import Authority
@@ -138,6 +138,20 @@ def test_a_forecast_tells_what_is_off_now_and_does_not_fail_for_it(tmp_path: Pat
     told, status = ended(tmp_path, play, "--check", done=["n1", "n2"], kubeconfig=cluster)
     assert (status, "VirtualMachine shop/db-1, stopped for node n1" in told) == (0, True), told
     assert api.writes() == []
+
+
+def test_who_gives_a_run_up_hears_which_nodes_stay_done(tmp_path: Path, api: RunApi) -> None:
+    """And how to have them maintained again, as a new start of the run would leave them out."""
+    play, cluster = "- import_playbook: virtops.kubevirt.abort\n", tmp_path / "files/cluster.kubeconfig"
+    given = ("--check", "-e", "abort_run=kernel")
+    told, status = run(tmp_path, play, *given, kubeconfig=cluster)
+    assert (status, "was done with" in told) == (0, False), told
+    for name in ("n7", "n8"):
+        api.add_node(name, {MAINTAINED: "kernel"})
+    told, status = run(tmp_path, play, *given, kubeconfig=cluster)
+    assert status == 0, told
+    assert "Run kernel was done with n7, n8." in told
+    assert f"kubectl label nodes -l {MAINTAINED}=kernel {MAINTAINED}-" in told
 
 
 def test_the_readme_lets_go_of_the_run_in_the_end() -> None:

@@ -93,6 +93,26 @@ def test_everything_of_the_run_is_undone_and_nothing_of_another(maintain: Mainta
     assert api.writes() == []
 
 
+@pytest.mark.parametrize("check", [False, True])
+def test_nodes_that_the_run_was_done_with_are_named_and_keep_their_label(
+    maintain: Maintain, api: RunApi, check: bool
+) -> None:
+    """That they were maintained is true also of a run that is given up; another start of it leaves them out."""
+    for node, run in (("n4", "kernel"), ("n5", "other"), ("n6", "kernel")):
+        api.add_node(node, {MAINTAINED: run})
+    for _time in range(2):
+        assert maintain(check=check)["done"] == ["n4", "n6"]
+        assert api.node("n4")["metadata"]["labels"] == {MAINTAINED: "kernel"}
+    assert not any(request.path.endswith(("n4", "n6")) for request in api.writes())
+
+
+def test_what_cannot_be_undone_hides_no_node_that_is_done(maintain: Maintain, api: RunApi) -> None:
+    api.add_node("n4", {MAINTAINED: "kernel"})
+    api.stubborn = True
+    result = maintain(wait_timeout=1)
+    assert (result["error"]["reason"], result["done"]) == ("NotUndone", ["n4"])
+
+
 def test_check_mode_tells_what_would_be_undone(maintain: Maintain, api: RunApi) -> None:
     api.hold_run("b2")
     result = maintain(check=True, diff=True)
