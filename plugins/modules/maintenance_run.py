@@ -47,11 +47,21 @@ options:
     type: bool
     default: false
   keep_record:
-    description: >-
-      Whether C(state=released) leaves what the cluster remembers of the run, to continue it later or to report on it,
-      also where nothing is left to do.
+    description:
+      - Whether C(state=released) leaves what the cluster remembers of the run, to continue it later, also where nothing
+        is left to do. That is its plan, as drains have mended it, and what has failed; and O(report), to report on it.
+      - It stays until the run is released without this option or V(aborted).
     type: bool
     default: false
+  report:
+    description:
+      - Lines that tell what this C(ansible-playbook) has done in the run. C(state=released) leaves them in the cluster
+        if what that remembers of the run stays, as O(keep_record) asks for, or because something is left of the run.
+      - RV(report) returns them, with those of other starts of the run, to whoever asks later, from whatever machine.
+        Whoever may read the ConfigMaps in O(lease_namespace) can read them.
+      - Not being able to keep them is a warning.
+    type: list
+    elements: str
   wait_timeout:
     description:
       - Seconds to wait for a holder that seems to have died. It counts as dead if it does not renew the Lease for 30
@@ -114,11 +124,19 @@ EXAMPLES = r"""
     that: released.left | length == 0
     fail_msg: "Run kernel-6.12 is not complete. Left: {{ released.left | join('; ') }}."
 
-- name: Let go of it, and remember it for the next start
+- name: Let go of it, and leave its record and its report for the next start or a later job
   virtops.kubevirt.maintenance_run:
     run: kernel-6.12
     state: released
     keep_record: true
+    report: "{{ lookup('ansible.builtin.template', 'report.txt.j2').splitlines() }}"
+
+- name: Read the report of a run that is over, in a later job
+  virtops.kubevirt.maintenance_run:
+    run: kernel-6.12
+    state: released
+    keep_record: true # without it, record and report are removed
+  register: over
 
 - name: Give a run up and undo what it has left
   virtops.kubevirt.maintenance_run:
@@ -246,6 +264,14 @@ still_taken:
   type: list
   elements: str
   sample: [kni-worker2]
+report:
+  description:
+    - What starts of the run have left as their O(report), the oldest first and each under a line that says whose it is,
+      with what this task has kept of its own. A task that removes what the cluster remembers returns what was there.
+  returned: with C(state=released)
+  type: list
+  elements: str
+  sample: ["Told by jane on controller-1, 2026-11-22T04:14:07Z.", "Run kernel-6.12:", "kni-worker: done"]
 done:
   description: >-
     Nodes that the run was done with. They keep their label C(virtops.kubevirt/maintained), by which another start under
@@ -345,7 +371,8 @@ def maintenance_run(module: Module) -> dict[str, Any]:
         return run_task.held(client, task, diff=module._diff)
     if module.params["state"] == "aborted":
         return run_task.aborted(client, task, force=module.params["force"], diff=module._diff)
-    return run_task.released(client, task, keep_record=module.params["keep_record"], diff=module._diff)
+    keep_record, report = module.params["keep_record"], module.params["report"]
+    return run_task.released(client, task, keep_record=keep_record, report=report, diff=module._diff)
 
 
 def main() -> None:
@@ -355,6 +382,7 @@ def main() -> None:
         "state": {"type": "str", "choices": ["held", "released", "aborted"], "default": "held"},
         "force": {"type": "bool", "default": False},
         "keep_record": {"type": "bool", "default": False},
+        "report": {"type": "list", "elements": "str"},
         "wait_timeout": {"type": "int", "default": 60},
         "lease_namespace": {"type": "str", "default": "medik8s-leases"},
         "cluster_uid": {"type": "str"},

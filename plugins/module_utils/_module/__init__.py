@@ -24,6 +24,7 @@ readiness_task.py         what node_readiness takes, sees and gives back
 rebalancing_task.py       what rebalance_plan takes and gives back
 maintenance_task.py       what node_maintenance takes and gives back
 run_task.py               what maintenance_run takes, does and gives back
+run_report.py             what each start of a run has told of what it did
 rights.py                 sees that all that a task may come to do is allowed
 kubeconfig_task.py        what access_kubeconfig takes, writes and gives back
 guard.py                  sees that the run is the task's own and the cluster the same

@@ -5,8 +5,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timezone
 from typing import Any
 
@@ -36,8 +36,9 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._model.leases imp
     run_problem,
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import JsonObject, name_problems
-from ansible_collections.virtops.kubevirt.plugins.module_utils._module import rights
+from ansible_collections.virtops.kubevirt.plugins.module_utils._module import rights, run_report
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module.run import Incomplete
+from ansible_collections.virtops.kubevirt.plugins.module_utils._module.run_report import RunReport
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +76,8 @@ def read(params: Mapping[str, Any], *, dry_run: bool) -> RunTask:
         problems.append(f"run {problem}")
     if params["wait_timeout"] < 0:
         problems.append(f"wait_timeout is {params['wait_timeout']}")
+    if params["report"] is not None and params["state"] != "released":
+        problems.append("report is given, which is for state=released")
     if problems:
         raise InvalidRequest("hold or release the run", problems, "Correct the task; nothing was written.")
     given = params["_invocation"] or {}
@@ -124,8 +127,13 @@ def held(client: Client, task: RunTask, *, diff: bool) -> JsonObject:
     return {**result, **_stopped(client, task)}
 
 
-def released(client: Client, task: RunTask, *, keep_record: bool, diff: bool) -> JsonObject:
-    """Let go of the run, if it is this invocation's, and tell what it has left. Raises Failure."""
+def released(
+    client: Client, task: RunTask, *, keep_record: bool, report: Sequence[str] | None, diff: bool
+) -> JsonObject:
+    """Let go of the run, if it is this invocation's, and tell what it has left. Raises Failure.
+
+    report: lines that are kept with what the run remembers, if that is.
+    """
     hold, uid, store = task.hold(client), task.cluster_uid(client), task.store(client)
     before = hold.look()
     documents, left = store.names(), find_left(client, task.run)
@@ -134,20 +142,38 @@ def released(client: Client, task: RunTask, *, keep_record: bool, diff: bool) ->
         "still_stopped": [asdict(item) for item in left.stopped],
         "still_taken": list(left.taken),
     }
+    known = run_report.find(store) if run_report.DOCUMENT in documents else RunReport()
     if before and not hold.owns(before):
         result = _result(hold, before, before, uid, diff=diff, resumed=False, documents=documents)
         warning = f"Run {hold.run} is held by {before.who}, so it was not released, and nothing of it was removed."
-        return {**result, **told, "changed": False, "warnings": [warning]}
+        return {**result, **told, "changed": False, **_reported(known, warning)}
     # Whoever brings back what is left goes by them.
-    kept = documents if keep_record or told["left"] else []
+    keeps = keep_record or bool(told["left"])
     # The documents first: who releases the run first and is killed then leaves them to nobody.
-    is_forgotten = bool(documents) and not kept
+    is_forgotten = bool(documents) and not keeps
     if not task.dry_run:
         if is_forgotten:
             store.delete_all()
+        elif keeps and report is not None and before:
+            known = _kept(store, hold, report, known)
+            documents = sorted({*documents, *([run_report.DOCUMENT] if known.parts else [])})
         hold.release()
-    result = _result(hold, before, None, uid, diff=diff, resumed=False, documents=kept)
-    return {**result, **told, "changed": before is not None or is_forgotten}
+    result = _result(hold, before, None, uid, diff=diff, resumed=False, documents=documents if keeps else [])
+    return {**result, **told, "changed": before is not None or is_forgotten, **_reported(known)}
+
+
+def _kept(store: RunStore, hold: RunHold, lines: Sequence[str], known: RunReport) -> RunReport:
+    """The report with these lines. That they cannot be kept is told, and no reason to hold the run any longer."""
+    try:
+        hold.require()
+        return run_report.keep(store, hold.invocation, lines)
+    except Failure as error:
+        return replace(known, warnings=(*known.warnings, f"The report was not kept: {error}"))
+
+
+def _reported(report: RunReport, *warnings: str) -> JsonObject:
+    told = [*warnings, *report.warnings]
+    return {"report": report.lines(), **({"warnings": told} if told else {})}
 
 
 def aborted(client: Client, task: RunTask, *, force: bool, diff: bool) -> JsonObject:

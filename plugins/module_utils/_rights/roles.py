@@ -49,7 +49,7 @@ ROLES: Mapping[str, tuple[Need, ...]] = {
 
 MODULES: Mapping[str, tuple[Need, ...]] = {
     "cluster_snapshot": (READ,),
-    "maintenance_run": (IDENTIFY, HOLD_RUN, FORGET, FIND_NODES, START),
+    "maintenance_run": (IDENTIFY, HOLD_RUN, REMEMBER, FORGET, FIND_NODES, START),
     "maintenance_run, aborted": _ABORT,
     "node_maintenance": (IDENTIFY, TAKE, GIVE_BACK),
     "node_drain": _DRAIN,

@@ -28,7 +28,7 @@ from unit.plugins.support.run_api import CLUSTER, RunApi, running
 ROOT = Path(__file__).parents[3]
 # Its first task, which goes no further without a cluster.
 REBALANCE = "rebalance : See that all that is to be done is allowed"
-PLAN = {"run": "kernel", "invocation": "a1", "cluster_uid": CLUSTER}
+PLAN = {"run": "kernel", "invocation": "a1", "cluster_uid": CLUSTER, "batches": [["n1", "n2"]]}
 LATER = "is decided when all nodes are back"
 
 
@@ -130,6 +130,23 @@ def test_a_run_that_leaves_something_off_is_not_complete(tmp_path: Path, api: Ru
     comes_back(api)
     told, status = ended(tmp_path, play, done=nodes, kubeconfig=cluster)
     assert (status, api.config_maps()) == (0, []), told
+
+
+def test_the_report_of_a_run_is_kept_with_its_record(tmp_path: Path, api: RunApi) -> None:
+    """For a job that has nothing of the first one's but the cluster."""
+    comes_back(api)
+    play, cluster = letting_go()["rolling_maintenance"], tmp_path / "files/cluster.kubeconfig"
+    hold = {"virtops.kubevirt.maintenance_run": {"run": "kernel"}}
+    tell = {"ansible.builtin.import_tasks": str(ROOT / "playbooks/steps/report.yml")}
+    keep = ("-e", '{"rolling_maintenance_keep_record": true}')
+    whole = {**play, "tasks": [hold, tell, *play["tasks"]]}
+    told, status = ended(tmp_path, whole, *keep, done=["n1", "n2"], kubeconfig=cluster)
+    assert status == 0, told
+    read = {"virtops.kubevirt.maintenance_run": {"run": "kernel", "state": "released", "keep_record": True}}
+    show = {"ansible.builtin.debug": {"msg": "{{ over.report | join('; ') }}"}}
+    later = {"hosts": "localhost", "gather_facts": False, "tasks": [{**read, "register": "over"}, show]}
+    told, status = run(tmp_path, yaml.safe_dump([later]), kubeconfig=cluster)
+    assert (status, "; Run kernel:; n1: done; n2: done" in told) == (0, True), told
 
 
 def test_a_forecast_tells_what_is_off_now_and_does_not_fail_for_it(tmp_path: Path, api: RunApi) -> None:

@@ -1,0 +1,85 @@
+# Copyright: Contributors to the virtops.kubevirt project
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The report of a run: what each start of it has told of what it did, kept beside what the run remembers.
+
+It is lines for people, as whoever reads it later has nothing else of the run.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from typing import Any
+
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.failure import Failure
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.run_store import BROKEN, RunStore
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.leases import Invocation
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import JsonObject, embedded
+
+DOCUMENT = "report"
+_SCHEMA = "virtops.kubevirt/run-report/1"
+_TEXTS = ("invocation", "user", "host", "told")
+
+
+@dataclass(frozen=True, slots=True)
+class RunReport:
+    """parts: of each start, the oldest first. warnings: sentences on what is not among them."""
+
+    parts: tuple[JsonObject, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+    def lines(self) -> list[str]:
+        """Of all parts, each under one that says whose it is."""
+        found: list[str] = []
+        for part in self.parts:
+            found += [f"Told by {part['user']} on {part['host']}, {part['told']}.", *part["lines"]]
+        return found
+
+
+def find(store: RunStore) -> RunReport:
+    """What is kept. Raises Failure, but not for a document that is no report, of which a warning tells."""
+    try:
+        found = store.get(DOCUMENT)
+    except Failure as error:
+        if error.reason != BROKEN:
+            raise
+        return RunReport(warnings=(str(error),))
+    if found is None:
+        return RunReport()
+    parts = _decoded(found.content)
+    if parts is None:
+        return RunReport(warnings=(f"Of run {store.run} its report cannot be read: this release writes another one.",))
+    return RunReport(parts)
+
+
+def keep(store: RunStore, invocation: Invocation, lines: Sequence[str]) -> RunReport:
+    """With the lines of one start, in place of what that has told before. Raises Failure."""
+    before = find(store)
+    part: JsonObject = {
+        "invocation": invocation.id,
+        "user": invocation.user,
+        "host": invocation.host,
+        "told": datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "lines": list(lines),
+    }
+    parts = (*(other for other in before.parts if other["invocation"] != invocation.id), part)
+    document = {"schema": _SCHEMA, "parts": parts}
+    store.put(DOCUMENT, json.dumps(document, separators=(",", ":"), sort_keys=True).encode())
+    return RunReport(parts, before.warnings)
+
+
+def _decoded(content: bytes) -> tuple[JsonObject, ...] | None:
+    """None if it is no report."""
+    given = embedded(content.decode(errors="replace"))
+    if not isinstance(given, dict) or given.get("schema") != _SCHEMA or not isinstance(given.get("parts"), list):
+        return None
+    return tuple(given["parts"]) if all(map(_is_part, given["parts"])) else None
+
+
+def _is_part(given: Any) -> bool:
+    if not isinstance(given, dict) or given.keys() != {*_TEXTS, "lines"} or not isinstance(given["lines"], list):
+        return False
+    return all(isinstance(text, str) for text in (*(given[name] for name in _TEXTS), *given["lines"]))

@@ -1,0 +1,110 @@
+# Copyright: Contributors to the virtops.kubevirt project
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What each start of a run tells of what it did is kept in the cluster for as long as its record, and no longer."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+import pytest
+
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.client import connect_by
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs import renewer
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.run_store import RunStore
+from ansible_collections.virtops.kubevirt.plugins.modules.maintenance_run import main
+
+from testbed.pki import Authority
+from unit.plugins.modules.test_maintenance_run import Maintain, invocation
+from unit.plugins.support.fake_api import Answer, Request, refusal
+from unit.plugins.support.modules import ModuleRunner
+from unit.plugins.support.run_api import CONFIG_MAPS, RunApi, running
+
+
+@pytest.fixture
+def api(authority: Authority) -> Iterator[RunApi]:
+    with running(authority.issue("server", "server", hosts=["127.0.0.1"])) as fake:
+        yield fake
+
+
+@pytest.fixture
+def store(connection: dict[str, Any]) -> RunStore:
+    return RunStore(connect_by(connection, 5), "kernel", "medik8s-leases")
+
+
+@pytest.fixture
+def maintain(run_module: ModuleRunner, connection: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> Maintain:
+    monkeypatch.setattr(renewer, "start", lambda *_: None)
+    return partial(run_module, main, **{**connection, "run": "kernel", "_invocation": invocation("a1")})
+
+
+def test_a_report_is_kept_with_the_record(maintain: Maintain, api: RunApi) -> None:
+    """For who reads it later, with that of each start of the run; whoever asks for nothing to be kept gets none."""
+    for start, lines in (("a1", ["n1: failed"]), ("b2", ["n1: done", "n2: done"])):
+        own = invocation(start)
+        maintain(_invocation=own)
+        assert maintain(_invocation=own, state="released", report=lines, keep_record=True)["documents"] == ["report"]
+    api.requests.clear()
+    read = maintain(_invocation=invocation("c3"), state="released", keep_record=True)
+    assert (read["changed"], api.writes()) == (False, [])
+    assert [re.sub("[0-9:-]+T[0-9:]+Z", "TIME", line) for line in read["report"]] == [
+        "Told by joe on controller, TIME.",
+        "n1: failed",
+        "Told by joe on controller, TIME.",
+        "n1: done",
+        "n2: done",
+    ]
+    assert maintain(state="released")["changed"]
+    assert api.config_maps() == []
+
+
+def test_a_report_is_kept_once(maintain: Maintain, api: RunApi) -> None:
+    """Though the task is done again."""
+    for lines in (["n1: failed"], ["n1: done"]):
+        maintain()
+        told = maintain(state="released", report=lines, keep_record=True)["report"]
+        assert told[1:] == lines
+
+
+@pytest.mark.parametrize(("keep", "check"), [(False, False), (True, True)])
+def test_no_report_is_kept_that_nobody_has_asked_for(maintain: Maintain, api: RunApi, keep: bool, check: bool) -> None:
+    maintain()
+    result = maintain(state="released", report=["n1: done"], keep_record=keep, check=check)
+    assert (result["documents"], result["report"], api.config_maps()) == ([], [], [])
+
+
+def test_a_report_that_cannot_be_kept_keeps_nobody_from_letting_go(maintain: Maintain, api: RunApi) -> None:
+    maintain()
+
+    def refuse(request: Request) -> Answer | None:
+        return refusal(403, "Forbidden", "no config maps") if request.method == "POST" else None
+
+    api.faults[CONFIG_MAPS] = refuse
+    result = maintain(state="released", report=["n1: done"], keep_record=True)
+    assert (result["changed"], result["report"], api.run_lease()) == (True, [], None)
+    assert "no config maps" in str(result["warnings"])
+
+
+def test_who_has_lost_the_run_leaves_no_report(maintain: Maintain, api: RunApi) -> None:
+    maintain()
+    api.hold_run("b2")
+    result = maintain(state="released", report=["n1: done"], keep_record=True)
+    assert (result["report"], api.config_maps()) == ([], [])
+
+
+@pytest.mark.parametrize("content", [b"[", b'{"schema": "another"}', b'{"schema": "virtops.kubevirt/run-report/1"}'])
+def test_a_report_that_is_none_is_told(maintain: Maintain, store: RunStore, content: bytes) -> None:
+    store.put("report", content)
+    result = maintain(state="released", keep_record=True)
+    assert result["report"] == []
+    assert "its report cannot be read" in str(result["warnings"])
+
+
+@pytest.mark.parametrize("state", ["held", "aborted"])
+def test_a_report_is_for_the_end(maintain: Maintain, api: RunApi, state: str) -> None:
+    result = maintain(state=state, report=["n1: done"])
+    assert "report is given, which is for state=released" in result["msg"]
+    assert api.writes() == []
