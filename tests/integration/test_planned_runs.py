@@ -224,7 +224,8 @@ def test_who_enters_a_zone_waits_for_who_leaves_it(
     # The drain of y sees to the first one, too, for which it waits: it is told once all the same, and of its own node.
     output = done.stdout + done.stderr
     for words in (
-        r"VM  pair/first -> z in \d+ s",
+        r"\bx: done; VMs: 1 migrated",
+        r"\by: done; VMs: 1 migrated",
         "node x: pair/first: x -> z: migrated",
         "pair/first: x -> z: migrated",
     ):

@@ -1,0 +1,165 @@
+# Copyright: Contributors to the virtops.kubevirt project
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What left the nodes of a batch: what their drains have returned, put together.
+
+A drain carries out what it has to wait for on other nodes, whose own drains may have failed early, or find it done. Who
+has done it knows more than who has seen that it was done, and that one more than who still waits for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+# What node_drain returns, by the names of its lists. Of each node it is told in this order.
+MOVES, EVICTED, INTERRUPTED = LISTS = ("moves", "evicted", "interrupted")
+_VM, _POD = "vm", "pod"
+_WAITING = "waiting"
+_ACTED = frozenset({"migrated", "evicted", "restarted", "stopped"})
+_FOUND = frozenset({"already_there", "already_gone", "ended", "gone"})
+_FORETOLD = frozenset({"would_migrate", "would_evict", "would_restart", "would_stop"})
+WELL = _ACTED | _FOUND | _FORETOLD
+
+
+@dataclass(frozen=True, slots=True)
+class Departure:
+    """What became of something that was to leave a node.
+
+    kind: of the list that has it. sake: the node for whose maintenance it leaves. place: where it is by now, or would
+    be; empty if that is not told. reason: why it failed, who has ended it, or what the server said last. owner: kind,
+    namespace and name of who brings it back. left: why it is still there, by the drain that tells of it, or empty.
+    """
+
+    kind: str
+    sake: str
+    namespace: str
+    name: str
+    outcome: str
+    place: str
+    seconds: int | None
+    reason: str
+    owner: tuple[str, str, str]
+    left: str
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        """The same for all that is told of a VM, or of a pod."""
+        return _POD if self.kind == EVICTED else _VM, self.namespace, self.name
+
+    @property
+    def went_well(self) -> bool:
+        return self.outcome in WELL
+
+    @property
+    def knowledge(self) -> int:
+        """Of two that tell of the same the one with more is believed."""
+        if self.outcome in _ACTED:
+            return 3
+        return 2 if self.went_well else 0 if self.outcome == _WAITING else 1
+
+
+@dataclass(frozen=True, slots=True)
+class Remnant:
+    """What should have left and has not, and why. kind: `vm`, `pod` or `node`."""
+
+    kind: str
+    namespace: str
+    name: str
+    why: str
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        return self.kind, self.namespace, self.name
+
+
+@dataclass(frozen=True, slots=True)
+class Departed:
+    """Of one node what became of each that was to leave it, and what else is left by its drain."""
+
+    departures: Sequence[Departure]
+    left: Sequence[Remnant]
+
+
+def departed(results: Mapping[str, Mapping[str, Any]]) -> dict[str, Departed]:
+    """By node. results: what the drain of each node of a batch returned, in its order, empty if it was not begun.
+
+    In what grows with the results, however many nodes there are.
+    """
+    left = {node: list(_remnants(result)) for node, result in results.items()}
+    told = {node: list(_departures(result, left[node])) for node, result in results.items()}
+    best = _best(told)
+    settled = {entry.key for entries in best.values() for entry in entries if entry.went_well}
+    return {node: Departed(best[node], _lasting(left[node], told[node], best[node], settled)) for node in results}
+
+
+def _remnants(result: Mapping[str, Any]) -> Iterator[Remnant]:
+    for entry in result.get("left", ()):
+        yield Remnant(entry["kind"], entry["namespace"], entry["name"], entry["why"])
+
+
+def _departures(result: Mapping[str, Any], left: Iterable[Remnant]) -> Iterator[Departure]:
+    reasons = {remnant.key: remnant.why for remnant in left}
+    for kind in LISTS:
+        for entry in result.get(kind, ()):
+            yield Departure(
+                kind=kind,
+                sake=entry["for_node"],
+                namespace=entry["namespace"],
+                name=entry["name"],
+                outcome=entry["outcome"],
+                place=_place(kind, entry),
+                seconds=entry["seconds"],
+                reason=entry["refusal" if kind == EVICTED else "failure_reason"],
+                owner=(entry.get("owner_kind", ""), entry["namespace"], entry.get("owner", "")),
+                left=reasons.get((_POD if kind == EVICTED else _VM, entry["namespace"], entry["name"]), ""),
+            )
+
+
+def _place(kind: str, entry: Mapping[str, Any]) -> str:
+    """A migration that was not made has a VM where it was."""
+    if kind == EVICTED:
+        return ""
+    expected = kind == INTERRUPTED or entry["outcome"] == "would_migrate"
+    return entry["target_node" if expected else "node"] or ""
+
+
+def _best(told: Mapping[str, Iterable[Departure]]) -> dict[str, list[Departure]]:
+    """By node what is told of each by who knows most of it: its own drain, if others do not know more."""
+    found: dict[str, dict[tuple[str, str, str], Departure]] = {node: {} for node in told}
+    for entry in (*_own(told), *_others(told)):
+        known = found[entry.sake].setdefault((entry.kind, entry.namespace, entry.name), entry)
+        if entry.knowledge > known.knowledge:
+            found[entry.sake][entry.kind, entry.namespace, entry.name] = entry
+    return {node: sorted(known.values(), key=_order) for node, known in found.items()}
+
+
+def _own(told: Mapping[str, Iterable[Departure]]) -> Iterator[Departure]:
+    for node, entries in told.items():
+        yield from (entry for entry in entries if entry.sake == node)
+
+
+def _others(told: Mapping[str, Iterable[Departure]]) -> Iterator[Departure]:
+    """What drains have done for other nodes of the batch. That they wait for it says nothing of it."""
+    for node, entries in told.items():
+        yield from (
+            entry for entry in entries if entry.sake != node and entry.sake in told and entry.outcome != _WAITING
+        )
+
+
+def _order(entry: Departure) -> int:
+    return LISTS.index(entry.kind)
+
+
+def _lasting(
+    left: Iterable[Remnant], told: Iterable[Departure], best: Iterable[Departure], settled: set[tuple[str, str, str]]
+) -> list[Remnant]:
+    """What of the remnants of a drain is still there and not among the departures that did not go well.
+
+    told: by that drain. best: what is known of its node by now. settled: what has left by what any drain says.
+    """
+    troubled = {entry.key for entry in best if not entry.went_well}
+    # What is there though the same drain saw it leave has come again.
+    again = {entry.key for entry in told if entry.went_well}
+    return [one for one in left if one.key not in troubled and (one.key not in settled or one.key in again)]
