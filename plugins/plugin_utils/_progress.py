@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import secrets
 import shutil
 import tempfile
 import threading
@@ -30,8 +31,6 @@ display = Display()
 
 # What the FIFO holds at most fits into one read.
 _ALL = 1 << 20
-# The last message; those of modules are never empty, as a kind stands before their text.
-_END = b"\n"
 
 
 def _survive_deaf_ears() -> None:
@@ -109,28 +108,28 @@ def listening(tell: Callable[[bytes], None]) -> Iterator[str | None]:
             shutil.rmtree(folder, ignore_errors=True)
         yield None
         return
-    over = threading.Event()
-    thread = threading.Thread(target=_listen, args=(fifo, tell, over), daemon=True)
+    end = secrets.token_hex().encode()
+    thread = threading.Thread(target=_listen, args=(fifo, tell, end), daemon=True)
     thread.start()
     try:
         yield path
     finally:
         # Nobody opens it any more from here on.
         shutil.rmtree(folder, ignore_errors=True)
-        over.set()
-        os.write(fifo, _END)
+        # A line of its own, whatever a module that was killed has left half written.
+        os.write(fifo, b"\n%s\n" % end)
         thread.join()
         os.close(fifo)
 
 
-def _listen(fifo: int, tell: Callable[[bytes], None], over: threading.Event) -> None:
+def _listen(fifo: int, tell: Callable[[bytes], None], end: bytes) -> None:
     """Until the end mark, whatever becomes of the lines: who does not read on would let the task wait."""
     rest = b""
     while True:
         *messages, rest = (rest + os.read(fifo, _ALL)).split(b"\n")
         for message in messages:
+            if message == end:
+                return
             if message:
                 with contextlib.suppress(Exception):
                     tell(message)
-        if over.is_set() and b"" in messages:
-            return

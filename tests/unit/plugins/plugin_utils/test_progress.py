@@ -249,6 +249,30 @@ def test_what_a_module_writes_does_not_end_the_listening() -> None:
     assert heard.told == ["first", "second", "third"]
 
 
+def test_nothing_is_lost_when_the_task_is_over_before_its_first_line_is_told() -> None:
+    heard: list[bytes] = []
+    telling, over = threading.Event(), threading.Event()
+
+    def tell(message: bytes) -> None:
+        telling.set()
+        over.wait()
+        heard.append(message)
+
+    listening = _progress.listening(tell)
+    path = Path(listening.__enter__() or "")
+    with path.open("wb", buffering=0) as fifo:
+        fifo.write(b"\n=first\n")
+        telling.wait()
+        fifo.write(b"=second\n")
+    leaving = threading.Thread(target=listening.__exit__, args=(None, None, None))
+    leaving.start()
+    while path.exists():
+        leaving.join(0.01)
+    over.set()
+    leaving.join()
+    assert heard == [b"=first", b"=second"]
+
+
 def test_only_its_user_may_write_and_nothing_is_left() -> None:
     # Those of other tests may end meanwhile.
     threads = set(threading.enumerate())
