@@ -132,7 +132,20 @@ def _best(told: Mapping[str, Iterable[Departure]]) -> dict[str, list[Departure]]
         known = found[entry.sake].setdefault((entry.kind, entry.namespace, entry.name), entry)
         if entry.knowledge > known.knowledge:
             found[entry.sake][entry.kind, entry.namespace, entry.name] = entry
-    return {node: sorted(known.values(), key=_order) for node, known in found.items()}
+    return {node: sorted(_once(known), key=_order) for node, known in found.items()}
+
+
+def _once(known: Mapping[tuple[str, str, str], Departure]) -> Iterator[Departure]:
+    """Who could not be migrated and is interrupted has two entries, and leaves once."""
+    for entry in known.values():
+        cut = known.get((INTERRUPTED, entry.namespace, entry.name))
+        if entry.kind != MOVES or entry.went_well or cut is None or not _leaves_so(cut):
+            yield entry
+
+
+def _leaves_so(cut: Departure) -> bool:
+    """Not if it had ended by itself, or is there though it was interrupted: another one of its name has come then."""
+    return cut.outcome not in _FOUND and not (cut.went_well and cut.left)
 
 
 def _own(told: Mapping[str, Iterable[Departure]]) -> Iterator[Departure]:

@@ -57,6 +57,33 @@ def test_who_has_done_it_is_believed(own: dict[str, Any], mates: list[dict[str, 
     assert outcomes(of_n1(own, *mates)) == told
 
 
+@pytest.mark.parametrize(
+    ("cut", "told"),
+    [
+        ("restarted", ["restarted"]),
+        ("ending", ["ending"]),
+        ("failed", ["failed"]),
+        ("ended", ["failed", "ended"]),
+        ("already_gone", ["failed", "already_gone"]),
+    ],
+)
+def test_who_could_not_be_migrated_and_is_interrupted_leaves_once(cut: str, told: list[str]) -> None:
+    """But who had ended may have come again under its name, and that one could not be migrated."""
+    own = {"moves": [{**MOVE, "name": "db", "outcome": "failed"}], "interrupted": [{**CUT, "outcome": cut}]}
+    assert outcomes(of_n1(own)) == told
+    assert outcomes(of_n1({"failed": True}, own)) == told
+
+
+def test_who_was_restarted_and_is_here_again_has_not_left() -> None:
+    left = [remnant("vm", "db", "failed, no network")]
+    own = {
+        "moves": [{**MOVE, "name": "db", "outcome": "failed"}],
+        "interrupted": [{**CUT, "outcome": "restarted"}],
+        "left": left,
+    }
+    assert outcomes(of_n1(own)) == ["failed", "restarted"]
+
+
 def test_each_is_told_of_the_node_that_it_left() -> None:
     elsewhere = {**ALL, "moves": [MOVED, {**MOVED, "for_node": "m0", "name": "theirs"}, {**MOVED, "for_node": "z"}]}
     found = departed({"n1": {}, "m0": elsewhere})
