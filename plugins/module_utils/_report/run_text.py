@@ -179,11 +179,14 @@ def _reason(entry: Departure, joint: str) -> str:
 
 
 def _standing(entry: Departure) -> str:
-    """Of what has not ended, or would only go: its outcome, and what keeps it, which may say the outcome itself."""
+    """Of what has not ended, or would only go: what its drain says of it, else its outcome and what keeps it."""
     words = _plain(entry.outcome)
-    # A failure of a migration that goes on is over.
-    why = "" if entry.went_well else entry.left or ("" if entry.kind == MOVES else entry.reason)
-    return why if why.startswith(words) else f"{words}, {why}" if why else words
+    if entry.went_well:
+        return words
+    if entry.kind == MOVES:
+        # A failure of a migration that goes on is over. Of one that has begun its drain tells the phase.
+        return entry.left if entry.left.startswith(words) else f"{words}, {entry.left}" if entry.left else words
+    return entry.left or f"{words}{_reason(entry, ', ')}"
 
 
 def _fidelity(results: Sequence[Mapping[str, Any]], foretold: bool) -> Iterator[str]:

@@ -10,6 +10,9 @@ from typing import Any
 
 import pytest
 
+from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.evicting import Evicting
+from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.interrupting import Interrupting
+from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.migrating import Migrating
 from ansible_collections.virtops.kubevirt.plugins.module_utils._report.run_text import Host, run_text
 
 from unit.plugins.module_utils._report.drained import CUT, DEVIATION, MOVE, POD, STARTED, remnant
@@ -115,6 +118,32 @@ def test_what_became_of_a_pod(pod: dict[str, Any], count: str, line: str) -> Non
 def test_what_is_still_there_is_told_with_what_keeps_it(why: str, line: str) -> None:
     found = of_n1(verbose=False, moves=[{**MOVE, "outcome": "waiting"}], left=[remnant("vm", "web", why)])
     assert found == ["Run kernel:", "n1: done; VMs: 1 waiting", f"     VM  shop/web {line}"]
+
+
+GOING = Evicting("1", "shop", "api", "uid", "n1")
+ENDING = Interrupting("1", "restart", "shop", "db", "uid", "n1", "", outcome="ending", message="0/3")
+MOVING = Migrating("1", "shop", "web", "uid", "n1", "n2", {}, outcome="migrating", phases=(("Running", ""),))
+
+
+@pytest.mark.parametrize(
+    ("known", "entry", "line"),
+    [
+        ({"evicted": [POD]}, replace(GOING, outcome="evicting", has_acted=True), "pod shop/api evicted, ending"),
+        ({"evicted": [POD]}, replace(GOING, outcome="evicting"), "pod shop/api ending"),
+        ({"evicted": [POD]}, replace(GOING, refusal="it is tight"), "pod shop/api held back, it is tight"),
+        ({"interrupted": [CUT]}, ENDING, "VM  shop/db restarting, no node fits: 0/3"),
+        ({"interrupted": [CUT]}, replace(ENDING, kind="stop", message=""), "VM  shop/db stopping"),
+        ({"moves": [MOVE]}, MOVING, "VM  shop/web migrating, Running"),
+        ({"moves": [MOVE]}, replace(MOVING, outcome="waiting", refusal="no"), "VM  shop/web waiting, no"),
+    ],
+)
+def test_what_is_under_way_is_told_in_the_words_of_its_drain(
+    known: dict[str, list[dict[str, Any]]], entry: Evicting | Interrupting | Migrating, line: str
+) -> None:
+    """Its outcome stands only before what does not say it: the phase of a migration."""
+    told: dict[str, Any] = {kind: [{**item, "outcome": entry.outcome} for item in known[kind]] for kind in known}
+    left = [remnant("pod" if "evicted" in known else "vm", entry.name, entry.status())]
+    assert of_n1(**told, left=left)[2:] == [f"     {line}"]
 
 
 def test_how_much_of_the_plan_came_true() -> None:
