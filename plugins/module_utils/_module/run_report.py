@@ -18,6 +18,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transpor
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.run_store import BROKEN, RunStore
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.leases import Invocation
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import JsonObject, embedded
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.printable import printable
 
 DOCUMENT = "report"
 _SCHEMA = "virtops.kubevirt/run-report/1"
@@ -32,11 +33,11 @@ class RunReport:
     warnings: tuple[str, ...] = ()
 
     def lines(self) -> list[str]:
-        """Of all parts, each under one that says whose it is."""
+        """Of all parts, each under one that says whose it is. Others than this collection may have written them."""
         found: list[str] = []
         for part in self.parts:
             found += [f"Told by {part['user']} on {part['host']}, {part['told']}.", *part["lines"]]
-        return found
+        return [printable(line) for line in found]
 
 
 def find(store: RunStore) -> RunReport:

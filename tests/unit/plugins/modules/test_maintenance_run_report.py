@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from functools import partial
@@ -93,6 +94,14 @@ def test_who_has_lost_the_run_leaves_no_report(maintain: Maintain, api: RunApi) 
     api.hold_run("b2")
     result = maintain(state="released", report=["n1: done"], keep_record=True)
     assert (result["report"], api.config_maps()) == ([], [])
+
+
+def test_nothing_that_is_kept_steers_the_terminal_or_forges_a_line(maintain: Maintain, store: RunStore) -> None:
+    """Whoever may write ConfigMaps there may have written it."""
+    part = {"invocation": "x", "user": "joe\n\x1b[2J", "host": "here", "told": "now", "lines": ["a\nn1: done\u202e"]}
+    store.put("report", json.dumps({"schema": "virtops.kubevirt/run-report/1", "parts": [part]}).encode())
+    told = maintain(state="released", keep_record=True)["report"]
+    assert (len(told), all(line.isprintable() for line in told)) == (2, True), told
 
 
 @pytest.mark.parametrize("content", [b"[", b'{"schema": "another"}', b'{"schema": "virtops.kubevirt/run-report/1"}'])
