@@ -106,6 +106,8 @@ notes:
     The right to create namespaces is needed only where O(lease_namespace) is missing.
 seealso:
   - module: virtops.kubevirt.node_maintenance
+  - plugin: virtops.kubevirt.maintenance_report
+    plugin_type: filter
 """
 
 EXAMPLES = r"""
@@ -129,7 +131,7 @@ EXAMPLES = r"""
     run: kernel-6.12
     state: released
     keep_record: true
-    report: "{{ lookup('ansible.builtin.template', 'report.txt.j2').splitlines() }}"
+    report: "{{ plan_maintenance_batches | virtops.kubevirt.maintenance_report(hostvars, 'kernel-6.12') }}"
 
 - name: Read the report of a run that is over, in a later job
   virtops.kubevirt.maintenance_run:
