@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Which package may import which: knowledge flows upwards only.
 
-_scheduler, _kubevirt, _plan <- _planner <- _explain, _lint
+_scheduler, _kubevirt, _plan <- _planner <- _lint
 _model <- _scheduler, _kubevirt, _plan; _plan <- _execution, _report     (what is planned, carried out and told)
 _model <- _nodes                                (what is written on nodes)
 _model <- _rights                               (what has to be allowed, and why)
@@ -33,7 +33,6 @@ MODULE_UTILS: dict[str, frozenset[str]] = {
     "_rights": frozenset({"_model"}),
     "_plan": frozenset({"_model"}),
     "_planner": ENGINE | {"_plan"},
-    "_explain": ENGINE | {"_plan", "_planner"},
     "_lint": ENGINE | {"_planner"},
     "_execution": frozenset({"_model", "_plan"}),
     "_report": frozenset({"_model", "_plan"}),
