@@ -154,8 +154,12 @@ def test_how_much_of_the_plan_came_true() -> None:
         "     not as planned: pod shop/web goes to n2; instead: migrated to n3 in 6 s",
         "Of 5 virtual machines and pods 3 have left as planned.",
     ]
-    foretold = told(replace(DONE, drained={"as_planned": 1, "deviations": []}), foretold=True)
-    assert foretold[-1] == "Of 1 virtual machines and pods 1 would leave as planned."
+    moves = [{**MOVE, "outcome": "would_migrate"}]
+    foretold = told(replace(DONE, drained={"moves": moves, "as_planned": 1, "deviations": []}), foretold=True)
+    assert foretold[-2:] == [
+        "Of 1 virtual machines and pods 1 would leave as planned.",
+        "Where each virtual machine and pod would go is told with -v or --diff.",
+    ]
 
 
 def test_what_left_other_nodes_is_told_of_these() -> None:
