@@ -283,7 +283,7 @@ done:
   elements: str
   sample: [kni-worker]
 cancelled:
-  description: Migrations that were cancelled.
+  description: Migrations that were under way and were cancelled. One that had ended by then is none of them.
   returned: with C(state=aborted)
   type: list
   elements: str

@@ -17,9 +17,11 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.looks im
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.looks.objects import (
     MIGRATION,
     find,
+    find_vmi,
     listed,
     migration_path,
     migrations_path,
+    node_of,
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.plan_run import Deadline
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.starts import start_run
@@ -194,20 +196,29 @@ class Undoing:
             self._start(node)
 
     def _cancel(self, migrations: tuple[Migration, ...]) -> None:
+        """One that has ended since it was found stays, and one whose VM arrives all the same was not cancelled."""
+        sources = list[tuple[Migration, str]]()
         for migration in migrations:
-            self._require()
-            cancel(self._client, migration)
-        waiting = list(migrations)
+            source = self._node_of(migration)
+            if self._is_under_way(migration):
+                self._require()
+                cancel(self._client, migration)
+                sources.append((migration, source))
+        waiting = [migration for migration, _source in sources]
         while waiting and self._deadline.left:
             waiting = [migration for migration in waiting if self._is_under_way(migration)]
             if waiting:
                 time.sleep(_INTERVAL)
-        for migration in migrations:
+        for migration, source in sources:
             title = f"{migration.namespace}/{migration.name}"
             if migration in waiting:
                 self.undone.problems.append(f"migration {title} is cancelled, but KubeVirt has not undone it yet")
-            else:
+            elif self._node_of(migration) in ("", source):
                 self.undone.cancelled.append(title)
+
+    def _node_of(self, migration: Migration) -> str:
+        """Where its VM runs."""
+        return node_of(find_vmi(self._client, migration.namespace, migration.vmi))
 
     def _is_under_way(self, migration: Migration) -> bool:
         path = migration_path(migration.namespace, migration.name)

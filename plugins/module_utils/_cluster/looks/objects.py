@@ -68,6 +68,11 @@ def read_node(client: Client, name: str) -> JsonObject:
     return found
 
 
+def node_of(vmi: JsonObject | None) -> str:
+    """Where a VMI runs; empty if it does not."""
+    return str(((vmi or {}).get("status") or {}).get("nodeName") or "")
+
+
 def evacuated_from(vmi: JsonObject | None) -> str:
     """The node that KubeVirt wants a VMI to leave; empty if there is none."""
     return str(((vmi or {}).get("status") or {}).get("evacuationNodeName") or "")

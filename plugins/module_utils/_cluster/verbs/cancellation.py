@@ -18,6 +18,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.looks.ob
     find,
     find_vmi,
     migration_path,
+    node_of,
     unfinished,
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.client import Client
@@ -26,7 +27,6 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transpor
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.evacuations import withdraw
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.migrations import cancel
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.migration import Migration
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import JsonObject
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.prospect import MigrationRequest
 
 NOT_MIGRATING, MIGRATING, WOULD_CANCEL, CANCELLING = "not_migrating", "migrating", "would_cancel", "cancelling"
@@ -58,7 +58,7 @@ class Cancellation:
         self._withdrawn: set[str] = set()
         moving = {*self.migrations, *self.evacuated}
         self.outcomes = {title: MIGRATING if title in moving else NOT_MIGRATING for title in vmis}
-        self._sources = {title: _node(vmi) for title, vmi in vmis.items()}
+        self._sources = {title: node_of(vmi) for title, vmi in vmis.items()}
         self._nodes = dict(self._sources)
 
     @property
@@ -134,11 +134,6 @@ class Cancellation:
             item = find(client, path, f"read {MIGRATION} {migration.namespace}/{migration.name}")
             if item is None or item["metadata"]["uid"] != migration.uid:
                 request = by_title[title]
-                self._nodes[title] = _node(find_vmi(client, request.namespace, request.name))
+                self._nodes[title] = node_of(find_vmi(client, request.namespace, request.name))
                 moved = self._nodes[title] not in ("", self._sources[title])
                 self.outcomes[title] = TOO_LATE if moved else CANCELLED
-
-
-def _node(vmi: JsonObject | None) -> str:
-    """Where the VMI runs; empty if it does not."""
-    return str(((vmi or {}).get("status") or {}).get("nodeName") or "")

@@ -236,6 +236,40 @@ def test_a_migration_of_the_same_name_is_not_cancelled_in_its_place(maintain: Ma
     assert path in api.objects
 
 
+@pytest.mark.parametrize("phase", ["Succeeded", "Failed"])
+def test_a_migration_that_has_ended_since_it_was_found_is_not_cancelled(
+    maintain: Maintain, api: RunApi, phase: str
+) -> None:
+    """Nor removed: it tells what became of it."""
+    path, undoing = f"{migrations_path()}/move-n1", f"{LEASES}/virtops-run-kernel"
+
+    def end(request: Request) -> Answer | None:
+        """The Leases are listed after the migrations."""
+        if request.method == "GET" and undoing in api.objects and path in api.objects:
+            api.objects[path]["status"]["phase"] = phase
+        return None
+
+    api.faults[LEASES] = end
+    result = maintain()
+    assert (result["cancelled"], result["given_back"]) == ([], ["n1"])
+    assert path in api.objects
+    assert not any(request.path == path for request in api.writes())
+
+
+def test_a_vm_that_arrives_all_the_same_is_none_whose_migration_was_cancelled(maintain: Maintain, api: RunApi) -> None:
+    """It was too late for that, as its guest was running there already."""
+
+    def arrive(request: Request) -> Answer | None:
+        if request.method == "DELETE":
+            api.objects[vmi_path("moving-n1")]["status"]["nodeName"] = "n3"
+        return None
+
+    api.faults[f"{migrations_path()}/move-n1"] = arrive
+    result = maintain()
+    assert (result["cancelled"], result["given_back"]) == ([], ["n1"])
+    assert not any(traces(api, "n1").values()), traces(api, "n1")
+
+
 @pytest.mark.parametrize("state", ["held", "released", "aborted"])
 @pytest.mark.parametrize("check", [False, True])
 def test_another_cluster_is_left_alone(maintain: Maintain, api: RunApi, state: str, check: bool) -> None:
