@@ -126,7 +126,11 @@ def test_a_run_is_given_up(testbed: RunningTestbed, node: str, tmp_path: Path) -
 
 
 def test_a_run_that_was_killed_is_given_up(testbed: RunningTestbed, tmp_path: Path) -> None:
-    """One node is done, a VM of the next one on its way and another one stopped: only the label of the first stays."""
+    """One node is done, a VM of the next one on its way and another one stopped: only the label of the first stays.
+
+    Who cannot be migrated leaves last, so the first migration of the other one has failed by then. The run's task has
+    a session of its own and outlives the kill for a moment: in place of the second migration it begins no third one.
+    """
     done, source, target = "killed-0", "killed-1", "killed-2"
     with (
         Yard.standing(testbed, (done, source, target)) as yard,
@@ -142,7 +146,7 @@ def test_a_run_that_was_killed_is_given_up(testbed: RunningTestbed, tmp_path: Pa
         scene.known = {item["metadata"]["uid"] for path in (LEASES, CONFIG_MAPS) for item in testbed.api.items(path)}
         going = invocation.begin(scene, scene.run, tmp_path / "run.log")
         try:
-            in_flight = "one VM to be stopped, and the other one to be on its way"
+            in_flight = "one VM to be stopped, and the other one to be on its way for the second time"
             wait_for(in_flight, lambda: not yard.exists("off") and bool(yard.migrations("moving")), 120)
         finally:
             going.end()

@@ -306,7 +306,8 @@ class _Guard:
         if self.task.module.check_mode:
             return
         if self.task.hold is not None:
-            self.task.hold.require()
+            # How old a look may be, who asks has seen to. What has just gone wrong may be an abort's doing.
+            self.task.hold.require(anew=True)
         for name in nodes:
             self.task._require_node(name)
 

@@ -21,7 +21,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._model.cordon imp
 from testbed.pki import Authority
 from unit.plugins.support.draining_api import BUDGET, pod_path
 from unit.plugins.support.fake_api import Answer, Request
-from unit.plugins.support.migrating_api import KUBEVIRT, migrations_path
+from unit.plugins.support.migrating_api import KUBEVIRT, MIGRATIONS, migrations_path
 from unit.plugins.support.modules import ModuleRunner
 from unit.plugins.support.object_api import NODES
 from unit.plugins.support.run_api import LEASES, RunApi
@@ -109,6 +109,22 @@ def test_a_controller_that_slept_between_two_requests_looks_before_the_second(
         api.faults[path] = sleep
     assert drain()["error"]["reason"] == "RunLost"
     assert len(asked) == 1
+
+
+def test_a_drain_whose_migration_an_abort_has_cancelled_begins_no_other(drain: Any, api: RunApi) -> None:
+    """Though it saw a moment ago that the run was its own, and it does not hear of the end of its ansible-playbook."""
+    api.courses = [("Running",)]
+
+    def abort(request: Request) -> None:
+        if "watch" in request.query and (found := [path for path in api.objects if path.startswith(migrations_path())]):
+            is_taken(api)
+            for path in found:
+                del api.objects[path]
+
+    api.faults[f"{KUBEVIRT}/{MIGRATIONS}"] = abort
+    result = drain()
+    asked = [request for request in api.writes() if request.path == migrations_path()]
+    assert (result["error"]["reason"], len(asked)) == ("RunLost", 1), result["msg"]
 
 
 def test_a_run_that_is_lost_while_its_drain_is_planned_takes_no_node(
