@@ -5,7 +5,9 @@
 
 from __future__ import annotations
 
+import json
 import re
+import shlex
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -38,6 +40,7 @@ def ended(
     *options: str,
     done: Iterable[str] = (),
     kubeconfig: Path | None = None,
+    begun_in: Path | None = None,
 ) -> tuple[str, int]:
     """What a last play tells, and its status. Of the run's nodes, n1 and n2, these are done."""
     facts = [{"uncordon_done": True} if name in done else {} for name in ("n1", "n2")]
@@ -47,7 +50,7 @@ def ended(
     plan = {"ansible.builtin.set_fact": {"plan_maintenance_batches": [["n1", "n2"]], "plan_maintenance_plan": PLAN}}
     taken = yaml.safe_load((ROOT / "playbooks/steps/check.yml").read_text())[0]
     first = {"hosts": "localhost", "gather_facts": False, "tasks": [*hosts, plan, taken]}
-    return run(folder, yaml.safe_dump([first, play]), *options, kubeconfig=kubeconfig)
+    return run(folder, yaml.safe_dump([first, play]), *options, kubeconfig=kubeconfig, begun_in=begun_in)
 
 
 def readme() -> dict[str, Any]:
@@ -132,6 +135,54 @@ def test_a_run_that_leaves_something_off_is_not_complete(tmp_path: Path, api: Ru
     assert (status, api.config_maps()) == (0, []), told
 
 
+def abort_command(told: str) -> list[str]:
+    """What follows the name of the playbook, as a shell takes it."""
+    found = re.search(r"FAILED! => (\{.*\})", told)
+    assert found, told
+    message = json.loads(found[1])["msg"]
+    return shlex.split(message[message.index("ansible-playbook virtops.kubevirt.abort") :])[2:]
+
+
+@pytest.mark.parametrize("named", ["by variables", "by the environment", "by a relative path"])
+def test_the_command_that_undoes_a_run_works_as_it_is_told(tmp_path: Path, api: RunApi, named: str) -> None:
+    """From any folder and environment, though the path has a space."""
+    cluster, elsewhere = tmp_path / "my cluster" / "kubeconfig", tmp_path / "elsewhere"
+    for folder in (cluster.parent, elsewhere):
+        folder.mkdir()
+    (tmp_path / "files/cluster.kubeconfig").rename(cluster)
+    path = "kubeconfig" if named == "by a relative path" else str(cluster)
+    variables = {"rolling_maintenance_kubeconfig": path, "rolling_maintenance_context": "x"}
+    given = {} if named == "by the environment" else variables
+    play = letting_go()["rolling_maintenance"]
+    told, status = ended(
+        tmp_path,
+        play,
+        "-e",
+        json.dumps(given),
+        done=["n1", "n2"],
+        kubeconfig=cluster,
+        begun_in=cluster.parent,
+    )
+    assert status == 2, told
+    command = abort_command(told)
+    assert ("abort_context" in " ".join(command)) is bool(given)
+    playbook = "- import_playbook: virtops.kubevirt.abort\n"
+    told, status = run(tmp_path, playbook, "--check", "--diff", *command, begun_in=elsewhere)
+    assert (status, "-cordon of node n1" in told) == (0, True), told
+
+
+def test_a_command_that_undoes_a_run_tells_no_secret(tmp_path: Path, api: RunApi) -> None:
+    """A kubeconfig may be given by its content."""
+    cluster = tmp_path / "files/cluster.kubeconfig"
+    given = {"rolling_maintenance_kubeconfig": yaml.safe_load(cluster.read_text())}
+    play = letting_go()["rolling_maintenance"]
+    told, status = ended(tmp_path, play, "-e", json.dumps(given), done=["n1", "n2"], kubeconfig=cluster)
+    assert status == 2, told
+    assert abort_command(told) == ["-e", "abort_run=kernel"]
+    assert "with abort_kubeconfig as rolling_maintenance_kubeconfig is: ansible-playbook" in told
+    assert '"token"' not in told
+
+
 def test_the_report_of_a_run_is_kept_with_its_record(tmp_path: Path, api: RunApi) -> None:
     """For a job that has nothing of the first one's but the cluster."""
     comes_back(api)
@@ -168,7 +219,11 @@ def test_who_gives_a_run_up_hears_which_nodes_stay_done(tmp_path: Path, api: Run
     told, status = run(tmp_path, play, *given, kubeconfig=cluster)
     assert status == 0, told
     assert "Run kernel was done with n7, n8." in told
-    assert f"kubectl label nodes -l {MAINTAINED}=kernel {MAINTAINED}-" in told
+    assert f"kubectl label nodes -l {MAINTAINED}=kernel {MAINTAINED}- --kubeconfig={cluster}" in told
+    told, _status = run(
+        tmp_path, play, *given, "-e", json.dumps({"abort_kubeconfig": str(cluster), "abort_context": "x"})
+    )
+    assert f"{MAINTAINED}- --kubeconfig={cluster} --context=x" in told
 
 
 def test_the_readme_lets_go_of_the_run_in_the_end() -> None:
