@@ -108,7 +108,7 @@ evicted:
     outcome:
       description:
         - V(evicted), V(gone) by itself or by others, V(would_evict) in check mode, V(failed), or in the end V(waiting)
-          or V(evicting).
+          or V(evicting). In check mode the latter is one that is ending already.
       returned: success
       type: str
       sample: evicted

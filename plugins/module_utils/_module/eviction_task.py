@@ -67,17 +67,16 @@ def evict(module: Module, client: Client, deadline: Deadline, pods: Sequence[Act
 
 def evicted(module: Module, run: MovesRun) -> JsonObject:
     """What is returned of the pods."""
-    # In check mode a pod that is ending is not even asked for.
     entries = run.of(Evicting)
-    evictions = [item.rehearsed() if module.check_mode and item.unfinished else item for item in entries]
+    acted = [item for item in entries if item.has_acted or item.outcome == WOULD_EVICT]
     values: JsonObject = {
-        "changed": any(item.has_acted or item.outcome == WOULD_EVICT for item in evictions),
-        "evicted": [item.result() for item in evictions],
+        "changed": bool(acted),
+        "evicted": [item.result() for item in entries],
         "gone": [action.object.title for action in run.moves.actions if action.id in run.gone],
         "replacements": [{"controller": item.title, "kind": item.kind, "pods": item.pods} for item in run.replacements],
     }
     if module._diff:
-        values["diff"] = {"before": "".join(f"pod {item.title}\n" for item in evictions), "after": ""}
+        values["diff"] = {"before": "".join(f"pod {item.title}\n" for item in acted), "after": ""}
     return values
 
 

@@ -73,10 +73,12 @@ def test_check_mode_asks_again_when_an_answer_is_lost(
     assert api.attempts == ["web-1"] * 2
 
 
-def test_in_check_mode_a_pod_that_is_ending_would_go(evict: Any, api: EvictingApi) -> None:
+def test_in_check_mode_a_pod_that_is_ending_would_not_be_evicted(evict: Any, api: EvictingApi) -> None:
+    """It goes without the task."""
     api.objects[pod_path("web-1")]["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
-    result = evict(check=True)
-    assert (result["changed"], result["evicted"][0]["outcome"], api.attempts) == (True, "would_evict", [])
+    result = evict(check=True, diff=True)
+    assert (result["changed"], result["evicted"][0]["outcome"], api.attempts) == (False, "evicting", [])
+    assert result["diff"] == {"before": "", "after": ""}
 
 
 def test_what_was_evicted_is_not_evicted_again_though_the_answer_was_lost(evict: Any, api: EvictingApi) -> None:
@@ -104,8 +106,9 @@ def end_by_itself(api: EvictingApi, *before: Answer) -> None:
 def test_a_pod_that_ends_by_itself_meanwhile_was_not_evicted(evict: Any, api: EvictingApi, check: bool) -> None:
     end_by_itself(api)
     with listener() as heard:
-        result = evict(check=check, _progress=heard.path)
+        result = evict(check=check, diff=True, _progress=heard.path)
     assert (result["changed"], result["evicted"][0]["outcome"]) == (False, "gone")
+    assert result["diff"] == {"before": "", "after": ""}
     assert (result["evicted"][0]["seconds"] is None, heard.told) == (
         check,
         [] if check else ["pod shop/web-1: gone already"],
