@@ -9,7 +9,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.evicting import Evicting
-from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.interrupting import Interrupting
+from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.interrupting import (
+    RESTARTED,
+    STOPPED,
+    Interrupting,
+)
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.migrating import Migrating
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.observation import (
     Observation,
@@ -160,6 +164,20 @@ def hindrances(plan: Plan, here: Remaining) -> Iterator[tuple[str, str, str, str
         if entry.object.uid in uids or not entry.object.uid:
             kind = "pod" if entry.object.kind == "Pod" else "vm"
             yield kind, entry.object.namespace, entry.object.name, "; ".join(entry.reasons)
+
+
+def present(record: Record, here: Remaining) -> Iterator[tuple[str, SeenVmi | SeenPod, str]]:
+    """Kind (vm or pod) and a reason of each that is here: for those of which neither an action nor the plan tells."""
+    over = {entry.title: entry.outcome for entry in record.of(Interrupting) if entry.outcome in (RESTARTED, STOPPED)}
+    for kind, items in (("vm", here.vmis), ("pod", here.pods)):
+        for item in items:
+            if item.ending:
+                why = "it is ending"
+            elif kind == "vm" and item.title in over:
+                why = f"it runs here again after it was {over[item.title]}, and nothing is interrupted twice"
+            else:
+                why = "it is on the node, and nothing of the plan is about it"
+            yield kind, item, why
 
 
 def failures(record: Record) -> dict[str, tuple[str, ...]]:

@@ -68,7 +68,7 @@ def not_begun(error: Failure) -> Incomplete:
 def result(module: Module, going: NodeDrain, *, changed: bool) -> JsonObject:
     """changed: whether the node was taken for it. Raises Incomplete unless the node is, or would be, empty."""
     is_done = _would_be_done(going) if module.check_mode else going.is_done
-    left = [] if is_done else _left(going)
+    left = [] if is_done else _left(going, tried=not module.check_mode)
     values = _values(module, going, left, changed=changed)
     if not is_done:
         raise Incomplete(_failure(module, going, left), values)
@@ -84,7 +84,7 @@ def broken_off(module: Module, going: NodeDrain, error: Failure | InvalidRequest
     """The failure when something went wrong in the middle that trying again does not mend."""
     if isinstance(error, Failure) and error.reason == NOT_CORDONED:
         error = _uncordoned(going, error)
-    return Incomplete(error, _values(module, going, _left(going), changed=changed))
+    return Incomplete(error, _values(module, going, _left(going, tried=True), changed=changed))
 
 
 def _uncordoned(going: NodeDrain, error: Failure) -> Failure:
@@ -179,12 +179,12 @@ def _failure(module: Module, going: NodeDrain, left: list[JsonObject]) -> Failur
     )
 
 
-def _left(going: NodeDrain) -> list[JsonObject]:
-    """VMs first, then pods, each by name."""
-    return sorted(_found_left(going), key=lambda entry: (entry["kind"] != "vm", entry["namespace"], entry["name"]))
+def _left(going: NodeDrain, *, tried: bool) -> list[JsonObject]:
+    """VMs first, then pods, each by name. tried: else everything is still there."""
+    return sorted(_found_left(going, tried=tried), key=lambda entry: (entry["kind"] != "vm", entry["namespace"], entry["name"]))
 
 
-def _found_left(going: NodeDrain) -> Iterator[JsonObject]:
+def _found_left(going: NodeDrain, *, tried: bool) -> Iterator[JsonObject]:
     """What is told of an action counts for more than what the plan says."""
     told = set[tuple[str, str]]()
     here = {item.uid for item in going.here.all}
@@ -197,7 +197,11 @@ def _found_left(going: NodeDrain) -> Iterator[JsonObject]:
             yield _entry(_kind(entry), entry.namespace, entry.name, entry.status())
     for kind, namespace, name, why in draining.hindrances(going.plan, going.here):
         if (kind, f"{namespace}/{name}") not in told:
+            told.add((kind, f"{namespace}/{name}"))
             yield _entry(kind, namespace, name, why)
+    for kind, item, why in draining.present(going.record, going.here) if tried else ():
+        if (kind, item.title) not in told:
+            yield _entry(kind, item.namespace, item.name, why)
 
 
 def _kind(entry: Entry) -> str:

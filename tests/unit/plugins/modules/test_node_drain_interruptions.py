@@ -304,6 +304,28 @@ def test_a_vm_that_somebody_starts_elsewhere_after_all_is_no_failure(drain: Any,
     assert (outcomes, result["left"]) == ({"pets": "failed", "toys": "restarted"}, [])
 
 
+def test_a_vm_that_comes_back_after_its_restart_is_named(drain: Any, api: DrainingApi) -> None:
+    """Once is enough: it is not interrupted again, but the node is not empty."""
+    api.add_vm("pets", "Manual")
+
+    def come_back(_request: Request) -> Answer:
+        kept = api.objects[vmi_path("pets")]["status"]["conditions"]
+        api.start("pets", "n1", number=2)
+        api.objects[vmi_path("pets")]["status"]["conditions"] = kept
+        return Answer(202, b"")
+
+    restart = act_path("restart", "pets")
+    api.faults[restart] = come_back
+    result = drain(policies=RESTART, wait_timeout=1)
+    why = "it runs here again after it was restarted, and nothing is interrupted twice"
+    assert [(entry["name"], entry["why"]) for entry in result["left"]] == [("pets", why)]
+    assert (result["error"]["reason"], f"after 1 s there is left vm shop/pets: {why}" in result["msg"]) == (
+        "DeadlineExceeded",
+        True,
+    )
+    assert [request.path for request in api.writes()].count(restart) == 1
+
+
 def test_a_restart_that_is_refused_fails(drain: Any, api: DrainingApi) -> None:
     api.add_vm("pets", "Manual")
     api.faults[act_path("restart", "pets")] = lambda _request: refusal(409, "Conflict", "recover its volumes first")

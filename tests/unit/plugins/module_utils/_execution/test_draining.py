@@ -14,6 +14,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.draini
     failures,
     hindrances,
     is_lost,
+    present,
     remaining,
     replaced,
     returned,
@@ -21,6 +22,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.draini
     under_way,
     unplanned,
 )
+from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.interrupting import Interrupting
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.migrating import Migrating
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.reducer import (
     Execution,
@@ -178,6 +180,17 @@ def test_hindrances_name_what_is_there_with_the_reasons() -> None:
     assert list(hindrances(plan(blocked=(gone, here)), HERE)) == [
         ("pod", "shop", "cache", "it has no owner; it has data")
     ]
+
+
+def test_what_is_present_has_a_reason_whatever_is_known_of_it() -> None:
+    again, ending = seen_vmi("db", uid="uid-db-2"), seen_pod("old", ending=True)
+    record = Record({STOP.id: replace(Interrupting.begin(STOP), outcome="stopped")})
+    found = present(record, remaining("n1", look(again, seen_vmi(), ending), None))
+    assert {item.name: (kind, why) for kind, item, why in found} == {
+        "db": ("vm", "it runs here again after it was stopped, and nothing is interrupted twice"),
+        "web": ("vm", "it is on the node, and nothing of the plan is about it"),
+        "old": ("pod", "it is ending"),
+    }
 
 
 def test_failures_name_the_nodes_to_which_a_vm_could_not_go() -> None:
