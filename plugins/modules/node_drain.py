@@ -281,6 +281,7 @@ left:
     namespace: {description: "Its namespace, empty for a node.", returned: always, type: str, sample: shop}
     name: {description: Its name., returned: always, type: str, sample: api-0}
     why: {description: What keeps it., returned: always, type: str, sample: the disruption budget api needs 1}
+    for_node: {description: For the maintenance of which node it was to leave., returned: always, type: str, sample: w2}
 boot_id:
   description: The node's boot ID before its maintenance, for M(virtops.kubevirt.node_readiness) after it.
   returned: O(state=drained) and O(state=verified), on success
@@ -315,8 +316,7 @@ deviations:
   returned: O(state=drained), when something was tried
   type: list
   elements: dict
-  sample: [{"kind": "vm", "namespace": "shop", "name": "web-1", "planned": "goes to worker-3",
-            "done": "migrated to worker-4 in 12 s", "why": "client socket is closed"}]
+  sample: [{kind: vm, namespace: shop, name: web, planned: goes to w3, done: migrated to w4 in 12 s, why: no room}]
 document:
   description: What was, or would be, done in the node's batch, or started, by C(docs/schemas/maintenance-plan.json).
   returned: with O(document), and O(state=drained) or O(state=restored), when something was tried

@@ -22,7 +22,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.observ
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.record import WAITING, Entry
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.reducer import Record
-from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import Action, Plan
+from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import Action, Blocked, Plan
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,13 +157,10 @@ def off(record: Record, look: Observation) -> tuple[str, ...]:
     return tuple(title for title in failed if title not in look.vmis or look.vmis[title].has_ended)
 
 
-def hindrances(plan: Plan, here: Remaining) -> Iterator[tuple[str, str, str, str]]:
-    """Kind (vm or pod), namespace, name and reason of what is here, and by the plan cannot leave, or not yet."""
+def hindrances(plan: Plan, here: Remaining) -> Iterator[Blocked]:
+    """What is here, and by the plan cannot leave, or not yet."""
     uids = {item.uid for item in here.all}
-    for entry in plan.blocked:
-        if entry.object.uid in uids or not entry.object.uid:
-            kind = "pod" if entry.object.kind == "Pod" else "vm"
-            yield kind, entry.object.namespace, entry.object.name, "; ".join(entry.reasons)
+    return (entry for entry in plan.blocked if entry.object.uid in uids or not entry.object.uid)
 
 
 def present(record: Record, here: Remaining) -> Iterator[tuple[str, SeenVmi | SeenPod, str]]:

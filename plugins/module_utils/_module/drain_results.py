@@ -108,9 +108,11 @@ def _time(seconds: float) -> str:
 def verified(server: str, node: str, look: Observation) -> JsonObject:
     """Raises Incomplete unless the node is empty by a look."""
     here = draining.remaining(node, look, None)
-    left = [_entry("vm", item.namespace, item.name, "it is on the node") for item in here.vmis]
-    left += [_entry("pod", item.namespace, item.name, "it is on the node") for item in here.launchers]
-    left += [_entry("pod", item.namespace, item.name, "it is on the node") for item in here.pods if not item.tolerates]
+    left = [_entry("vm", item.namespace, item.name, "it is on the node", node) for item in here.vmis]
+    left += [_entry("pod", item.namespace, item.name, "it is on the node", node) for item in here.launchers]
+    left += [
+        _entry("pod", item.namespace, item.name, "it is on the node", node) for item in here.pods if not item.tolerates
+    ]
     if left:
         problems = _problems(left)
         failure = Failure(
@@ -181,27 +183,31 @@ def _failure(module: Module, going: NodeDrain, left: list[JsonObject]) -> Failur
 
 def _left(going: NodeDrain, *, tried: bool) -> list[JsonObject]:
     """VMs first, then pods, each by name. tried: else everything is still there."""
-    return sorted(_found_left(going, tried=tried), key=lambda entry: (entry["kind"] != "vm", entry["namespace"], entry["name"]))
+    return sorted(
+        _found_left(going, tried=tried), key=lambda entry: (entry["kind"] != "vm", entry["namespace"], entry["name"])
+    )
 
 
 def _found_left(going: NodeDrain, *, tried: bool) -> Iterator[JsonObject]:
     """What is told of an action counts for more than what the plan says."""
     told = set[tuple[str, str]]()
+    sakes = draining.sakes(going.record, going.planned, going.plan)
     here = {item.uid for item in going.here.all}
     leaving = {entry.uid for entry in going.record.unfinished}
-    for entry in going.record.entries.values():
+    for action, entry in going.record.entries.items():
         if entry.has_failed and entry.uid in leaving:
             continue  # in another way by now
         if entry.unfinished or (entry.has_failed and (entry.uid in here or not isinstance(entry, Migrating))):
             told.add((_kind(entry), entry.title))
-            yield _entry(_kind(entry), entry.namespace, entry.name, entry.status())
-    for kind, namespace, name, why in draining.hindrances(going.plan, going.here):
-        if (kind, f"{namespace}/{name}") not in told:
-            told.add((kind, f"{namespace}/{name}"))
-            yield _entry(kind, namespace, name, why)
+            yield _entry(_kind(entry), entry.namespace, entry.name, entry.status(), sakes[action])
+    for held in draining.hindrances(going.plan, going.here):
+        kind = _KINDS.get(held.object.kind, "vm")
+        if (kind, held.object.title) not in told:
+            told.add((kind, held.object.title))
+            yield _of_blocked(held)
     for kind, item, why in draining.present(going.record, going.here) if tried else ():
         if (kind, item.title) not in told:
-            yield _entry(kind, item.namespace, item.name, why)
+            yield _entry(kind, item.namespace, item.name, why, going.execution.node)
 
 
 def _kind(entry: Entry) -> str:
@@ -210,11 +216,12 @@ def _kind(entry: Entry) -> str:
 
 def _of_blocked(entry: Blocked) -> JsonObject:
     kind = _KINDS.get(entry.object.kind, "vm")
-    return _entry(kind, entry.object.namespace, entry.object.name, "; ".join(entry.reasons))
+    return _entry(kind, entry.object.namespace, entry.object.name, "; ".join(entry.reasons), entry.node)
 
 
-def _entry(kind: str, namespace: str, name: str, why: str) -> JsonObject:
-    return {"kind": kind, "namespace": namespace, "name": name, "why": why.rstrip(".")}
+def _entry(kind: str, namespace: str, name: str, why: str, node: str) -> JsonObject:
+    """node: for whose maintenance it was to leave."""
+    return {"kind": kind, "namespace": namespace, "name": name, "why": why.rstrip("."), "for_node": node}
 
 
 def _problems(left: Iterable[JsonObject]) -> list[str]:

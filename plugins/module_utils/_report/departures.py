@@ -62,9 +62,10 @@ class Departure:
 
 @dataclass(frozen=True, slots=True)
 class Remnant:
-    """What should have left and has not, and why. kind: `vm`, `pod` or `node`."""
+    """What should have left and has not, and why. kind: `vm`, `pod` or `node`. sake: as of a Departure."""
 
     kind: str
+    sake: str
     namespace: str
     name: str
     why: str
@@ -76,7 +77,7 @@ class Remnant:
 
 @dataclass(frozen=True, slots=True)
 class Departed:
-    """Of one node what became of each that was to leave it, and what else is left by its drain."""
+    """Of one node what became of each that was to leave it, and what else is left."""
 
     departures: Sequence[Departure]
     left: Sequence[Remnant]
@@ -90,13 +91,13 @@ def departed(results: Mapping[str, Mapping[str, Any]]) -> dict[str, Departed]:
     left = {node: list(_remnants(result)) for node, result in results.items()}
     told = {node: list(_departures(result, left[node])) for node, result in results.items()}
     best = _best(told)
-    settled = {entry.key for entries in best.values() for entry in entries if entry.went_well}
-    return {node: Departed(best[node], _lasting(left[node], told[node], best[node], settled)) for node in results}
+    lasting = _lasting(left, told, best)
+    return {node: Departed(best[node], lasting[node]) for node in results}
 
 
 def _remnants(result: Mapping[str, Any]) -> Iterator[Remnant]:
     for entry in result.get("left", ()):
-        yield Remnant(entry["kind"], entry["namespace"], entry["name"], entry["why"])
+        yield Remnant(entry["kind"], entry["for_node"], entry["namespace"], entry["name"], entry["why"])
 
 
 def _departures(result: Mapping[str, Any], left: Iterable[Remnant]) -> Iterator[Departure]:
@@ -166,13 +167,25 @@ def _order(entry: Departure) -> int:
 
 
 def _lasting(
-    left: Iterable[Remnant], told: Iterable[Departure], best: Iterable[Departure], settled: set[tuple[str, str, str]]
-) -> list[Remnant]:
-    """What of the remnants of a drain is still there and not among the departures that did not go well.
+    left: Mapping[str, Iterable[Remnant]],
+    told: Mapping[str, Iterable[Departure]],
+    best: Mapping[str, Iterable[Departure]],
+) -> dict[str, list[Remnant]]:
+    """By node what is still there and not among the departures that did not go well, each once.
 
-    told: by that drain. best: what is known of its node by now. settled: what has left by what any drain says.
+    left: by drain; one that has not begun tells of all of its batch. told: by these drains. best: what is known by now.
     """
-    troubled = {entry.key for entry in best if not entry.went_well}
-    # What is there though the same drain saw it leave has come again.
-    again = {entry.key for entry in told if entry.went_well}
-    return [one for one in left if one.key not in troubled and (one.key not in settled or one.key in again)]
+    known = [entry for entries in best.values() for entry in entries]
+    troubled = {entry.key for entry in known if not entry.went_well}
+    settled = {entry.key for entry in known if entry.went_well}
+    found: dict[str, dict[tuple[str, str, str], Remnant]] = {node: {} for node in left}
+    for own in (True, False):  # who is at it itself knows more
+        for node, remnants in left.items():
+            # What is there though the same drain saw it leave has come again.
+            again = {entry.key for entry in told[node] if entry.went_well}
+            for one in remnants:
+                place = one.sake if one.sake in found else node
+                is_there = one.key not in settled or one.key in again
+                if (place == node) is own and one.key not in troubled and is_there:
+                    found[place].setdefault(one.key, one)
+    return {node: list(remnants.values()) for node, remnants in found.items()}

@@ -18,7 +18,7 @@ from testbed.pki import Authority
 from unit.plugins.modules.test_node_drain_in_a_run import close, other, target
 from unit.plugins.support.draining_api import pod_path
 from unit.plugins.support.listener import listener
-from unit.plugins.support.migrating_api import FAILURE, SUCCESS
+from unit.plugins.support.migrating_api import FAILURE, SUCCESS, vmi_path
 from unit.plugins.support.modules import ModuleRunner
 from unit.plugins.support.run_api import RunApi
 from unit.plugins.support.run_drains import busy_cluster, drain_of_the_run, memory, plan_in_force
@@ -92,14 +92,28 @@ def test_a_pod_that_others_have_ended_before_is_drift(drain: Any, api: RunApi) -
     assert not api.node("n1")["spec"].get("unschedulable")
 
 
-def test_a_batch_of_which_one_node_has_drifted_is_left_alone(
-    run_module: ModuleRunner, connection: dict[str, Any], api: RunApi, tmp_path: Path
-) -> None:
-    """The drain of one node cordons all of its batch, and sees to what has to leave others before."""
+@pytest.fixture
+def drain_of_two(run_module: ModuleRunner, connection: dict[str, Any], api: RunApi, tmp_path: Path) -> Any:
+    """Of n1, or another node, in a batch with n2."""
     given: dict[str, Any] = {"run": "kernel", "batches": [["n1", "n2"]], "path": str(tmp_path / "plan.json")}
     made = run_module(maintenance_plan.main, **connection, **given)
     plan = {"plan_path": made["plan_path"], "sha256": made["sha256"]}
-    drain = drain_of_the_run(run_module, connection, plan=plan, cordon=True, wait_timeout=20)
+    return drain_of_the_run(run_module, connection, plan=plan, cordon=True, wait_timeout=20)
+
+
+def test_a_batch_that_cannot_be_emptied_is_told_by_its_nodes(drain_of_two: Any, api: RunApi) -> None:
+    """It is refused as a whole, for whichever of its nodes."""
+    api.add_vm("pets")
+    api.objects[vmi_path("pets")]["status"]["nodeName"] = "n2"
+    for name in ("n1", "n2"):
+        refused = drain_of_two(name=name)
+        assert (refused["error"]["reason"], len(api.migrations())) == ("NotDrainable", 0)
+        assert [(entry["name"], entry["for_node"]) for entry in refused["left"]] == [("pets", "n2")]
+
+
+def test_a_batch_of_which_one_node_has_drifted_is_left_alone(drain_of_two: Any, api: RunApi) -> None:
+    """The drain of one node cordons all of its batch, and sees to what has to leave others before."""
+    drain = drain_of_two
     del api.objects[pod_path("api")]
     refused = drain(name="n2", drift="fail")
     assert refused["error"]["reason"] == "PlanDrifted", refused

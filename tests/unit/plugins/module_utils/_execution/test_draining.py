@@ -175,11 +175,9 @@ def test_what_waits_for_what_will_never_leave_is_not_waited_for() -> None:
     assert not is_lost(waiting, record, remaining("n1", look(seen_vmi(), seen_pod("last")), None))
 
 
-def test_hindrances_name_what_is_there_with_the_reasons() -> None:
+def test_hindrances_are_what_is_there() -> None:
     gone, here = Blocked(vm("gone"), "n1", ("a",)), Blocked(pod("cache"), "n1", ("it has no owner", "it has data"))
-    assert list(hindrances(plan(blocked=(gone, here)), HERE)) == [
-        ("pod", "shop", "cache", "it has no owner; it has data")
-    ]
+    assert list(hindrances(plan(blocked=(gone, here)), HERE)) == [here]
 
 
 def test_what_is_present_has_a_reason_whatever_is_known_of_it() -> None:

@@ -47,5 +47,5 @@ DEVIATION = {
 }
 
 
-def remnant(kind: str, name: str, why: str) -> dict[str, str]:
-    return {"kind": kind, "namespace": "" if kind == "node" else "shop", "name": name, "why": why}
+def remnant(kind: str, name: str, why: str, sake: str = "n1") -> dict[str, str]:
+    return {"kind": kind, "namespace": "" if kind == "node" else "shop", "name": name, "why": why, "for_node": sake}

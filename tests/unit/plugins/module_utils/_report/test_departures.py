@@ -104,11 +104,28 @@ def test_what_is_left_is_told_once() -> None:
 
 
 def test_what_others_have_moved_since_is_not_left() -> None:
-    left = [remnant("vm", "web", "waiting"), remnant("pod", "api", "waiting"), remnant("vm", "theirs", "waiting")]
+    waits = remnant("vm", "theirs", "waiting", "m0")
+    left = [remnant("vm", "web", "waiting"), remnant("pod", "api", "waiting"), waits]
     theirs = {**MOVED, "name": "theirs", "for_node": "m0"}
     own = {"moves": [WAITS, {**theirs, "outcome": "waiting"}], "left": left}
     assert of_n1(own, {"moves": [MOVED, theirs], "evicted": [POD]}).left == []
-    assert [entry.name for entry in of_n1(own, {"moves": [MOVED]}).left] == ["api", "theirs"]
+    found = departed({"n1": own, "m0": {"moves": [MOVED]}})
+    assert {node: [entry.name for entry in each.left] for node, each in found.items()} == {
+        "n1": ["api"],
+        "m0": ["theirs"],
+    }
+
+
+def test_what_is_left_of_a_batch_is_told_once_where_it_is() -> None:
+    """A batch that is refused as a whole is so by the drain of each of its nodes; the node's own word counts."""
+    left = [remnant("vm", "db", "it is old", "n1"), remnant("vm", "pet", "it is old", "m0")]
+    own = [remnant("vm", "pet", "it cannot be migrated", "m0")]
+    found = departed({"n1": {"left": left}, "m0": {"left": own}, "m1": {"left": left}})
+    assert {node: [(entry.name, entry.why) for entry in each.left] for node, each in found.items()} == {
+        "n1": [("db", "it is old")],
+        "m0": [("pet", "it cannot be migrated")],
+        "m1": [],
+    }
 
 
 def test_what_has_come_again_is_left() -> None:

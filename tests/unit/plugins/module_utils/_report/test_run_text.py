@@ -224,6 +224,19 @@ def test_unasked_only_what_did_not_go_well_is_told_one_by_one() -> None:
     ]
 
 
+def test_a_batch_that_is_refused_as_a_whole_tells_each_reason_once() -> None:
+    left = [remnant("vm", "db", "it cannot be migrated"), remnant("pod", "api", "it has no owner", "n2")]
+    hosts = [Host(name, name, {"left": left}, has_failed=True) for name in ("n1", "n2", "n3")]
+    assert run_text("kernel", [hosts], verbose=False, foretold=False) == [
+        "Run kernel:",
+        "n1: failed",
+        "     left: VM  shop/db: it cannot be migrated",
+        "n2: failed",
+        "     left: pod shop/api: it has no owner",
+        "n3: failed",
+    ]
+
+
 def test_nothing_steers_the_terminal_or_forges_a_line() -> None:
     reason = "\x1b[2Jnothing\nn1: done\u202e"
     found = of_n1(

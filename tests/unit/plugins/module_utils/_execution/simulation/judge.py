@@ -144,7 +144,7 @@ class Judge:
         self.residents(node, here, first)
         named = {entry.object.uid for entry in plan.blocked} | {entry.uid for entry in record.failed}
         assert named.issuperset(item.uid for item in here.all), f"{here} is not all named by {named}"
-        names = {(namespace, name) for _kind, namespace, name, _reason in hindrances(plan, here)}
+        names = {(entry.object.namespace, entry.object.name) for entry in hindrances(plan, here)}
         for item in here.all:
             failed = any(entry.uid == item.uid for entry in record.failed)
             assert failed or (item.namespace, item.name) in names, f"{item} is left without a reason"
