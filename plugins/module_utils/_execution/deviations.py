@@ -120,8 +120,8 @@ def _paired(plan: Plan, entries: Sequence[Entry]) -> tuple[list[tuple[Action, En
     # become, any of these.
     certain = [(action, (action.object.kind, action.object.uid)) for action in wanted if not is_foretold(action)]
     likely = [(action, *_ways(action.object, action.source or action.node)) for action in wanted if is_foretold(action)]
-    by_name = [(action, key) for action, key, _ in likely]
-    by_kin = [(action, key) for action, _, key in likely]
+    by_name = [(action, name) for action, name, _kin in likely]
+    by_kin = [(action, kin) for action, _name, kin in likely]
     for action, key in (*certain, *by_name, *by_kin):
         mine = [entry for entry in known[key] if entry.uid not in taken]
         if mine and action.id not in found:
