@@ -11,8 +11,10 @@ from contextlib import contextmanager
 from http import HTTPStatus
 
 from testbed.api import Api, ApiError, Object, object_path, resource_path
-from testbed.scenarios.load import load
+from testbed.scenarios.deadline import Deadline
+from testbed.scenarios.load import apply_all, load
 from testbed.scenarios.model import Scenario
+from testbed.scenarios.settle import wait_nodes_ready
 from testbed.waiting import wait_for
 
 KUBEVIRT = "kubevirt.io/v1"
@@ -30,11 +32,45 @@ def loaded(api: Api, scenario: Scenario, timeout: float = TIMEOUT) -> Iterator[N
     # What another test's nodes could take would change every placement and every message of the scheduler.
     remove_nodes(api)
     try:
+        _house_kubevirt(api, scenario)
         load(api, scenario, timeout)
         yield
     finally:
         remove(api, scenario)
         remove_nodes(api)
+
+
+def _house_kubevirt(api: Api, scenario: Scenario) -> None:
+    """KubeVirt's own pods on the scenario's first two nodes that take any pod.
+
+    Two nodes that have all of one of its components never go together: which two is not left to the scheduler's lot.
+    """
+    first = [obj for obj in scenario.objects if obj["kind"] == "Node" and _takes_any_pod(obj)][:2]
+    names = [node["metadata"]["name"] for node in first]
+    apply_all(api, first)
+    wait_nodes_ready(api, names, Deadline(TIMEOUT))
+
+    def housed() -> bool:
+        wanted = sum(
+            each["spec"]["replicas"] for each in api.items(resource_path("apps/v1", "deployments", "kubevirt"))
+        )
+        pods = [pod for pod in api.items(resource_path("v1", "pods", "kubevirt")) if not _is_of_daemon(pod)]
+        return len(pods) == wanted and all(_is_running(pod) and pod["spec"].get("nodeName") in names for pod in pods)
+
+    if first:
+        wait_for(f"KubeVirt's own pods on {' and '.join(names)}", housed, TIMEOUT)
+
+
+def _takes_any_pod(node: Object) -> bool:
+    return not (node["spec"].get("taints") or node["spec"].get("unschedulable"))
+
+
+def _is_of_daemon(pod: Object) -> bool:
+    return any(owner["kind"] == "DaemonSet" for owner in pod["metadata"].get("ownerReferences", ()))
+
+
+def _is_running(pod: Object) -> bool:
+    return bool(pod["status"].get("phase") == "Running") and not _is_going(pod)
 
 
 def _going(api: Api) -> list[str]:
