@@ -35,6 +35,8 @@ FEW = "2"
 WORKERS = str(2 * (os.cpu_count() or 1))
 # So many testbeds share the tests of all of integration.
 TESTBEDS = "2"
+# Tests of seconds stand beside thousands of milliseconds: who has nothing left takes from who has most.
+SHARED = ("-n", WORKERS, "--dist", "worksteal")
 # What the time goes to, for those who want it back.
 SLOWEST = "--durations=20"
 
@@ -106,7 +108,7 @@ def unit(workspace: Workspace, scope: Scope) -> Iterator[Command]:
     which = ("tests/unit",) if workspace.stack is MAIN else REPEATED_TESTS
     few = () if (scope, workspace.stack) == (Scope.ALL, MAIN) else ("--few", FEW, "-m", "not slow")
     path = str(workspace.stack.tree)
-    yield workspace.command("python", "-m", "pytest", *which, *few, SLOWEST, "-n", WORKERS, PYTHONPATH=path)
+    yield workspace.command("python", "-m", "pytest", *which, *few, SLOWEST, *SHARED, PYTHONPATH=path)
 
 
 def differential(workspace: Workspace, _scope: Scope) -> Iterator[Command]:
