@@ -4,11 +4,11 @@
 """Disturb whole runs by chance, and see that what must hold holds.
 
     python -m faults [--runs 10] [--seed 1] [--nodes 6] [--vms 20] [--only NAME ... | --begin-with NAME | --calm]
-                     [--testbed NAME] [--json FILE | --resume FILE]
+                     [--batch N] [--testbed NAME] [--json FILE | --resume FILE]
 
-Each run is made by a seed of its own: cluster, nodes to maintain, disturbances and their moments. What each attempt has
-printed stays in the folder that is named where something is wrong. With --resume what FILE tells is counted, and the
-first new seed is the one after its last.
+Each run is made by a seed of its own: cluster, nodes to maintain, disturbances and their moments. So is how many nodes
+go together, unless --batch says it. What each attempt has printed stays in the folder that is named where something is
+wrong. With --resume what FILE tells is counted, and the first new seed is the one after its last.
 Run it with `tests/` and the collection's tree on PYTHONPATH, the latter first.
 """
 
@@ -57,6 +57,7 @@ def main() -> int:
     chosen.add_argument("--only", nargs="+", choices=list(ALL), default=[])
     chosen.add_argument("--begin-with", choices=list(ALL), help="this alone, from the first moment on")
     chosen.add_argument("--calm", action="store_true", help="disturb nothing, to compare with")
+    parser.add_argument("--batch", type=int, help="so many nodes together; of two, a pod may find no other node")
     parser.add_argument("--testbed")
     files = parser.add_mutually_exclusive_group()
     files.add_argument("--json", type=Path, help="write what came of the runs")
@@ -69,7 +70,8 @@ def main() -> int:
     with running(options.testbed) as testbed:
         for seed in range(first, first + options.runs):
             folder = Path(tempfile.mkdtemp(prefix=f"faults-{seed}-"))
-            outcomes.append(disturbed(testbed, folder, seed, options.nodes, options.vms, options.only, fixed))
+            scale = (options.nodes, options.vms)
+            outcomes.append(disturbed(testbed, folder, seed, *scale, options.only, fixed, batch=options.batch))
             print(told(outcomes[-1], folder), flush=True)
             if file:
                 keep(outcomes, file)

@@ -36,15 +36,17 @@ def disturbed(
     only: Sequence[str] = (),
     schedule: Schedule | None = None,
     prepare: Callable[[Scene], object] = lambda _scene: None,
+    batch: int | None = None,
 ) -> Outcome:
     """only: names of disturbances to choose from. schedule: what happens when, in seconds; else it is chosen.
 
-    prepare: called before the run begins.
+    prepare: called before the run begins. batch: how many nodes go together; None to leave it to the seed.
     """
     outcome, begun = Outcome(seed, nodes, vms), time.monotonic()
     with scene(testbed, folder, seed, nodes, vms) as made:
         chance, names = made.random, only or list(ALL)
         chosen = [(chance.uniform(_FIRST, _LAST), chance.choice(names)) for _number in range(chance.randint(1, 4))]
+        made.batch = batch or made.batch
         prepare(made)
         with History(made) as history:
             started = time.monotonic()
