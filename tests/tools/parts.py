@@ -31,6 +31,8 @@ REPEATED_SANITY = ("ansible-doc", "compile", "import", "runtime-metadata", "vali
 REPEATED_TESTS = tuple(f"tests/unit/{folder}" for folder in ("package", "playbooks", "plugins", "roles"))
 # So many cases of each campaign are tried in the gate, and on the second stack.
 FEW = "2"
+# What is left out on each stack where not all is run: on the main one integration tests run playbooks.
+LEFT_OUT: dict[Stack, str] = {MAIN: "not slow and not playbook", NEXT: "not slow"}
 # Two for each processor: half of the time a test waits for a server of its own or a playbook.
 WORKERS = str(2 * (os.cpu_count() or 1))
 # So many testbeds share the tests of all of integration.
@@ -105,9 +107,10 @@ def docs(workspace: Workspace, _scope: Scope) -> Iterator[Command]:
 
 
 def unit(workspace: Workspace, scope: Scope) -> Iterator[Command]:
-    which = ("tests/unit",) if workspace.stack is MAIN else REPEATED_TESTS
-    few = () if (scope, workspace.stack) == (Scope.ALL, MAIN) else ("--few", FEW, "-m", "not slow")
-    path = str(workspace.stack.tree)
+    stack = workspace.stack
+    which = ("tests/unit",) if stack is MAIN else REPEATED_TESTS
+    few = () if (scope, stack) == (Scope.ALL, MAIN) else ("--few", FEW, "-m", LEFT_OUT[stack])
+    path = str(stack.tree)
     yield workspace.command("python", "-m", "pytest", *which, *few, SLOWEST, *SHARED, PYTHONPATH=path)
 
 

@@ -13,6 +13,8 @@ import yaml
 
 from unit.playbooks.playing import play
 
+pytestmark = pytest.mark.playbook
+
 FOREIGN: dict[str, Any] = {"kubernetes.core.k8s_info": {"kind": "Node"}}
 OWN: dict[str, Any] = {"virtops.kubevirt.cluster_snapshot": {"path": "cluster.json"}}
 

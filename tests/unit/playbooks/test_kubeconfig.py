@@ -12,6 +12,8 @@ import pytest
 
 from unit.playbooks.playing import play
 
+pytestmark = pytest.mark.playbook
+
 
 @pytest.mark.parametrize(
     ("playbook", "given"),

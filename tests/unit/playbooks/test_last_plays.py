@@ -27,6 +27,8 @@ from unit.plugins.support.modules import isolate
 from unit.plugins.support.playbooks import write_kubeconfig
 from unit.plugins.support.run_api import CLUSTER, RunApi, running
 
+pytestmark = pytest.mark.playbook
+
 ROOT = Path(__file__).parents[3]
 # Its first task, which goes no further without a cluster.
 REBALANCE = "rebalance : See that all that is to be done is allowed"

@@ -13,6 +13,8 @@ import yaml
 
 from unit.playbooks.playing import play
 
+pytestmark = pytest.mark.playbook
+
 README = Path(__file__).parents[3] / "README.md"
 IMPORTED = "- import_playbook: virtops.kubevirt.rolling_maintenance\n"
 

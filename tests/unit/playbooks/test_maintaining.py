@@ -14,6 +14,8 @@ import yaml
 
 from unit.playbooks.playing import play
 
+pytestmark = pytest.mark.playbook
+
 PLAYBOOKS = Path(__file__).parents[3] / "playbooks"
 ALONE = [["n1"]]
 TOGETHER = [["n1", "n2"]]

@@ -15,6 +15,8 @@ import yaml
 from unit.playbooks.playing import play
 from unit.plugins.module_utils._report.drained import CUT, MOVE, STARTED
 
+pytestmark = pytest.mark.playbook
+
 ROOT = Path(__file__).parents[3]
 
 

@@ -14,6 +14,8 @@ import yaml
 
 from unit.playbooks.playing import play
 
+pytestmark = pytest.mark.playbook
+
 NEXT = "Check that the maintenance is given"
 
 

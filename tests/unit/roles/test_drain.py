@@ -18,6 +18,8 @@ from unit.plugins.support.object_api import NODES
 from unit.plugins.support.playbooks import write_kubeconfig
 from unit.plugins.support.run_api import CLUSTER, busy_run
 
+pytestmark = pytest.mark.playbook
+
 ROLE = Path(__file__).parents[3] / "roles/drain"
 BATCHES = [["n1"], ["n2", "n3"]]
 

@@ -12,6 +12,8 @@ import yaml
 
 from unit.playbooks.playing import play
 
+pytestmark = pytest.mark.playbook
+
 TWO_NAMES = "uncordon_node of web-1 is %s, and drain_node is %s: leave uncordon_node out"
 
 

@@ -18,6 +18,8 @@ import yaml
 from unit.playbooks.playing import play
 from unit.plugins.support.templates import evaluate
 
+pytestmark = pytest.mark.playbook
+
 ROLE = Path(__file__).parents[3] / "roles/plan_maintenance"
 INVENTORY: dict[str, Any] = {
     "workers": {

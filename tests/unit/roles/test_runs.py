@@ -21,6 +21,8 @@ from unit.plugins.support.migrating_api import KUBEVIRT
 from unit.plugins.support.playbooks import write_kubeconfig
 from unit.plugins.support.run_api import CLUSTER, RunApi, busy_run
 
+pytestmark = pytest.mark.playbook
+
 ROOT = Path(__file__).parents[3]
 OWN = "virtops.kubevirt."
 FILES = [

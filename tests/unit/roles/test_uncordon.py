@@ -26,6 +26,8 @@ from unit.plugins.support.object_api import NODES, managed
 from unit.plugins.support.playbooks import Task, run_task, write_kubeconfig
 from unit.plugins.support.run_api import CLUSTER, RunApi, busy_run
 
+pytestmark = pytest.mark.playbook
+
 ROLE = Path(__file__).parents[3] / "roles/uncordon"
 TIMED = "Begin to count the time"
 NODE = f"{NODES}/n1"
