@@ -12,7 +12,7 @@ version_added: 0.1.0
 author:
   - Contributors to the virtops.kubevirt project (@virtops)
 description:
-  - Virtual machines leave by live migrations pinned to nodes, to those of O(targets), or to where kube-scheduler's
+  - Virtual machines leave by live migrations pinned to nodes, to those of the O(plan), or to where kube-scheduler's
     rules allow it. Those that cannot be migrated follow O(policies).
   - Other pods leave by the eviction API, all at once, and are tried again where a disruption budget forbids it for now.
     Pods of virtual machines are never evicted.
@@ -50,8 +50,8 @@ options:
         of the batch is done as well, unless their own tasks have done it.
       - A file that group or others may read or write is refused, and so is a plan of another run than O(run).
       - What is left of the plan is held against a fresh look at the whole cluster before anything is done.
-      - Without it a plan is made for this node alone, by O(targets), O(policies), O(delete_emptydir_data) and O(force).
-        A plan brings its own, and these are refused beside it.
+      - Without it a plan is made for this node alone, by O(policies), O(delete_emptydir_data) and O(force). A plan
+        brings its own, and these are refused beside it.
     type: raw
   drift:
     description:
@@ -65,25 +65,6 @@ options:
       - A snapshot that was taken a moment ago, by its path or as what M(virtops.kubevirt.cluster_snapshot) returned, to
         hold O(plan) against. By default the cluster is read anew.
     type: raw
-  targets:
-    description:
-      - Where VMs are to go. Other VMs of the node go to where they fit best.
-      - A VM that does not get to its target is migrated to another node. VMs that are not on the node are passed over.
-    type: list
-    elements: dict
-    suboptions:
-      namespace:
-        description: Namespace of the VMI.
-        type: str
-        required: true
-      name:
-        description: Its name.
-        type: str
-        required: true
-      target_node:
-        description: The node.
-        type: str
-        required: true
   delete_emptydir_data:
     description: Whether pods may go that have C(emptyDir) volumes, whose data is lost then.
     type: bool
@@ -200,14 +181,20 @@ EXAMPLES = r"""
           app: database
         policy: stop
 
-- name: Empty a node to where a plan says
+- name: Plan the drain of a node, with a VM that may go to one node only
+  virtops.kubevirt.maintenance_plan:
+    nodes: [worker-2]
+    targets:
+      shop/web-1: worker-3
+    path: ~/plans/worker-2.json
+  register: plan
+
+- name: Take the node and empty it by that plan
   virtops.kubevirt.node_drain:
     name: worker-2
     owner: kernel-update
-    targets:
-      - namespace: shop
-        name: web-1
-        target_node: worker-3
+    plan: "{{ plan }}"
+    cordon: true
     wait_timeout: 3600
 
 - name: Give the node back

@@ -6,13 +6,15 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._rights.roles import MODULES
+from ansible_collections.virtops.kubevirt.plugins.modules.maintenance_plan import main as maintenance_plan
 from ansible_collections.virtops.kubevirt.plugins.modules.node_drain import main
 from ansible_collections.virtops.kubevirt.plugins.modules.node_maintenance import main as node_maintenance
 
@@ -34,6 +36,19 @@ def drain(yard: Yard, run: ModuleRunner) -> Iterator[Any]:
     with yard.emptied_afterwards():
         yield partial(run, main, **connection, cordon=True, wait_timeout=60, unschedulable_timeout=5)
         run(node_maintenance, **connection, state="uncordoned")
+
+
+@pytest.fixture
+def plan(yard: Yard, run: ModuleRunner, tmp_path: Path) -> Callable[..., str]:
+    """Plan the drain, as the options of maintenance_plan say; the path of the plan."""
+    path = str(tmp_path / "plan.json")
+
+    def planned(**options: Any) -> str:
+        made = run(maintenance_plan, kubeconfig=str(yard.testbed.kubeconfig), nodes=[SOURCE], path=path, **options)
+        assert not made.get("failed"), made
+        return path
+
+    return planned
 
 
 def outcomes(entries: list[Result]) -> dict[str, str]:
@@ -60,10 +75,11 @@ def test_vms_and_pods_leave_once(drain: Any, yard: Yard) -> None:
 
 
 @pytest.mark.gate
-def test_vms_go_to_their_targets(drain: Any, yard: Yard) -> None:
+@pytest.mark.parametrize("node", NODES[1:])
+def test_vms_go_to_their_targets(drain: Any, plan: Callable[..., str], yard: Yard, node: str) -> None:
     yard.start_vm("vm", SOURCE)
-    targets = [{"namespace": yard.namespace, "name": "vm", "target_node": NODES[2]}]
-    assert drain(targets=targets)["moves"][0]["node"] == NODES[2] == yard.node_of("vm")
+    path = plan(targets={f"{yard.namespace}/vm": node})
+    assert drain(plan=path)["moves"][0]["node"] == node == yard.node_of("vm")
 
 
 def test_a_budget_that_cannot_yield_is_told_at_once(drain: Any, yard: Yard) -> None:
@@ -164,28 +180,26 @@ def test_a_vm_whose_guest_is_slow_comes_back(drain: Any, yard: Yard, run_strateg
 def test_a_vm_that_kubevirt_evacuates_is_waited_for(drain: Any, yard: Yard) -> None:
     """As kubectl drain leaves it: its pod was evicted, and KubeVirt has no node yet to migrate it to."""
     yard.start_vm("vm", SOURCE, eviction_strategy="LiveMigrate")
-    targets = [{"namespace": yard.namespace, "name": "vm", "target_node": NODES[1]}]
     with yard.cordon(NODES[1]), yard.cordon(NODES[2]):
         yard.evict("vm")
-        early = drain(targets=targets, wait_timeout=10)
+        early = drain(wait_timeout=10)
         assert (early["error"]["reason"], early["moves"]) == ("DeadlineExceeded", [])
-    assert (drain(targets=targets)["left"], yard.node_of("vm") in NODES[1:]) == ([], True)
+    assert (drain()["left"], yard.node_of("vm") in NODES[1:]) == ([], True)
 
 
 def test_an_evacuation_is_taken_over_by_choice(drain: Any, yard: Yard) -> None:
     yard.start_vm("vm", SOURCE, eviction_strategy="LiveMigrate")
-    targets = [{"namespace": yard.namespace, "name": "vm", "target_node": NODES[2]}]
     with yard.cordon(NODES[1]), yard.cordon(NODES[2]):
         yard.evict("vm")
         with listener() as heard:
-            early = drain(targets=targets, evacuations="take_over", wait_timeout=10, _progress=heard.path)
+            early = drain(evacuations="take_over", wait_timeout=10, _progress=heard.path)
         assert early["failed"]
         assert f"node {SOURCE}: {yard.namespace}/vm: its evacuation by KubeVirt is taken over" in heard.told
         assert "evacuationNodeName" not in yard.vmi("vm")["status"]
         wait_for("KubeVirt to end its migration", lambda: not yard.migrations("vm"), 30)
-    done = drain(targets=targets, evacuations="take_over")
+    done = drain(evacuations="take_over")
     assert outcomes(done["moves"]) == {"vm": "migrated"}
-    assert yard.node_of("vm") == NODES[2]
+    assert yard.node_of("vm") in NODES[1:]
 
 
 @pytest.mark.gate
@@ -241,12 +255,14 @@ def test_a_vmi_that_nobody_would_start_again_is_not_ended(drain: Any, yard: Yard
 
 
 @pytest.mark.gate
-def test_a_target_that_vanishes_is_replaced(drain: Any, yard: Yard) -> None:
+def test_a_target_that_vanishes_is_replaced(drain: Any, plan: Callable[..., str], yard: Yard) -> None:
     yard.start_vm("vm", SOURCE)
-    targets = [{"namespace": yard.namespace, "name": "vm", "target_node": NODES[1]}]
+    path = plan(avoid=[NODES[2]])
     with yard.cordon(NODES[1]):
-        (move,) = drain(targets=targets)["moves"]
+        result = drain(plan=path)
+    (move,) = result["moves"]
     assert (move["outcome"], move["node"], move["attempts"]) == ("migrated", NODES[2], 1)
+    assert [entry["planned"] for entry in result["deviations"]] == [f"goes to {NODES[1]}"]
 
 
 def test_a_vm_that_fails_everywhere_follows_its_policy(drain: Any, yard: Yard) -> None:
@@ -324,9 +340,8 @@ def test_the_rights_of_the_guide_are_enough(drain: Any, yard: Yard) -> None:
     yard.start_vm("pet", SOURCE, migratable=False, run_strategy="Manual")
     yard.start_replica("set", SOURCE)
     yard.deploy("web", SOURCE)
-    targets = [{"namespace": yard.namespace, "name": "vm", "target_node": NODES[1]}]
     with account(yard.testbed, yard.namespace, MODULES["node_drain"]) as kubeconfig:
-        assert drain(kubeconfig=kubeconfig, targets=targets, policies=STOP)["left"] == []
+        assert drain(kubeconfig=kubeconfig, policies=STOP)["left"] == []
     with account(yard.testbed, yard.namespace, MODULES["node_drain, restored"]) as kubeconfig:
         started = drain(kubeconfig=kubeconfig, state="restored")["started"]
     assert outcomes(started) == {"pet": "started"}

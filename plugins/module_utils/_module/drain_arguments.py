@@ -25,11 +25,6 @@ def spec() -> dict[str, Any]:
         "drift": {"type": "str", "choices": ["repair", "fail"], "default": "repair"},
         "snapshot": {"type": "raw"},
         **guard.spec(),
-        "targets": {
-            "type": "list",
-            "elements": "dict",
-            "options": {"namespace": _REQUIRED, "name": _REQUIRED, "target_node": _REQUIRED},
-        },
         "policies": {
             "type": "list",
             "elements": "dict",
@@ -64,11 +59,6 @@ def check(params: Mapping[str, Any]) -> None:
         raise InvalidRequest("read the options of the task", problems, "Nothing was changed.")
 
 
-def targets(params: Mapping[str, Any]) -> dict[str, str]:
-    """Nodes by the titles of the VMIs that are to go there."""
-    return {_title(entry): entry["target_node"] for entry in params["targets"] or ()}
-
-
 def allowed(params: Mapping[str, Any]) -> frozenset[str]:
     """What pods may be evicted in spite of."""
     return frozenset(name for name in ("force", "delete_emptydir_data") if params[name])
@@ -96,7 +86,7 @@ def _problems(params: Mapping[str, Any]) -> Iterator[str]:
     if params["plan"] is not None and not params["plan"]:
         yield "plan is empty; leave it out to have one made for this node alone"
     if params["plan"]:
-        given = (name for name in ("targets", "policies", "delete_emptydir_data", "force") if params[name])
+        given = (name for name in ("policies", "delete_emptydir_data", "force") if params[name])
         yield from (f"{name} is given with plan, which has its own; leave it out, or plan with it" for name in given)
     for name in ("wait_timeout", "unschedulable_timeout", "lease_duration"):
         if params[name] < 1:
@@ -104,20 +94,3 @@ def _problems(params: Mapping[str, Any]) -> Iterator[str]:
     for name in ("retries", "max_failed_vms", "terminate_grace_period"):
         if params[name] is not None and params[name] < 0:
             yield f"{name} is {params[name]}; give 0 at least"
-    yield from _problems_of_targets(params)
-
-
-def _problems_of_targets(params: Mapping[str, Any]) -> Iterator[str]:
-    for entry in params["targets"] or ():
-        wrong = name_problems(entry, "namespace", "name", "target_node")
-        yield from (f"the target of {_title(entry)}: {problem}" for problem in wrong)
-    titles = [_title(entry) for entry in params["targets"] or ()]
-    for title in sorted({title for title in titles if titles.count(title) > 1}):
-        yield f"{title} is named more than once in targets; name it once"
-    for title, node in targets(params).items():
-        if node == params["name"]:
-            yield f"{title} is to go to {node}, which is the node to drain; give another target_node"
-
-
-def _title(entry: Mapping[str, Any]) -> str:
-    return f"{entry['namespace']}/{entry['name']}"

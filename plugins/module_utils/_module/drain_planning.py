@@ -9,16 +9,13 @@ imported only when something has to be planned.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.looks.snapshot import take
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.client import Client
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.failure import Failure
-from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.workloads import title
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.cordon import nodes_done
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.invalid_request import InvalidRequest
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot import Snapshot
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module import drain_arguments
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module.run import explained
@@ -40,30 +37,18 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.repair i
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.run_plan import plan_run
 
 _PAGE_SIZE = 500
-_REMEDY = "Remove the cause, or give each VM its target."
 DRIFTED = "PlanDrifted"
 
 
 def own_plan(client: Client, params: Mapping[str, Any]) -> Plan:
     """A plan for this node alone. Raises Failure, InvalidRequest."""
     snapshot, name = fresh_snapshot(client), params["name"]
-    known = {title(vmi) for vmi in snapshot.lists["vmis"]}  # VMs that have ended are passed over
-    wanted = drain_arguments.targets(params)
-    if unknown := [
-        f"{vmi}: there is no node {node}; check the spelling"
-        for vmi, node in wanted.items()
-        if node not in snapshot.nodes
-    ]:
-        raise InvalidRequest(f"drain node {name}", unknown, "Nothing was changed.")
-    with explained(f"plan the drain of node {name}", _REMEDY):
+    with explained(f"plan the drain of node {name}"):
         options = PlanOptions(
             policies=[{key: value for key, value in rule.items() if value is not None} for rule in params["policies"]],
-            targets={vmi: node for vmi, node in wanted.items() if vmi in known},
             allowed=drain_arguments.allowed(params),
         )
-        return _at_targets_that_can_be_had(
-            lambda options: of_batch(plan_run(snapshot, "", [[name]], options), name), options
-        )
+        return of_batch(plan_run(snapshot, "", [[name]], options), name)
 
 
 def held_against(
@@ -77,7 +62,7 @@ def held_against(
     """
     done = nodes_done(snapshot.lists["nodes"], given.run) - {name}
     ended = [action.id for action in given.actions if action.node in done]
-    with explained(f"plan the drain of node {name}", _REMEDY):
+    with explained(f"plan the drain of node {name}"):
         batch = of_batch(given, name)
         mended = left(of_batch(repair(batch, snapshot, ended=ended), name), ended)
     before = _but_evicted(left(batch, ended), mended, _cordoned(snapshot))
@@ -135,33 +120,9 @@ def mended_plan(
 ) -> Plan:
     """What is left of a plan, mended by a fresh look at the whole cluster. Raises Failure, InvalidRequest."""
     snapshot = fresh_snapshot(client)
-    with explained(f"plan the drain of node {name}", _REMEDY):
-
-        def mend(options: PlanOptions) -> Plan:
-            wanted = replace(plan, options=options.to_json())
-            mended = repair(
-                wanted, snapshot, node=name, failures=failures, hopeless=hopeless, ended=ended, replaced=replaced
-            )
-            return of_batch(mended, name)
-
-        return _at_targets_that_can_be_had(mend, PlanOptions.of(plan.options))
-
-
-def _at_targets_that_can_be_had(make: Callable[[PlanOptions], Plan], options: PlanOptions) -> Plan:
-    """The plan, without the targets of VMs that do not leave because of them, but would go elsewhere."""
-    plan = make(options)
-    kept = {entry.object.title for entry in plan.blocked} & options.targets.keys()
-    if not kept:
-        return plan
-    anywhere = make(_without_targets(options, kept))
-    freed = {action.object.title for action in anywhere.actions if action.kind is ActionKind.MIGRATE} & kept
-    if freed == kept:
-        return anywhere
-    return make(_without_targets(options, freed)) if freed else plan
-
-
-def _without_targets(options: PlanOptions, vmis: Collection[str]) -> PlanOptions:
-    return replace(options, targets={vmi: node for vmi, node in options.targets.items() if vmi not in vmis})
+    with explained(f"plan the drain of node {name}"):
+        mended = repair(plan, snapshot, node=name, failures=failures, hopeless=hopeless, ended=ended, replaced=replaced)
+    return of_batch(mended, name)
 
 
 def require_as_planned(client: Client, before: Plan, after: Plan, name: str) -> None:

@@ -30,7 +30,6 @@ from unit.plugins.support.migrating_api import FAILURE, SUCCESS, migrations_path
 from unit.plugins.support.modules import ModuleRunner
 from unit.plugins.support.plan_schema import plan_in
 
-TO_N2 = [{"namespace": "shop", "name": "db", "target_node": "n2"}]
 NEAR = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"app": "api"}}}
 NEAR_PODS = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [NEAR]}}
 FORBIDDEN = 'pods "api" is forbidden: User "jane" cannot create resource "pods/eviction" in API group ""'
@@ -48,7 +47,7 @@ def api(authority: Authority, monkeypatch: pytest.MonkeyPatch) -> Iterator[Drain
 
 @pytest.fixture
 def drain(run_module: ModuleRunner, connection: dict[str, Any]) -> Any:
-    return partial(run_module, main, **connection, name="n1", owner="me", cordon=True, targets=TO_N2, wait_timeout=20)
+    return partial(run_module, main, **connection, name="n1", owner="me", cordon=True, wait_timeout=20)
 
 
 def test_a_node_is_emptied_once(drain: Any, api: DrainingApi) -> None:
@@ -356,15 +355,10 @@ def test_a_server_that_is_away_is_waited_for_and_told_of_once(drain: Any, api: D
     [
         ({"owner": " "}, "owner is empty"),
         ({"name": "../pods"}, "name is '../pods', but no object can be named so"),
-        ({"targets": [{**TO_N2[0], "target_node": " "}]}, "the target of shop/db: target_node is empty"),
-        ({"targets": [{**TO_N2[0], "name": "a/b"}]}, "the target of shop/a/b: name is 'a/b', but no object"),
         ({"wait_timeout": 0}, "wait_timeout is 0; give a second at least"),
         ({"retries": -1}, "retries is -1; give 0 at least"),
         ({"terminate_grace_period": -1}, "terminate_grace_period is -1; give 0 at least"),
-        ({"targets": TO_N2 * 2}, "shop/db is named more than once in targets; name it once"),
-        ({"targets": [{**TO_N2[0], "target_node": "n1"}]}, "shop/db is to go to n1, which is the node to drain"),
         ({"policies": [{"expression": "a..b", "policy": "stop"}]}, "the malformed expression 'a..b'"),
-        ({"targets": [{**TO_N2[0], "target_node": "n9"}]}, "shop/db: there is no node n9; check the spelling"),
         ({"name": "n9"}, "n9"),
         ({"cordon": False}, "it is not cordoned, so what leaves could come back"),
     ],
@@ -388,7 +382,7 @@ def test_a_migration_costs_four_requests(drain: Any, api: DrainingApi, monkeypat
     monkeypatch.setattr(inquiries, "_WORDS_EVERY", 3600.0)
     for number in range(20):
         api.add_vmi(f"vm-{number}")
-    assert len(drain(targets=[])["moves"]) == 21
+    assert len(drain()["moves"]) == 21
     guard = ("/nodes/n1", "/leases/node-n1")
     reads = [item for item in api.requests if item.method == "GET" and "watch" not in item.query]
     looks = [item for item in reads if not item.path.endswith(guard)]

@@ -28,7 +28,6 @@ from unit.plugins.support.listener import listener
 from unit.plugins.support.migrating_api import FAILURE, KUBEVIRT, MIGRATIONS, SUCCESS, vmi_path
 from unit.plugins.support.modules import ModuleRunner
 
-TO_N2 = [{"namespace": "shop", "name": "db", "target_node": "n2"}]
 RESTART = [{"policy": "restart"}]
 NEAR = {"labelSelector": {"matchLabels": {"app": "api"}}, "topologyKey": "kubernetes.io/hostname"}
 NEAR_PODS = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [NEAR]}}
@@ -46,7 +45,7 @@ def api(authority: Authority, monkeypatch: pytest.MonkeyPatch) -> Iterator[Drain
 
 @pytest.fixture
 def drain(run_module: ModuleRunner, connection: dict[str, Any]) -> Any:
-    return partial(run_module, main, **connection, name="n1", owner="me", cordon=True, targets=TO_N2, wait_timeout=20)
+    return partial(run_module, main, **connection, name="n1", owner="me", cordon=True, wait_timeout=20)
 
 
 def before_reading(api: DrainingApi, path: str, change: Callable[[], object], *, snapshot: bool = False) -> None:
@@ -138,7 +137,7 @@ def test_a_vm_of_another_node_that_is_waited_for_is_tried_again(drain: Any, api:
     moves = (other, action(ActionKind.MIGRATE, vm("db"), "n1", "n3", other))
     evicts = action(ActionKind.EVICT, pod("api"), "n1")
     given = replace(plan_of([*cordons, *moves, evicts]), batches=(("n1", "n2"),))
-    result = drain(targets=None, plan=to_json(given))
+    result = drain(plan=to_json(given))
     assert (result.get("msg"), result["left"]) == (None, [])
     assert {entry["name"]: (entry["outcome"], entry["attempts"]) for entry in result["moves"]} == {
         "web": ("migrated", 2),
@@ -175,7 +174,7 @@ def test_a_vm_that_has_moved_while_the_drain_decides_has_left(drain: Any, api: D
     assert api.objects[DB]["status"]["nodeName"] == "n3"
 
 
-def test_a_target_of_a_vm_that_ends_before_the_plan_does_not_count(drain: Any, api: DrainingApi) -> None:
+def test_a_vm_that_ends_before_the_plan_is_made_is_not_in_it(drain: Any, api: DrainingApi) -> None:
     api.add_vm("pets", "Manual")
     before_reading(api, VMIS, lambda: api.objects.pop(DB), snapshot=True)
     result = drain(policies=RESTART)
@@ -215,7 +214,7 @@ def test_after_too_many_failures_nothing_more_is_begun(
     api.courses = [FAILURE, SUCCESS]
     limit = {} if most is None else {"max_failed_vms": most}
     with listener() as heard:
-        result = drain(targets=[], retries=0, _progress=heard.path, **limit)
+        result = drain(retries=0, _progress=heard.path, **limit)
     outcomes = {move["name"]: move["outcome"] for move in result["moves"]}
     assert outcomes == {"a": "failed", "b": "migrated", "c": last}
     assert [entry["name"] for entry in result["left"]] == (["a", "c"] if most == 0 else ["a"])
@@ -251,5 +250,5 @@ def test_what_a_reboot_changes_is_told(drain: Any, api: DrainingApi, check: bool
     assert (result["boot_id"], result["heartbeat"]) == ("b1", heartbeat)
     if not check:
         api.node("n1")["status"]["nodeInfo"] = {"bootID": "b2"}
-        last = drain(state="verified", targets=None)
+        last = drain(state="verified")
         assert (last["boot_id"], last["heartbeat"], last["left"]) == ("b2", heartbeat, [])

@@ -117,7 +117,6 @@ def test_who_goes_on_with_a_drain_counts_what_has_left_since_it_began(drain: Any
 @pytest.mark.parametrize(
     ("changes", "problem"),
     [
-        ({"targets": [{"namespace": "shop", "name": "db", "target_node": "n3"}]}, "targets is given with plan"),
         ({"policies": [{"policy": "stop"}]}, "policies is given with plan"),
         ({"delete_emptydir_data": True}, "delete_emptydir_data is given with plan"),
         ({"force": True}, "force is given with plan"),
