@@ -309,9 +309,8 @@ def _ways(
             advice = "find out why, and migrate it yourself"
             yield machine.id, (Blocker("failed", Effect.REFUSED, machine.key, f"its migration{where} failed", advice),)
         elif nodes and isinstance(way, Mover):
-            anywhere = frozenset(scene.board.state.nodes.names)
-            asked = way.only - set(nodes) if way.only is not None else anywhere
-            yield machine.id, replace(way, only=(asked or anywhere) - set(nodes) if sparing else None)
+            allowed = frozenset(scene.board.state.nodes.names) if way.only is None else way.only
+            yield machine.id, replace(way, only=allowed - set(nodes)) if sparing else way
         else:
             yield machine.id, way
 

@@ -145,6 +145,22 @@ def test_a_vm_of_another_node_that_is_waited_for_is_tried_again(drain: Any, api:
     }
 
 
+def test_a_vm_whose_migration_failed_goes_nowhere_but_to_its_target(drain: Any, api: DrainingApi) -> None:
+    fill(api, "n3")
+    api.courses = [FAILURE, FAILURE]
+    actions = [
+        action(ActionKind.CORDON, ObjectReference("Node", "", "n1", ""), "n1"),
+        action(ActionKind.MIGRATE, vm("db"), "n1", "n2"),
+        action(ActionKind.EVICT, pod("api"), "n1"),
+    ]
+    given = replace(plan_of(actions), batches=(("n1",),), options={"targets": {"shop/db": "n2"}})
+    result = drain(plan=to_json(given), retries=1)
+    assert (result["error"]["reason"], result["moves"][0]["attempts"]) == ("DrainFailed", 2)
+    assert {migration["spec"]["addedNodeSelector"]["kubernetes.io/hostname"] for migration in api.migrations()} == {
+        "n2"
+    }
+
+
 def test_a_node_that_was_taken_in_vain_is_a_change(drain: Any, api: DrainingApi) -> None:
     def deny(request: Request) -> Answer | None:
         is_asked = f"{SOURCE_LABEL}=n1" in request.query.get("labelSelector", "")
