@@ -20,6 +20,9 @@ options:
       - With V(auto) a batch is as large as costs no migration more, and never larger than what fills KubeVirt's limits
         for migrations at the same time.
       - With O(order=free) a batch is smaller where that many nodes cannot be emptied together.
+      - Whatever the order, two nodes do not come into one batch if it would have all that runs of KubeVirt's
+        C(virt-api), or of its C(virt-controller), as nothing is migrated without one of each. A node that has all of
+        one is alone in its batch.
     type: str
     default: "1"
   order:
