@@ -73,7 +73,7 @@ _value:
     - "     VM  shop/db-1 failed, client socket is closed"
     - "     not as planned: VM  shop/db-1 goes to worker-3; instead: failed, client socket is closed"
     - Of 26 virtual machines and pods 25 have left as planned.
-    - Where each virtual machine and pod went is told with -v or --diff.
+    - Where each virtual machine and pod went is told only by a run that is started with -v or --diff.
 """
 
 from collections.abc import Callable, Iterable, Mapping

@@ -73,7 +73,9 @@ def _lines(run: str, batches: Sequence[Sequence[Host]], verbose: bool, foretold:
         yield from (f"{_INDENT}{line}" for line in _details(section))
     yield from _fidelity([section.host.drained or {} for section in sections], foretold)
     if any(len(section.named) < len(section.found.departures) for section in sections):
-        yield f"Where each virtual machine and pod {'would go' if foretold else 'went'} is told with -v or --diff."
+        # True as well for who reads it later, where it was kept.
+        verb = "would go" if foretold else "went"
+        yield f"Where each virtual machine and pod {verb} is told only by a run that is started with -v or --diff."
 
 
 def _sections(batch: Sequence[Host], verbose: bool) -> Iterator[_Section]:

@@ -66,7 +66,7 @@ def test_a_run_that_has_failed(tmp_path: Path) -> None:
         "mate: done; VMs: 1 started again",
         "late: not begun",
         "Of 2 virtual machines and pods 2 have left as planned.",
-        "Where each virtual machine and pod went is told with -v or --diff.",
+        "Where each virtual machine and pod went is told only by a run that is started with -v or --diff.",
     ]
 
 

@@ -17,7 +17,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._report.run_text 
 
 from unit.plugins.module_utils._report.drained import CUT, DEVIATION, MOVE, POD, STARTED, remnant
 
-ASK = "Where each virtual machine and pod went is told with -v or --diff."
+ASK = "Where each virtual machine and pod went is told only by a run that is started with -v or --diff."
 DONE = Host("n1", "n1", drained={}, is_back=True, is_done=True)
 
 
@@ -158,7 +158,7 @@ def test_how_much_of_the_plan_came_true() -> None:
     foretold = told(replace(DONE, drained={"moves": moves, "as_planned": 1, "deviations": []}), foretold=True)
     assert foretold[-2:] == [
         "Of 1 virtual machines and pods 1 would leave as planned.",
-        "Where each virtual machine and pod would go is told with -v or --diff.",
+        "Where each virtual machine and pod would go is told only by a run that is started with -v or --diff.",
     ]
 
 
