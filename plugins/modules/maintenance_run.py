@@ -270,6 +270,7 @@ report:
   description:
     - What starts of the run have left as their O(report), the oldest first and each under a line that says whose it is,
       with what this task has kept of its own. A task that removes what the cluster remembers returns what was there.
+    - Of a run that was started more than 20 times those of the first and the newest are kept, with a line between them.
   returned: with C(state=released)
   type: list
   elements: str

@@ -16,6 +16,7 @@ import pytest
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.client import connect_by
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs import renewer
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.run_store import RunStore
+from ansible_collections.virtops.kubevirt.plugins.module_utils._module import run_report
 from ansible_collections.virtops.kubevirt.plugins.modules.maintenance_run import main
 
 from testbed.pki import Authority
@@ -70,6 +71,25 @@ def test_a_report_is_kept_once(maintain: Maintain, api: RunApi) -> None:
         assert told[1:] == lines
 
 
+def test_of_a_run_that_is_started_again_and_again_the_first_and_the_newest_are_kept(
+    maintain: Maintain, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run_report, "MOST", 3)
+    told: list[list[str]] = []
+    for number in range(6):
+        own = invocation(f"start-{number}")
+        for _attempt in range(2):
+            maintain(_invocation=own)
+            result = maintain(_invocation=own, state="released", report=[f"report {number}"], keep_record=True)
+        told.append([line for line in result["report"] if not line.startswith("Told by ")])
+    assert told[:3] == [[f"report {number}" for number in range(count)] for count in (1, 2, 3)]
+    left_out = "Starts of the run whose reports are left out here"
+    assert told[3:] == [
+        ["report 0", f"{left_out}: {last - 2}.", f"report {last - 1}", f"report {last}"] for last in (3, 4, 5)
+    ]
+    assert maintain(state="released", keep_record=True)["report"] == result["report"]
+
+
 @pytest.mark.parametrize(("keep", "check"), [(False, False), (True, True)])
 def test_no_report_is_kept_that_nobody_has_asked_for(maintain: Maintain, api: RunApi, keep: bool, check: bool) -> None:
     maintain()
@@ -99,12 +119,22 @@ def test_who_has_lost_the_run_leaves_no_report(maintain: Maintain, api: RunApi) 
 def test_nothing_that_is_kept_steers_the_terminal_or_forges_a_line(maintain: Maintain, store: RunStore) -> None:
     """Whoever may write ConfigMaps there may have written it."""
     part = {"invocation": "x", "user": "joe\n\x1b[2J", "host": "here", "told": "now", "lines": ["a\nn1: done\u202e"]}
-    store.put("report", json.dumps({"schema": "virtops.kubevirt/run-report/1", "parts": [part]}).encode())
+    store.put(
+        "report", json.dumps({"schema": "virtops.kubevirt/run-report/1", "parts": [part], "left_out": 0}).encode()
+    )
     told = maintain(state="released", keep_record=True)["report"]
     assert (len(told), all(line.isprintable() for line in told)) == (2, True), told
 
 
-@pytest.mark.parametrize("content", [b"[", b'{"schema": "another"}', b'{"schema": "virtops.kubevirt/run-report/1"}'])
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"[",
+        b'{"schema": "another"}',
+        b'{"schema": "virtops.kubevirt/run-report/1"}',
+        b'{"schema": "virtops.kubevirt/run-report/1", "parts": [], "left_out": "2"}',
+    ],
+)
 def test_a_report_that_is_none_is_told(maintain: Maintain, store: RunStore, content: bytes) -> None:
     store.put("report", content)
     result = maintain(state="released", keep_record=True)
