@@ -79,8 +79,10 @@ def start(tmp_path: Path, teller: Path) -> Iterator[Callable[..., subprocess.Pop
     """Begin a play of one task, and see to it that nothing of it is left."""
     begun: list[tuple[subprocess.Popen[str], threading.Timer]] = []
 
-    def run(*options: str, output: str = "", **arguments: Any) -> subprocess.Popen[str]:
-        """output: where a shell is to send what the test does not get."""
+    def run(
+        *options: str, output: str = "", temporary: Path = tmp_path / "home/tmp", **arguments: Any
+    ) -> subprocess.Popen[str]:
+        """output: where a shell is to send what the test does not get. temporary: for Ansible's own folders."""
         task = {"about": "{{ inventory_hostname }}", "number": NUMBER, "text": "line", **arguments}
         play = {
             "hosts": "all",
@@ -91,6 +93,8 @@ def start(tmp_path: Path, teller: Path) -> Iterator[Callable[..., subprocess.Pop
         playbook.write_text(yaml.safe_dump([play]))
         settings = {
             "ANSIBLE_HOME": str(tmp_path / "home"),
+            "ANSIBLE_LOCAL_TEMP": str(temporary),
+            "ANSIBLE_REMOTE_TEMP": str(temporary),
             "ANSIBLE_COLLECTIONS_PATH": os.pathsep.join([os.environ["PYTHONPATH"], str(teller)]),
             "ANSIBLE_LOCALHOST_WARNING": "false",
         }
@@ -145,6 +149,18 @@ def test_lines_of_three_hosts_come_in_order_while_they_happen(
     assert "detail" not in errors
     assert out.count("ok:") == len(HOSTS)
     assert list((tmp_path / "home").glob("tmp/*")) == []
+
+
+def test_lines_come_however_deep_temporary_folders_are(
+    start: Callable[..., subprocess.Popen[str]], tmp_path: Path
+) -> None:
+    """A socket could not be bound there: its path has at most 107 bytes."""
+    deep = tmp_path.joinpath(*["a-folder-of-a-job-of-awx"] * 5)
+    out, errors = start("-v", temporary=deep).communicate()
+    paths = re.findall(r'"fifo": "(.*?)"', out)
+    assert [path.startswith(str(deep)) and len(path) > 120 for path in paths] == [True] * len(HOSTS)
+    assert sum(": line " in line for line in errors.splitlines()) == NUMBER * len(HOSTS)
+    assert list(deep.iterdir()) == []
 
 
 def test_three_hosts_share_a_line_of_totals(start: Callable[..., subprocess.Popen[str]], tmp_path: Path) -> None:
