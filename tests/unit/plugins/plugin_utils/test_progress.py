@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
@@ -18,6 +19,7 @@ from typing import Any
 import pytest
 import yaml
 
+import ansible_collections
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module.progress import Progress
 from ansible_collections.virtops.kubevirt.plugins.plugin_utils import _progress
 
@@ -28,6 +30,7 @@ HOSTS = ("a", "b", "c")
 NUMBER = 8
 # A play ends long before, unless it hangs.
 SECONDS = 60
+PLAYBOOK = Path(sys.executable).with_name("ansible-playbook")
 
 # A module of a collection of its own, which tells what its task wants, and ends as the task wants.
 MODULE = """
@@ -75,41 +78,21 @@ def teller(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def start(tmp_path: Path, teller: Path) -> Iterator[Callable[..., subprocess.Popen[str]]]:
-    """Begin a play of one task, and see to it that nothing of it is left."""
+def begin(tmp_path: Path, teller: Path) -> Iterator[Callable[..., subprocess.Popen[str]]]:
+    """Begin a command that runs Ansible, and see to it that nothing of it is left."""
     begun: list[tuple[subprocess.Popen[str], threading.Timer]] = []
+    tree = Path(next(iter(ansible_collections.__path__))).parent
 
-    def run(
-        *options: str, output: str = "", temporary: Path = tmp_path / "home/tmp", **arguments: Any
-    ) -> subprocess.Popen[str]:
-        """output: where a shell is to send what the test does not get. temporary: for Ansible's own folders."""
-        task = {"about": "{{ inventory_hostname }}", "number": NUMBER, "text": "line", **arguments}
-        play = {
-            "hosts": "all",
-            "gather_facts": False,
-            "tasks": [{"proof.teller.tell": task, "delegate_to": "localhost", "register": "told"}],
-        }
-        playbook = tmp_path / "play.yml"
-        playbook.write_text(yaml.safe_dump([play]))
+    def run(*command: str | Path, output: str, temporary: Path) -> subprocess.Popen[str]:
         settings = {
             "ANSIBLE_HOME": str(tmp_path / "home"),
             "ANSIBLE_LOCAL_TEMP": str(temporary),
             "ANSIBLE_REMOTE_TEMP": str(temporary),
-            "ANSIBLE_COLLECTIONS_PATH": os.pathsep.join([os.environ["PYTHONPATH"], str(teller)]),
+            "ANSIBLE_COLLECTIONS_PATH": os.pathsep.join([str(tree), str(teller)]),
             "ANSIBLE_LOCALHOST_WARNING": "false",
+            "PATH": f"{PLAYBOOK.parent}{os.pathsep}{os.environ['PATH']}",
         }
         inherited = {key: value for key, value in os.environ.items() if not key.startswith(("ANSIBLE_", "K8S_"))}
-        program, interpreter = Path(sys.executable).with_name("ansible-playbook"), sys.executable
-        inventory = ",".join(HOSTS) + ","
-        command: list[str | Path] = [
-            program,
-            "-i",
-            inventory,
-            "-e",
-            f"ansible_python_interpreter={interpreter}",
-            *options,
-            playbook,
-        ]
         process = subprocess.Popen(
             ["sh", "-c", f'exec "$@" {output}', "sh", *command],
             env={**inherited, **settings},
@@ -133,6 +116,29 @@ def start(tmp_path: Path, teller: Path) -> Iterator[Callable[..., subprocess.Pop
         for stream in (process.stdout, process.stderr):
             if stream:
                 stream.close()
+
+
+def play(folder: Path, **arguments: Any) -> Path:
+    """The file of a playbook of one task."""
+    task = {"about": "{{ inventory_hostname }}", "number": NUMBER, "text": "line", **arguments}
+    tasks = [{"proof.teller.tell": task, "delegate_to": "localhost", "register": "told"}]
+    path = folder / "play.yml"
+    path.write_text(yaml.safe_dump([{"hosts": "all", "gather_facts": False, "tasks": tasks}]))
+    return path
+
+
+@pytest.fixture
+def start(tmp_path: Path, begin: Callable[..., subprocess.Popen[str]]) -> Callable[..., subprocess.Popen[str]]:
+    """Begin a play of one task."""
+
+    def run(
+        *options: str, output: str = "", temporary: Path = tmp_path / "home/tmp", **arguments: Any
+    ) -> subprocess.Popen[str]:
+        """output: where a shell is to send what the test does not get. temporary: for Ansible's own folders."""
+        given = ("-i", f"{','.join(HOSTS)},", "-e", f"ansible_python_interpreter={sys.executable}", *options)
+        return begin(PLAYBOOK, *given, play(tmp_path, **arguments), output=output, temporary=temporary)
+
+    return run
 
 
 def test_lines_of_three_hosts_come_in_order_while_they_happen(
@@ -171,6 +177,35 @@ def test_three_hosts_share_a_line_of_totals(start: Callable[..., subprocess.Pope
     assert told[-1][2] == f"batch 3/20 · {counts} moved · 6/60 nodes done"
     assert all(re.fullmatch(r"\d\d:\d\d:\d\d", time_of_day) for time_of_day, _space, _line in told)
     assert list((tmp_path / "home").glob("tmp/*")) == []
+
+
+def test_under_awx_lines_are_output_of_the_job_while_they_happen(
+    begin: Callable[..., subprocess.Popen[str]], tmp_path: Path
+) -> None:
+    """By ansible-runner, with which AWX runs jobs: two hosts wait until the first line of one of them is an event."""
+    job, meeting = tmp_path / "job", tmp_path / "meeting"
+    for folder in (job / "project", job / "inventory", job / "env", meeting):
+        folder.mkdir(parents=True)
+    # Ansible runs in a terminal of its own, where only ansible-runner can end it.
+    (job / "env/settings").write_text(json.dumps({"job_timeout": SECONDS - 10}))
+    (job / "inventory/hosts").write_text("\n".join(HOSTS[:2]))
+    options = ("--json", "--playbook", play(job / "project", meeting=str(meeting)).name)
+    runner = (sys.executable, "-m", "ansible_runner", "run", *options, job)
+    process = begin(*runner, output="2>&1", temporary=job / "tmp")
+    heard = []
+    assert process.stdout
+    try:
+        for event in map(json.loads, process.stdout):
+            heard.append((event["event"], event["stdout"]))
+            if event["stdout"] == f"{HOSTS[0]}: line 0":
+                (meeting / "who reads along").touch()
+    finally:
+        (meeting / "nobody").touch()  # and modules that still wait for that end
+    assert process.wait() == 0, heard
+    for host in HOSTS[:2]:
+        assert [told for told in heard if told[1].startswith(host)] == [
+            ("verbose", f"{host}: line {number}") for number in range(NUMBER)
+        ]
 
 
 def test_details_are_for_who_asks(start: Callable[..., subprocess.Popen[str]]) -> None:
