@@ -74,6 +74,11 @@ def find_cordon(node: Object, manager: str) -> Cordon | None:
     return Cordon(writer.get("manager") or "somebody unknown", writer.get("time"), None, marked=False)
 
 
+def nodes_cordoned(nodes: Iterable[Object]) -> frozenset[str]:
+    """Names of those that somebody has cordoned."""
+    return frozenset(node["metadata"]["name"] for node in nodes if (node.get("spec") or {}).get("unschedulable"))
+
+
 def nodes_done(nodes: Iterable[Object], run: str) -> frozenset[str]:
     """Names of those that a run is done with; none for an empty name."""
     known = (node["metadata"] for node in nodes)

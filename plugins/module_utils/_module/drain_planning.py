@@ -15,7 +15,7 @@ from typing import Any
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.looks.snapshot import take
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.client import Client
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.failure import Failure
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.cordon import nodes_done
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.cordon import nodes_cordoned, nodes_done
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot import Snapshot
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module import drain_arguments
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module.run import explained
@@ -65,7 +65,7 @@ def held_against(
     with explained(f"plan the drain of node {name}"):
         batch = of_batch(given, name)
         mended = left(of_batch(repair(batch, snapshot, ended=ended), name), ended)
-    before = _but_evicted(left(batch, ended), mended, _cordoned(snapshot))
+    before = _but_evicted(left(batch, ended), mended, nodes_cordoned(snapshot.lists["nodes"]))
     if not may_differ:
         _require_same(client, name, differences(before, mended))
     return mended, differences(leaving(before, name), leaving(mended, name))
@@ -78,7 +78,7 @@ def missed(given: Plan, name: str, snapshot: Snapshot) -> frozenset[str]:
     have evicted them, also one of another node of the batch.
     """
     number = given.batch_of(name)
-    if number is None or name not in snapshot.nodes or name in _cordoned(snapshot):
+    if number is None or name not in snapshot.nodes or name in nodes_cordoned(snapshot.lists["nodes"]):
         return frozenset()
     here = snapshot.pods_by_node.get(name, ())
     uids = {pod["metadata"]["uid"] for pod in here}
@@ -87,12 +87,6 @@ def missed(given: Plan, name: str, snapshot: Snapshot) -> frozenset[str]:
     return frozenset(
         action.id for action in actions if action.kind is ActionKind.EVICT and action.object.uid not in uids
     )
-
-
-def _cordoned(snapshot: Snapshot) -> frozenset[str]:
-    """Names of nodes."""
-    nodes = snapshot.lists["nodes"]
-    return frozenset(node["metadata"]["name"] for node in nodes if (node.get("spec") or {}).get("unschedulable"))
 
 
 def _but_evicted(before: Plan, after: Plan, cordoned: Collection[str]) -> Plan:

@@ -8,11 +8,14 @@ Others' places are kept as long as that leaves one for everybody; only then are 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blockers.contract import Blocker
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.workloads import VMI
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import Action, ActionKind
+from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.actions import reference_of
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.board import Stage, pin_to
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.drain import (
     Scene,
@@ -33,7 +36,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.search i
     search,
     step_to_best,
 )
-from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.ways import interruption
+from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.ways import interruption, vain_restart
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.scores.registry import Profile
 
 HARMFUL = (ActionKind.RESTART, ActionKind.STOP)
@@ -198,6 +201,25 @@ class PlannedCourse:
         for step in taken_back:
             self._board.put(step.mover, Stage.AFTER, step.node)
         return None
+
+
+def sparing_restarted(scene: Scene, begun: Iterable[Action]) -> tuple[Scene, frozenset[str]]:
+    """Without a further restart of VMs that were restarted, and may come back as often as they start; with their ids.
+
+    begun: what was planned for other nodes of the batch, whose drains have begun. Who can be migrated still is.
+    """
+    known = {action.object.title: action for action in begun if action.kind in (ActionKind.MIGRATE, ActionKind.RESTART)}
+    kept: dict[str, tuple[Blocker, ...]] = {}
+    for machine in scene.residents.machines:
+        action, uid = known.get(machine.key), reference_of(VMI, machine.vmi).uid
+        if action is None or action.node == machine.node or action.object.uid in ("", uid):
+            continue
+        may_restart = scene.policies[machine.id] is Policy.RESTART
+        if may_restart and (why := vain_restart(machine, scene.cluster, scene.board.state)):
+            kept[machine.id] = why
+    ways = {name: way if isinstance(way := scene.ways[name], Mover) else why for name, why in kept.items()}
+    policies = {**scene.policies, **dict.fromkeys(kept, Policy.FAIL)}
+    return replace(scene, ways={**scene.ways, **ways}, policies=policies), frozenset(kept)
 
 
 def pin_to_or_none(scene: Scene, node: str) -> dict[str, str] | None:

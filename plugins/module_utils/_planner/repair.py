@@ -11,6 +11,7 @@ from functools import partial
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blockers.contract import Blocker, Effect
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.workloads import VMI, Workloads
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.cordon import nodes_cordoned
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot import Snapshot
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import (
     Action,
@@ -36,6 +37,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.planned_
     HARMFUL,
     Planned,
     PlannedCourse,
+    sparing_restarted,
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.reserve import MachineMemory, unreserved
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.run_plan import totals, verdict
@@ -70,14 +72,18 @@ def repair(
         return plan
     ground = Ground(snapshot)
     known = identified(plan, number, ground.pods_on(nodes), ground.vmis_on(nodes))
-    return _Repair(known, number, nodes, node, frozenset(ended), frozenset(replaced)).made(
+    begun = nodes_cordoned(snapshot.lists["nodes"]).intersection(nodes)
+    return _Repair(known, number, nodes, node, frozenset(ended), frozenset(replaced), begun).made(
         ground, failures or {}, frozenset(hopeless)
     )
 
 
 @dataclass(frozen=True, slots=True)
 class _Repair:
-    """nodes: of the batch, those that are not given back. node: the one that may change, None for all."""
+    """nodes: of the batch, those that are not given back. node: the one that may change, None for all.
+
+    begun: of the nodes, those whose drains have begun, as they are cordoned.
+    """
 
     plan: Plan
     number: int
@@ -85,6 +91,7 @@ class _Repair:
     node: str | None
     ended: frozenset[str]
     replaced: frozenset[str]
+    begun: frozenset[str]
 
     def made(self, ground: Ground, failures: Mapping[str, Sequence[str]], hopeless: frozenset[str]) -> Plan:
         options = PlanOptions.of(self.plan.options)
@@ -96,7 +103,9 @@ class _Repair:
         for sparing in ways_out:
             scene = self._scene(ground, options)
             scene = replace(scene, ways=dict(_ways(scene, failures, hopeless, sparing=sparing)))
-            scene, planned, untouched = self._planned(scene)
+            others = self.begun - {self.node}
+            scene, restarted = sparing_restarted(scene, (entry for entry in self._old() if entry.node in others))
+            scene, planned, untouched = self._planned(scene, restarted)
             known = {entry.object.title for entry in self.plan.blocked}
             course = PlannedCourse(
                 scene,
@@ -152,8 +161,11 @@ class _Repair:
             and _is_at(ground.cluster.workloads, action, action.source)
         }
 
-    def _planned(self, scene: Scene) -> tuple[Scene, list[Planned], set[str]]:
-        """What is planned for whoever is on the nodes, and ids of actions that stay as they are as they have begun."""
+    def _planned(self, scene: Scene, restarted: Collection[str]) -> tuple[Scene, list[Planned], set[str]]:
+        """What is planned for whoever is on the nodes, and ids of actions that stay as they are as they have begun.
+
+        restarted: ids of VMs that have come from other nodes of the batch.
+        """
         here = {("VirtualMachineInstance", m.key): (m.id, m.vmi, m.node) for m in scene.residents.machines}
         here |= {("Pod", pod.key): (pod.id, pod.pod, pod.node) for pod in scene.residents.pods if not pod.stays}
         begun = {step.mover.id: step for step in scene.under_way}
@@ -171,7 +183,7 @@ class _Repair:
                 begun.setdefault(name, _gone(scene, name))
             # Its name alone is there: it has gone, and of who has come in its place nothing is planned. In mid-drain
             # that may be who was restarted, and comes to the node all the same: once is enough.
-            anew = self.node is None or action.id in self.replaced
+            anew = self.node is None or action.id in self.replaced or name in restarted
             replaced = anew and item is not None and not _is(action, item)
             if not replaced and self._has_begun(scene, action, begun.get(name) if is_it else None, is_it=is_it):
                 untouched.add(action.id)

@@ -132,6 +132,19 @@ def interruption(machine: Machine, policy: Policy, cluster: Surroundings, state:
     )
 
 
+def vain_restart(machine: Machine, cluster: Surroundings, state: ClusterState) -> tuple[Blocker, ...]:
+    """Why a VM that was restarted, and came to another drained node, is not restarted again; none if it would leave.
+
+    Raises as `interruption`.
+    """
+    again = interruption(machine, Policy.RESTART, cluster, state)
+    if not (isinstance(again, Mover) and again.may_return):
+        return ()
+    problem = f"it was restarted already and came to {machine.node}, as it tolerates the cordon; once is enough"
+    advice = "drop the toleration, or stop it yourself until the node is back"
+    return (Blocker("tolerates-cordon", Effect.REFUSED, f"{VMI} {machine.key}", problem, advice),)
+
+
 def _restarts_when_asked(machine: Machine, owner: Object | None, workloads: Workloads) -> bool:
     """A drain does not only end a VM, it asks for the restart, which every run strategy but `Halted` allows."""
     if owner is None or owner["kind"] != VM:

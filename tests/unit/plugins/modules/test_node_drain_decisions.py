@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,6 +19,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transpor
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.migration import SOURCE_LABEL
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.document import to_json
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import ActionKind, ObjectReference, plan_of
+from ansible_collections.virtops.kubevirt.plugins.modules.cluster_snapshot import main as cluster_snapshot
 from ansible_collections.virtops.kubevirt.plugins.modules.node_drain import main
 
 from testbed.pki import Authority
@@ -143,6 +145,44 @@ def test_a_vm_of_another_node_that_is_waited_for_is_tried_again(drain: Any, api:
         "web": ("migrated", 2),
         "db": ("migrated", 1),
     }
+
+
+@pytest.mark.parametrize("read_before", [False, True])
+def test_a_vm_that_is_restarted_and_comes_to_the_next_node_of_the_batch_is_not_restarted_again(
+    drain: Any,
+    api: DrainingApi,
+    run_module: ModuleRunner,
+    connection: dict[str, Any],
+    tmp_path: Path,
+    read_before: bool,
+) -> None:
+    """As it tolerates the cordon. Drains come one after the other where Ansible has fewer forks than the batch nodes.
+
+    read_before: they have the batch's snapshot, and see by themselves what has happened since.
+    """
+    fill(api, "n3")
+    api.node("n3")["status"]["allocatable"] |= {"cpu": "80", "memory": "160Gi"}  # where it is expected, again and again
+    made = api.add_vm("pets", "Manual")["spec"]["template"]["spec"]
+    made["tolerations"] = [{"operator": "Exists"}]
+    fixed = api.objects[vmi_path("pets")]["status"]["conditions"]
+    cordons = [action(ActionKind.CORDON, ObjectReference("Node", "", name, ""), name) for name in ("n1", "n2")]
+    leaving = (
+        action(ActionKind.RESTART, vm("pets"), "n1", "n3"),
+        action(ActionKind.MIGRATE, vm("db"), "n1", "n3"),
+        action(ActionKind.EVICT, pod("api"), "n1"),
+    )
+    given = replace(plan_of([*cordons, *leaving]), batches=(("n1", "n2"),), options={"policies": RESTART})
+    settings: dict[str, Any] = {"plan": to_json(given)}
+    if read_before:
+        settings["snapshot"] = run_module(cluster_snapshot, **connection, path=str(tmp_path / "cluster.json"))
+    first = drain(**settings)
+    assert (first["left"], first["interrupted"][0]["target_node"]) == ([], "n2")
+    again = api.objects[vmi_path("pets")]
+    again["spec"], again["status"]["conditions"] = made, fixed
+    second = drain(name="n2", **settings)
+    words = "it was restarted already and came to n2, as it tolerates the cordon"
+    assert (api.acts, [words in entry["why"] for entry in second["left"]]) == (["restart pets"], [True]), second
+    assert second["error"]["reason"] in ("NotDrainable", "DrainFailed")
 
 
 def test_a_vm_whose_migration_failed_goes_nowhere_but_to_its_target(drain: Any, api: DrainingApi) -> None:

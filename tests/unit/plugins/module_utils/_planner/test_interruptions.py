@@ -5,12 +5,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 import pytest
 
+from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import ActionKind, Verdict
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.drain import plan_drain
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.drain_plan import Outcome
 
 from unit.plugins.module_utils._planner.scene import FIXED, HOST, Json, Scene, node, rules
+from unit.plugins.module_utils._planner.test_repair import of, planned, repaired, why
 
 REPLICA_SET = "VirtualMachineInstanceReplicaSet"
 NEXT_DOOR = {"nodeSelector": {HOST: "a"}}
@@ -114,3 +119,32 @@ def test_a_quota_that_is_full_with_the_vm_itself_lets_it_start_again() -> None:
     quota = {"metadata": {"namespace": "shop", "name": "q"}, "spec": {}, "status": status}
     (machine,) = plan_drain({**scene.lists, "resourcequotas": [quota]}, ["a"], policies=rules("restart")).stuck
     assert machine.outcome is Outcome.RESTARTS
+
+
+@pytest.mark.parametrize("begun", [True, False])
+@pytest.mark.parametrize("kind", ["migrate", "restart"])
+@pytest.mark.parametrize("drained", [None, "b"])
+def test_who_was_restarted_and_came_to_another_node_of_the_batch_is_not_restarted_again(
+    begun: bool, kind: str, drained: str | None
+) -> None:
+    """As it tolerates the cordon. Before the drains have begun it was somebody else who made it anew there.
+
+    kind: what was planned first; who cannot be migrated then is restarted, too.
+    """
+    tolerant: Any = {"tolerations": [{"operator": "Exists"}]}
+    scene = Scene(node("a"), node("b"), node("c", memory="64Gi"))
+    scene.vm("db-1", "a", status=FIXED if kind == "restart" else None, rules=tolerant)
+    plan = planned(scene.lists, ["a", "b"], policies=[{"policy": "restart"}])
+    name = f"1.{kind}.shop/db-1"
+    assert (of(plan, name).node, of(plan, name).target) == ("a", "c")
+    later = Scene(node("a", cordoned=begun), node("b", cordoned=begun), node("c", memory="64Gi"))
+    later.vm("db-1", "b", status=FIXED, rules=tolerant)
+    before = replace(of(plan, name), object=replace(of(plan, name).object, uid="of-the-one-before"))
+    given = replace(plan, actions=tuple(before if action.id == name else action for action in plan.actions))
+    found = repaired(given, later.lists, node=drained)
+    restarts = [action.node for action in found.actions if action.kind is ActionKind.RESTART and action is not before]
+    if begun:
+        assert (why(found, "db-1").node, why(found, "db-1").obstacle.id) == ("b", "tolerates-cordon")
+        assert (restarts, found.verdict) == ([], Verdict.INFEASIBLE)
+    elif drained is None:
+        assert (restarts, found.blocked) == (["b"], ())
