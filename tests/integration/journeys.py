@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.migration import RUN_LABEL
+from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import ObjectReference, kin
 
 from integration.clusters import KUBEVIRT, MIGRATIONS
 from testbed.api import Object, resource_path
@@ -30,6 +31,12 @@ class Way:
 def way(action: Object) -> Way:
     """Of an action of a plan's document."""
     return Way(f"{action['object']['namespace']}/{action['object']['name']}", action["from"], action["to"])
+
+
+def kin_title(title: str) -> str:
+    """What the titles of all VMIs of a replica set have in common; of a VMI that keeps its name, its title."""
+    namespace, _slash, name = title.partition("/")
+    return f"{namespace}/{kin(ObjectReference('VirtualMachineInstance', namespace, name, ''))}"
 
 
 class Journeys(Watches):

@@ -16,9 +16,9 @@ import pytest
 
 from integration.clusters import KUBEVIRT, VMIS, loaded
 from integration.departures import Departures, otherwise
-from integration.journeys import Journeys, Way, way
+from integration.journeys import Journeys, Way, kin_title, way
 from integration.migration.clusters import peaceful
-from integration.test_planned_runs import SPEC, SUFFIX, maintain, maintained, planned
+from integration.test_planned_runs import SPEC, maintain, maintained, planned
 from testbed.api import Object, resource_path
 from testbed.handle import RunningTestbed
 from testbed.scenarios.generator import generate
@@ -81,20 +81,16 @@ class _Lines:
     """
 
     def __init__(self, interrupted: Iterable[Object]) -> None:
-        self._started = {_kin_title(action["object"]["namespace"], action["object"]["name"]) for action in interrupted}
+        objects = (action["object"] for action in interrupted)
+        self._started = {kin_title(f"{entry['namespace']}/{entry['name']}") for entry in objects}
 
     def may_be_anew(self, title: str) -> bool:
         """Whether it is, or may be, one that was shut down in this run, or took the place of one."""
-        return _kin_title(*title.split("/", maxsplit=1)) in self._started
+        return kin_title(title) in self._started
 
     def of(self, title: str) -> str:
         """The title, or what all those have in common who may be made anew."""
-        return _kin_title(*title.split("/", maxsplit=1)) if self.may_be_anew(title) else title
+        return kin_title(title) if self.may_be_anew(title) else title
 
     def count(self, ways: Iterable[Way]) -> Counter[Way]:
         return Counter(replace(entry, vm=self.of(entry.vm)) for entry in ways)
-
-
-def _kin_title(namespace: str, name: str) -> str:
-    """A VM of its own name has no kin."""
-    return f"{namespace}/{name}" if "-" in name[-SUFFIX:] else f"{namespace}/{name[:-SUFFIX]}"

@@ -17,7 +17,7 @@ import pytest
 import yaml
 
 from integration.clusters import KUBEVIRT, TIMEOUT, VMIS, loaded, remove
-from integration.journeys import Journeys, Way, way
+from integration.journeys import Journeys, Way, kin_title, way
 from integration.migration.clusters import peaceful
 from integration.playbooks import run
 from integration.simulator.lab import new_vmi
@@ -31,8 +31,6 @@ from testbed.waiting import wait_for
 
 SPEC = GeneratorSpec(nodes=12, vmis=60, zones=3, fill=0.5)
 LABEL, ZONE = "virtops.kubevirt/maintained", "topology.kubernetes.io/zone"
-# So many characters the API server adds to the names of a replica set's VMIs.
-SUFFIX = 5
 SETTINGS: dict[str, Any] = {
     "plan_maintenance_delete_emptydir_data": True,
     "rolling_maintenance_rebalance": False,
@@ -70,19 +68,18 @@ def changes(done: CompletedProcess[str]) -> str:
     return "\n".join(line for line in (done.stdout + done.stderr).splitlines() if "the plan has changed" in line)
 
 
-def started_anew(folder: Path) -> tuple[str, ...]:
-    """What the names of VMs begin with that the plan shuts down: where they start again the scheduler says by lot."""
+def started_anew(folder: Path) -> set[str]:
+    """The kin of VMs that the plan shuts down: where they start again the scheduler says by lot."""
     objects = [entry["object"] for kind in ("restart", "stop") for entry in planned(folder, kind)]
-    names = [f"{entry['namespace']}/{entry['name']}" for entry in objects]
-    return tuple(name if "-" in name[-SUFFIX:] else name[:-SUFFIX] for name in names)
+    return {kin_title(f"{entry['namespace']}/{entry['name']}") for entry in objects}
 
 
 def assert_came_true(seen: Mapping[Way, tuple[str, str]], folder: Path, done: CompletedProcess[str]) -> int:
     """How many migrations there were."""
     actions = planned(folder, "migrate")
     anew = started_anew(folder)
-    wanted = {entry for entry in map(way, actions) if not entry.vm.startswith(anew)}
-    found = {entry for entry in seen if not entry.vm.startswith(anew)}
+    wanted = {entry for entry in map(way, actions) if kin_title(entry.vm) not in anew}
+    found = {entry for entry in seen if kin_title(entry.vm) not in anew}
     assert (sorted(found - wanted), sorted(wanted - found)) == ([], []), changes(done)
     by_id = {entry["id"]: entry for entry in actions}
     for entry in actions:
