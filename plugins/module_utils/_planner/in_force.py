@@ -20,7 +20,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.document im
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import Action, ActionKind, Plan
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.remainder import has_left, left
-from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.order import closed, in_order
+from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.order import closed, followed, in_order
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.plan_options import PlanOptions
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.repair import repair
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.run_plan import plan_run, totals, verdict
@@ -143,7 +143,7 @@ def with_node(plan: Plan, mended: Plan, node: str) -> Plan:
         return plan
     earlier = [action for action in plan.actions if action.batch < number]
     later = [action for action in plan.actions if action.batch > number]
-    everything = (*earlier, *actions, *later)
+    everything = (*earlier, *actions, *followed(later, before, actions))
     # What stands against the node now may be gone when somebody goes on; that is looked at anew then.
     blocked = tuple(entry for entry in plan.blocked if entry.node != node)
     return replace(

@@ -7,15 +7,21 @@ from __future__ import annotations
 
 import heapq
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import Action, ActionKind
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.remainder import LEAVING
 
+# What the next batch waits for: its hosts' turn comes when those of the batch before are done.
+GIVING_BACK = (ActionKind.UNCORDON, ActionKind.START)
+
 
 def closed(actions: Mapping[str, Action], nodes: Collection[str]) -> dict[str, Action]:
-    """Nobody waits for what is no longer there, and each node is maintained when all that leaves it has left."""
+    """Nobody waits for what is no longer there, and each node is maintained when all that leaves it has left.
+
+    Who was stopped starts when all that leaves the other nodes has left.
+    """
     batches = {action.batch for action in actions.values()}
     found = {}
     for name, action in actions.items():
@@ -27,8 +33,53 @@ def closed(actions: Mapping[str, Action], nodes: Collection[str]) -> dict[str, A
                 if other.node == action.node and (other.kind in LEAVING or other.kind is ActionKind.CORDON)
             ]
             after = own if set(own) != set(after) else after
+        elif action.kind is ActionKind.START and action.node in nodes:
+            others = [other.id for other in actions.values() if other.node != action.node and other.kind in LEAVING]
+            after += [other for other in others if other not in after]
         found[name] = action if tuple(after) == action.after else replace(action, after=tuple(after))
     return found
+
+
+def all_ahead(actions: Mapping[str, Action], name: str) -> set[str]:
+    """Ids of all that an action waits for, directly or not."""
+    found: set[str] = set()
+    left = [name]
+    while left:
+        for other in actions[name].after if (name := left.pop()) in actions else ():
+            if other not in found:
+                found.add(other)
+                left.append(other)
+    return found
+
+
+def spared(actions: Mapping[str, Action], kept: Mapping[str, Action]) -> dict[str, Action]:
+    """Who leaves waits for nobody whom it waits for through another one anyway, unless it does so in what is kept."""
+    found = dict(actions)
+    for name, action in actions.items():
+        if action.kind in LEAVING:
+            stays = kept[name].after if name in kept else ()
+            through = set[str]().union(*(all_ahead(actions, other) for other in action.after))
+            after = (
+                other for other in action.after if other in stays or other not in through or _is_cordon(actions, other)
+            )
+            found[name] = replace(action, after=tuple(after))
+    return found
+
+
+def _is_cordon(actions: Mapping[str, Action], name: str) -> bool:
+    return name in actions and actions[name].kind is ActionKind.CORDON
+
+
+def followed(later: Iterable[Action], was: Iterable[Action], now: Iterable[Action]) -> Iterator[Action]:
+    """Actions of later batches, when those of a batch are others now: the next one waits for all that give it back."""
+    before = {action.id for action in was if action.kind in GIVING_BACK}
+    after = [action.id for action in now if action.kind in GIVING_BACK]
+    for action in later:
+        if before.isdisjoint(action.after):
+            yield action
+        else:
+            kept = [name for name in action.after if name not in before or name in after]
+            yield replace(action, after=(*kept, *(name for name in after if name not in kept)))
 
 
 def in_order(actions: Mapping[str, Action], order: Sequence[str]) -> Iterator[Action]:

@@ -128,7 +128,9 @@ class PlannedCourse:
         if mover is None:
             return None
         if not mover.chosen:
-            return self._evicted(mover, node)
+            step = self._evicted(mover, node)
+            # Who finds no node any more is to leave after the others, as in a plan that is made now.
+            return None if step.node is None and node is not None and not entry.fixed else step
         if node is None or node not in self._board.state.nodes.index:
             return None
         allowed = mover.only is None or node in mover.only

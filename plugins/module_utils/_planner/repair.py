@@ -31,7 +31,13 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.drain im
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.foretold import identified
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.ground import Ground
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.mover import Mover
-from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.order import closed, in_order
+from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.order import (
+    all_ahead,
+    closed,
+    followed,
+    in_order,
+    spared,
+)
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.plan_options import Failing, PlanOptions
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.planned_course import (
     HARMFUL,
@@ -216,7 +222,13 @@ class _Repair:
         names = {entry.action.id: entry.id for entry in planned}
         for action in self._old():
             names.setdefault(action.id, self._mover_of(action, steps))
-        given = {names[a.id]: [names[name] for name in a.after if names.get(name)] for a in self._old() if names[a.id]}
+        # Also for whom somebody had to wait through another one, who may be gone.
+        old = {action.id: action for action in self._old()}
+        given = {
+            mover: [names[other] for other in all_ahead(old, name) if names.get(other)]
+            for name, mover in names.items()
+            if mover
+        }
         begun = {step.mover.id for step in steps if step.mover.id in names.values()} - {entry.id for entry in planned}
         harmed = {entry.id for entry in planned if entry.action.kind in HARMFUL} & set(kept)
         ahead: list[str] = []
@@ -243,7 +255,8 @@ class _Repair:
 
     def _merged(self, found: Sequence[Action], blocked: Sequence[Blocked], untouched: Collection[str]) -> Plan:
         old = {action.id: action for action in self._old()}
-        fresh = {action.id: action for action in found if action.node == self.node or self.node is None}
+        whole = {action.id: action for action in found}
+        fresh = {name: _wholly(whole, name) for name in whole if whole[name].node == self.node or self.node is None}
         turns = {action.id: index for index, action in enumerate(found)}
         actions: dict[str, Action] = {}
         for action in (*old.values(), *fresh.values()):
@@ -256,7 +269,8 @@ class _Repair:
                 actions[name] = _kept(old, fresh[name], turns)
             elif self._still(old, old[name], {entry.id for entry in found}, actions):
                 actions[name] = old[name]
-        return self._with(list(in_order(closed(actions, self.nodes), list(old))), blocked, untouched)
+        actions = spared(closed(actions, self.nodes), old)
+        return self._with(list(in_order(actions, list(old))), blocked, untouched)
 
     def _still(self, old: Mapping[str, Action], action: Action, found: Collection[str], known: Collection[str]) -> bool:
         """Whether an action that was not planned again stays: a node's own, or of a node that may not change.
@@ -293,7 +307,7 @@ class _Repair:
         )
         earlier = [action for action in self.plan.actions if action.batch < self.number]
         later = [action for action in self.plan.actions if action.batch > self.number]
-        everything = (*earlier, *actions, *later)
+        everything = (*earlier, *actions, *followed(later, self._old(), actions))
         counted = totals(everything, self.plan.totals.batch_seconds, self.plan.totals.batch_reserves)
         return replace(
             self.plan,
@@ -356,6 +370,13 @@ def _unchanged(known: Mapping[tuple[ObjectReference, str, bool], Blocked], entry
     )
 
 
+def _wholly(found: Mapping[str, Action], name: str) -> Action:
+    """An action that says itself whom it waits for through others, as these may be kept as they were."""
+    action = found[name]
+    through = all_ahead(found, name).difference(action.after) if action.kind in LEAVING else ()
+    return replace(action, after=(*action.after, *(other for other in found if other in through)))
+
+
 def _kept(old: Mapping[str, Action], fresh: Action, turns: Mapping[str, int]) -> Action:
     """The action as it was planned, if it still does the same; it may have to wait for more, or for others.
 
@@ -376,17 +397,4 @@ def _kept(old: Mapping[str, Action], fresh: Action, turns: Mapping[str, int]) ->
     if earlier.kind not in LEAVING:
         return same
     waits = tuple(name for name in earlier.after if turns.get(name, -1) < turns[fresh.id])
-    known = _ahead(old, earlier) if waits == earlier.after else set(waits)
-    return replace(same, after=(*waits, *(name for name in fresh.after if name not in known)))
-
-
-def _ahead(old: Mapping[str, Action], action: Action) -> set[str]:
-    """All that an action waited for, directly or not, within its batch."""
-    found: set[str] = set()
-    left = [*action.after]
-    while left:
-        name = left.pop()
-        if name not in found:
-            found.add(name)
-            left += old[name].after if name in old else ()
-    return found
+    return replace(same, after=(*waits, *(name for name in fresh.after if name not in waits)))

@@ -34,12 +34,10 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.drain im
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.drain_plan import DrainPlan
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.ground import Ground
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.making_room import solved
+from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.order import GIVING_BACK
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.plan_options import Failing, PlanOptions
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.reserve import MachineMemory, unreserved
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.waits import find_waits
-
-# What the next batch waits for: its hosts' turn comes when those of the batch before are done.
-_LAST = (ActionKind.UNCORDON, ActionKind.START)
 
 
 def plan_run(snapshot: Snapshot, run: str, batches: Sequence[Sequence[str]], options: PlanOptions) -> Plan:
@@ -133,7 +131,7 @@ class GrowingPlan:
         self._moved |= {action.object.title for action in found.leaving.values()}
         self._room -= sum(action.makes_room for action in found.leaving.values())
         self._spans.append(drain.seconds)
-        self._before = tuple(action.id for action in found.actions if action.kind in _LAST)
+        self._before = tuple(action.id for action in found.actions if action.kind in GIVING_BACK)
         targets = {step.node for step in solution.steps if step.node}
         changed = {*scene.nodes, *targets, *(back.node for back in started.values())}
         self._memory.look({*changed, *(step.mover.source for step in solution.steps)})

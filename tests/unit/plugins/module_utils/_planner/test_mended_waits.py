@@ -1,0 +1,130 @@
+# Copyright: Contributors to the virtops.kubevirt project
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Whom the actions of a mended plan wait for: all for whom they have to, and nobody who is not there any more."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot import from_plain
+from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.document import decode, encode
+from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import Plan
+from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.in_force import with_node
+from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.plan_options import PlanOptions
+from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.repair import repair
+from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.run_plan import plan_run
+
+from unit.plugins.module_utils._planner.scene import FIXED, HOST, ZONE, Json, Lists, Scene, apart, node
+
+
+def planned(lists: Lists, *batches: list[str]) -> Plan:
+    return plan_run(from_plain(lists), "patch", batches, PlanOptions(policies=[{"policy": "stop"}]))
+
+
+def after(plan: Plan, name: str) -> set[str]:
+    """Of an action, without cordons."""
+    (action,) = (action for action in plan.actions if action.id == name)
+    return {other for other in action.after if ".cordon." not in other}
+
+
+def without(lists: Lists, name: str) -> Lists:
+    """The VM is gone."""
+    gone = {
+        kind: [item for item in lists[kind] if not item["metadata"]["name"].endswith(name)] for kind in ("vmis", "pods")
+    }
+    return {**lists, **gone}
+
+
+def moving(vm: str, target: str) -> Json:
+    return {
+        "metadata": {
+            "namespace": "shop",
+            "name": f"m-{vm}",
+            "uid": f"m-{vm}",
+            "labels": {"virtops.kubevirt/run": "patch"},
+        },
+        "spec": {"vmiName": vm, "addedNodeSelector": {HOST: target}},
+        "status": {"phase": "Running"},
+    }
+
+
+def one_behind_the_other() -> Scene:
+    """The VM of b may enter the zone that the one of a has left, and who is stopped is the last of all."""
+    scene = Scene(node("a", "x", role="front"), node("b", "y"), node("c", "x"), node("d", "z", role="front"))
+    scene.vm("x-1", "a", rules={"nodeSelector": {"role": "front"}})
+    scene.vm("y-1", "b", rules={"affinity": apart(ZONE, "x"), "nodeSelector": {ZONE: "x"}})
+    scene.vm("tied-1", "a", rules={"nodeSelector": {HOST: "a"}})
+    return scene
+
+
+@pytest.mark.parametrize("begun", [[], [moving("x-1", "d")]])
+@pytest.mark.parametrize("of", [None, "a"])
+def test_who_was_waited_for_through_another_one_is_still_waited_for_when_that_is_gone(
+    of: Any, begun: list[Json]
+) -> None:
+    lists = one_behind_the_other().lists
+    plan = planned(lists, ["a", "b"])
+    assert after(plan, "1.stop.shop/tied-1") == {"1.migrate.shop/y-1"}
+    assert after(plan, "1.migrate.shop/y-1") == {"1.migrate.shop/x-1"}
+    snapshot = from_plain({**without(lists, "y-1"), "migrations": begun})
+    found = repair(plan, snapshot, node=of, ended={"1.cordon.a", "1.cordon.b"})
+    assert after(found, "1.stop.shop/tied-1") == {"1.migrate.shop/x-1"}
+
+
+def pets(status: Any) -> Lists:
+    scene = Scene(*(node(name) for name in "abc"))
+    scene.vm("pet-1", "a", status=status)
+    return scene.lists
+
+
+@pytest.mark.parametrize("of", [None, "a"])
+def test_the_next_batch_does_not_wait_for_who_need_not_start_again(of: Any) -> None:
+    plan = planned(pets(FIXED), ["a"], ["b"])
+    assert after(plan, "2.cordon.b") == {"1.uncordon.a", "1.start.shop/pet-1"}
+    found = repair(plan, from_plain(pets({})), node=of)
+    assert after(found, "2.cordon.b") == {"1.uncordon.a"}
+    assert decode(encode(found)) == found
+    kept = with_node(plan, found, "a")
+    assert after(kept, "2.cordon.b") == {"1.uncordon.a"}
+    assert decode(encode(kept)) == kept
+
+
+@pytest.mark.parametrize("of", [None, "a"])
+def test_the_next_batch_waits_for_who_is_stopped_after_all(of: Any) -> None:
+    plan = planned(pets({}), ["a"], ["b"])
+    assert after(plan, "2.cordon.b") == {"1.uncordon.a"}
+    found = repair(plan, from_plain(pets(FIXED)), node=of)
+    assert after(found, "2.cordon.b") == {"1.uncordon.a", "1.start.shop/pet-1"}
+    assert after(with_node(plan, found, "a"), "2.cordon.b") == {"1.uncordon.a", "1.start.shop/pet-1"}
+
+
+def test_a_pod_that_finds_no_node_any_more_leaves_after_the_others() -> None:
+    """As in a plan that is made now: gone before them, it would be made again where another one is expected."""
+    scene = Scene(*(node(name) for name in "abc"))
+    for name in ("web-1", "web-2"):
+        scene.pod(name, "a", affinity=apart(HOST, "web"))
+    plan = planned(scene.lists, ["a"])
+    assert {action.target for action in plan.actions if ".evict." in action.id} == {"b", "c"}
+    scene.lists["nodes"][2]["spec"]["unschedulable"] = True
+    found = repair(plan, from_plain(scene.lists))
+    first, last = sorted(
+        (action for action in found.actions if ".evict." in action.id), key=lambda entry: not entry.target
+    )
+    assert (first.target, last.target) == ("b", None)
+    assert after(found, last.id) == {first.id}
+
+
+def test_who_was_stopped_starts_when_a_newcomer_has_left_another_node() -> None:
+    scene = Scene(*(node(name) for name in "abc"))
+    scene.vm("pet-1", "a", status=FIXED)
+    plan = planned(scene.lists, ["a", "b"])
+    scene.vm("late-1", "b")
+    found = repair(plan, from_plain(scene.lists))
+    assert "1.migrate.shop/late-1" in after(found, "1.start.shop/pet-1")
+    over = repair(
+        plan, from_plain(without(scene.lists, "pet-1")), ended={"1.cordon.a", "1.cordon.b", "1.stop.shop/pet-1"}
+    )
+    assert "1.migrate.shop/late-1" in after(over, "1.start.shop/pet-1")
