@@ -13,7 +13,7 @@ from __future__ import annotations
 import argparse
 import random
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot import from_plain
@@ -48,26 +48,27 @@ def planned(seed: int) -> tuple[Lists, Plan]:
     return lists, plan_run(from_plain(lists), "patch", batches, options)
 
 
-def faults(seeds: Iterable[int]) -> Iterator[str]:
-    """What is wrong with the plans of these clusters, each a line."""
+def faults(seeds: Iterable[int], plan_of: Callable[[int], tuple[Lists, Plan]] = planned) -> Iterator[str]:
+    """What is wrong with the plans of these clusters, each a line. plan_of: makes one, by its seed."""
     for seed in seeds:
-        lists, plan = planned(seed)
+        lists, plan = plan_of(seed)
         lots = [random.Random(lot).randrange for lot in range(LOTS)]
         for found in violations(lists, plan, lots):
             yield f"cluster {seed}, {found.fault.value}: {found.sentence}"
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+def search(about: str | None, found_in: Callable[[Iterable[int]], Iterator[str]]) -> int:
+    """Of a program with this description: all that is found in the clusters that its arguments name, a line each."""
+    parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seed", type=int, default=0, help="of the first cluster")
     parser.add_argument("--clusters", type=int, default=2000)
     given = parser.parse_args()
     found = False
-    for line in faults(range(given.seed, given.seed + given.clusters)):
+    for line in found_in(range(given.seed, given.seed + given.clusters)):
         found = True
         print(line, flush=True)
     return int(found)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(search(__doc__, faults))
