@@ -6,7 +6,7 @@
 check.py         the question and the answer: a snapshot and a plan in, violations out
 violation.py     what can be wrong with a plan
 outline.py       what the plan alone tells: ids, circles, nodes, totals
-replay.py        the plan, carried out action by action in some order
+replay.py        the plan, carried out action by action in some order, and on by another one when it is mended
 order.py         those orders: much at once, one after the other, by lot
 enactment.py     what an action is at its beginning and its end, and whether it is legal then
 landing.py       where the pods come that the scheduler places

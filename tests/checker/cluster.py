@@ -35,7 +35,7 @@ _HOTPLUG = "hotplug-disk"
 _CORDON = {"key": taints.CORDON.key, "effect": taints.CORDON.effect}
 _RUNNING: Mapping[str, Any] = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
 # When it is does not matter.
-_LEAVING = "2026-01-01T00:00:00Z"
+LEAVING_SINCE = "2026-01-01T00:00:00Z"
 
 
 class CarriedCluster:
@@ -163,7 +163,7 @@ class CarriedCluster:
     def end(self, name: str) -> None:
         """A pod is being deleted."""
         pod = self._pods[name]
-        ending = {**pod, "metadata": {**pod["metadata"], "deletionTimestamp": _LEAVING}}
+        ending = {**pod, "metadata": {**pod["metadata"], "deletionTimestamp": LEAVING_SINCE}}
         self.take(name)
         self._know(ending)
         self._workloads.take_pod(ending)

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blockers.find import blockers
@@ -32,10 +32,10 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._model.pod import
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import FORETOLD, Action, ActionKind, Plan
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.remainder import LEAVING
 
-from checker.cluster import CarriedCluster
+from checker.cluster import LEAVING_SINCE, CarriedCluster
 from checker.disruptions import Disruptions
 from checker.landing import Landing, Newcomer, owned_by
-from checker.order import Lot
+from checker.order import Choice
 from checker.violation import Fault, TellFlaw
 
 
@@ -65,19 +65,44 @@ class Enactment:
         cluster: CarriedCluster,
         plan: Plan,
         tell: TellFlaw,
-        lots: Lot | None = None,
+        choice: Choice | None = None,
         foreseen: Mapping[str, str] | None = None,
     ) -> None:
         self.hurries = True
         self._cluster, self._plan, self._tell = cluster, plan, tell
         self._budgets = Disruptions(cluster.lists())
-        self._landing = Landing(cluster, self._budgets, plan, tell, lots, foreseen)
+        self._landing = Landing(cluster, self._budgets, plan, tell, choice, foreseen)
         self._flights: dict[str, _Flight] = {}
         self._busy: dict[tuple[str, str], str] = {}
         self._off: dict[str, tuple[Object, Object]] = {}
         self._out: dict[str, int] = {}
-        self._blocked = {(entry.object.kind, entry.object.title) for entry in plan.blocked}
         self._batch = 0
+
+    def follow(self, plan: Plan, choice: Choice | None = None) -> None:
+        """Go on by another plan; what has begun goes on as it has."""
+        self._plan = plan
+        self._landing.follow(plan, choice)
+
+    def serve(self) -> None:
+        """Let whoever waits for a node have one that fits."""
+        for flight in self._flights.values():
+            if flight.action.kind is ActionKind.EVICT and flight.newcomer is not None and flight.newcomer.node is None:
+                self._landing.place(flight.newcomer, parting=True)
+        self._landing.serve()
+
+    def ending(self) -> Iterator[Object]:
+        """VMIs that are being shut down: they are there until their pods have gone."""
+        for flight in self._flights.values():
+            if flight.vmi is not None and flight.old and flight.action.kind in (ActionKind.STOP, ActionKind.RESTART):
+                yield {**flight.vmi, "metadata": {**flight.vmi["metadata"], "deletionTimestamp": LEAVING_SINCE}}
+
+    def fail(self, action: Action) -> None:
+        """A migration that is in flight comes to nothing."""
+        flight = self._flights.pop(action.id)
+        del self._busy[action.object.kind, action.object.title]
+        if flight.vmi is not None and flight.arriving is not None:
+            self._cluster.take(title(flight.arriving[0]))
+            self._cluster.end_migrations(flight.vmi)
 
     def begin(self, action: Action) -> None:
         flight = self._flights[action.id] = _Flight(action)
@@ -154,9 +179,10 @@ class Enactment:
     def _may_stay(self, pod: Object) -> bool:
         """Whether the plan says that it cannot leave."""
         owner, namespace = controller(pod) or {}, pod["metadata"].get("namespace") or "default"
+        blocked = {(entry.object.kind, entry.object.title) for entry in self._plan.blocked}
         if owner.get("kind") == VMI:
-            return (VMI, f"{namespace}/{owner['name']}") in self._blocked
-        return of_a_machine(pod) or ("Pod", title(pod)) in self._blocked
+            return (VMI, f"{namespace}/{owner['name']}") in blocked
+        return of_a_machine(pod) or ("Pod", title(pod)) in blocked
 
     # Who leaves, and comes.
 

@@ -17,11 +17,13 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.remainder i
 
 from checker.order import (
     ByLot,
+    Choice,
     Holding,
     Lot,
     MuchAtOnce,
     OneByOne,
     Order,
+    anywhere,
 )
 from checker.replay import Replay
 
@@ -82,7 +84,7 @@ class _Search:
         )
         shorter = replace(self._plan, actions=tuple(upto))
         for begins, (order, roaming) in product((False, True), self._orders()):
-            replay = Replay(self._lists, shorter, Holding(order, earlier.id, later.id, begins=begins), lots=roaming)
+            replay = Replay(self._lists, shorter, Holding(order, earlier.id, later.id, begins=begins), choice=roaming)
             replay.run()
             # Nobody promises anything but room to who follows pods that come elsewhere than expected.
             unpromised = self._choosy if roaming else set()
@@ -90,13 +92,13 @@ class _Search:
                 return True
         return False
 
-    def _orders(self) -> Iterator[tuple[Order, Lot | None]]:
+    def _orders(self) -> Iterator[tuple[Order, Choice | None]]:
         """With what decides where pods come; nothing if they come where they are expected."""
         yield MuchAtOnce(), None
         yield OneByOne(), None
         for lot in self._lots:
             yield ByLot(lot), None
-            yield ByLot(lot), lot
+            yield ByLot(lot), anywhere(lot)
 
     def _wish(self, earlier: Action, later: Action) -> Wish:
         if later.kind in (ActionKind.STOP, ActionKind.RESTART) or (later.kind is ActionKind.EVICT and not later.target):

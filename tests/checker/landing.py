@@ -23,7 +23,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.scores
 
 from checker.cluster import CarriedCluster
 from checker.disruptions import Disruptions
-from checker.order import Lot
+from checker.order import Choice
 from checker.violation import Fault, TellFlaw
 
 
@@ -43,7 +43,7 @@ class Newcomer:
 
 
 class Landing:
-    """lots: what decides on the node of a pod, of all that fit; None: it is as the plan expects.
+    """choice: decides on the node of a pod; None: it is as the plan expects.
 
     foreseen: where those come, by ids of actions, whose node the plan does not tell: as they came when actions ended
     one by one, for which the plan is made. `landed`: the same of this time.
@@ -55,19 +55,31 @@ class Landing:
         budgets: Disruptions,
         plan: Plan,
         tell: TellFlaw,
-        lots: Lot | None = None,
+        choice: Choice | None = None,
         foreseen: Mapping[str, str] | None = None,
     ) -> None:
         self.landed: dict[str, str] = {}
-        self._cluster, self._budgets, self._tell, self._lots = cluster, budgets, tell, lots
+        self._cluster, self._budgets, self._tell, self._choice = cluster, budgets, tell, choice
         self._profile = Profile(plan.options.get("profile") or Profile.LOW_NODE_UTILIZATION.value)
+        self._foreseen = foreseen or {}
+        self._late: list[Newcomer] = []
+        self._mended = False
+        self._take(plan)
+
+    def follow(self, plan: Plan, choice: Choice | None = None) -> None:
+        """From now on by a mended plan, which knows where those are that have come elsewhere than expected.
+
+        It tells no node for a pod that had none at first. There may be one by now, and then the scheduler finds it.
+        """
+        self._mended, self._choice = True, choice
+        self._take(plan)
+
+    def _take(self, plan: Plan) -> None:
         self._turns = {action.id: number for number, action in enumerate(plan.actions)}
         self._next: defaultdict[tuple[str, str], list[Action]] = defaultdict(list)
         for action in plan.actions:
             if action.kind in LEAVING:
                 self._next[action.object.kind, action.object.title].append(action)
-        self._foreseen = foreseen or {}
-        self._late: list[Newcomer] = []
         self._astray: list[Newcomer] = []
 
     def newcomer(self, action: Action, raw: Object, pod: Pod, vmi: Object | None) -> Newcomer:
@@ -87,7 +99,15 @@ class Landing:
 
     def try_again(self) -> None:
         """Place those that wait, as something has changed. Who is not foretold comes when its batch is over."""
-        self._late = [entry for entry in self._late if not entry.expected or not self.place(entry, parting=False)]
+        self._late = [entry for entry in self._late if not self.place(entry, parting=False)]
+
+    def serve(self) -> None:
+        """Place whoever waits on any node that fits, as somebody looks at the cluster now."""
+        nodes = ((newcomer, self._cluster.best(newcomer.pod, self._profile)) for newcomer in [*self._late])
+        for newcomer, node in nodes:
+            if node is not None:
+                self._late.remove(newcomer)
+                self._put(newcomer, node, counted=True)
 
     def settle(self) -> None:
         """At the end of a batch: put whoever has come elsewhere to where the plan takes it from now on.
@@ -97,7 +117,7 @@ class Landing:
         for newcomer in self._astray:
             self._cluster.take(title(newcomer.raw))
         left, self._late, self._astray = [*self._astray, *self._late], [], []
-        for newcomer in sorted(left, key=lambda entry: self._turns[entry.action.id]):
+        for newcomer in sorted(left, key=lambda entry: self._turns.get(entry.action.id, -1)):
             fits, node = self._cluster.fits(newcomer.pod), newcomer.expected
             if node is not None and node not in fits:
                 self._refuse(newcomer, fits)
@@ -118,9 +138,11 @@ class Landing:
         expected = newcomer.expected
         if not fits:
             return None
-        if self._lots is not None:
-            return fits[self._lots(len(fits))]
-        if expected is None or expected in fits:
+        if self._choice is not None:
+            return self._choice(fits)
+        if expected is None:
+            return self._cluster.best(newcomer.pod, self._profile) if self._mended else None
+        if expected in fits:
             return expected
         if parting:
             return None

@@ -12,6 +12,12 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import
 
 # A number from 0, below the given one, by lot: `random.Random(seed).randrange`.
 Lot = Callable[[int], int]
+# Where a pod is made again: one of the nodes that fit.
+Choice = Callable[[Sequence[str]], str]
+
+
+def anywhere(lot: Lot) -> Choice:
+    return lambda fits: fits[lot(len(fits))]
 
 
 class Order(Protocol):

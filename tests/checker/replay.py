@@ -8,21 +8,22 @@ from __future__ import annotations
 from bisect import insort
 from collections import defaultdict
 from collections.abc import Callable, Mapping
+from typing import Any
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Lists
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import Action, ActionKind, Plan
 
 from checker.cluster import CarriedCluster
 from checker.enactment import Enactment
-from checker.order import Lot, Order
+from checker.order import Choice, Order
 from checker.violation import Fault, PlanFlaw
 
 
 class Replay:
     """`violations`: what was not legal. `ended`: ids of what is over. `cluster`: as it is by now.
 
-    plan: one in which nobody waits in vain. lots: what decides where pods are made again, of all nodes that fit; None:
-    it is as the plan expects. foreseen: where those come, by ids of actions, whose node the plan does not tell, as
+    plan: one in which nobody waits in vain. choice: decides where pods are made again; None: it is as the plan
+    expects. foreseen: where those come, by ids of actions, whose node the plan does not tell, as
     `landed` of another replay had it in the end. emptied: is told of each batch when all that leaves has left, before a
     node is maintained.
     """
@@ -33,7 +34,7 @@ class Replay:
         plan: Plan,
         order: Order,
         *,
-        lots: Lot | None = None,
+        choice: Choice | None = None,
         foreseen: Mapping[str, str] | None = None,
         emptied: Callable[[CarriedCluster, int], None] | None = None,
     ) -> None:
@@ -41,16 +42,39 @@ class Replay:
         self.violations: list[PlanFlaw] = []
         self.ended: set[str] = set()
         self.landed: Mapping[str, str] = {}
-        self._enactment = Enactment(self.cluster, plan, self._tell, lots, foreseen)
+        self._enactment = Enactment(self.cluster, plan, self._tell, choice, foreseen)
         self._order, self._emptied, self._told = order, emptied, set[int]()
-        self._turns = {action.id: number for number, action in enumerate(plan.actions)}
-        self._waits = {action.id: len(set(action.after)) for action in plan.actions}
-        self._followers: defaultdict[str, list[Action]] = defaultdict(list)
-        for action in plan.actions:
-            for name in set(action.after):
-                self._followers[name].append(action)
-        self._able = [action for action in plan.actions if not action.after]
         self._begun: list[Action] = []
+        self._take(plan)
+
+    @property
+    def begun(self) -> tuple[Action, ...]:
+        """What is in flight."""
+        return tuple(self._begun)
+
+    def look(self) -> dict[str, list[Any]]:
+        """The lists that somebody would read now, when the scheduler has looked after those that wait for a node."""
+        self._enactment.serve()
+        found = self.cluster.lists()
+        return {**found, "vmis": [*found["vmis"], *self._enactment.ending()]}
+
+    def fail(self, action: Action) -> None:
+        """A migration that is in flight comes to nothing."""
+        self._enactment.fail(action)
+        self._begun.remove(action)
+
+    def follow(
+        self,
+        plan: Plan,
+        order: Order,
+        *,
+        choice: Choice | None = None,
+        emptied: Callable[[CarriedCluster, int], None] | None = None,
+    ) -> None:
+        """Go on by another plan, in another order. What is in flight goes on as it has begun."""
+        self._enactment.follow(plan, choice)
+        self._order, self._emptied = order, emptied
+        self._take(plan)
 
     def run(self, most: int | None = None) -> None:
         """Until nothing may begin any more, or `most` have ended."""
@@ -79,8 +103,19 @@ class Replay:
             self.ended.add(action.id)
             for follower in self._followers[action.id]:
                 self._waits[follower.id] -= 1
-                if not self._waits[follower.id]:
+                if not self._waits[follower.id] and follower not in self._begun:
                     insort(self._able, follower, key=lambda entry: self._turns[entry.id])
+
+    def _take(self, plan: Plan) -> None:
+        over, begun = self.ended, {action.id for action in self._begun}
+        left = [action for action in plan.actions if action.id not in over]
+        self._turns = {action.id: number for number, action in enumerate(plan.actions)}
+        self._waits = {action.id: len(set(action.after) - over) for action in left}
+        self._followers: defaultdict[str, list[Action]] = defaultdict(list)
+        for action in left:
+            for name in set(action.after) - over:
+                self._followers[name].append(action)
+        self._able = [action for action in left if not self._waits[action.id] and action.id not in begun]
 
     def _tell(self, fault: Fault, subject: str, problem: str) -> None:
         self.violations.append(PlanFlaw(fault, subject, problem))

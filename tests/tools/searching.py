@@ -36,6 +36,7 @@ def searches(workspace: Workspace, seed: int) -> Iterator[Command]:
         ("differential", "--cases", "1000", "--seed", number, "--scores"),
         ("unit.plugins.module_utils._execution.simulation.campaign", "--histories", "5000"),
         ("unit.checker.clusters", "--clusters", "600", "--seed", number),
+        ("unit.checker.mending", "--clusters", "200", "--seed", number),
         ("unit.checker.free_orders", "--clusters", "100", "--seed", number),
         ("fuzz", "--mutations", "2000", "--seed", number),
         ("integration.migration", "--verdicts", "150", "--seed", number),

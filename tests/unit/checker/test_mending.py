@@ -1,0 +1,26 @@
+# Copyright: Contributors to the virtops.kubevirt project
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Plans of generated clusters that are mended on the way are as right as fresh ones."""
+
+from __future__ import annotations
+
+import pytest
+
+from unit.checker.mending import faults, flaws
+
+
+@pytest.mark.campaign
+@pytest.mark.parametrize("first", range(0, 24, 2))
+def test_plans_are_right_when_they_are_mended_on_the_way(first: int) -> None:
+    assert list(faults(range(first, first + 2))) == []
+
+
+@pytest.mark.parametrize("moment", [4215, 4648])
+def test_nobody_waits_for_vms_that_do_not_start_again(moment: int) -> None:
+    assert list(flaws(moment)) == []
+
+
+@pytest.mark.parametrize("moment", [2444, 4116, 4572])
+def test_pods_that_find_no_node_any_more_take_no_place_of_others(moment: int) -> None:
+    assert list(flaws(moment)) == []
