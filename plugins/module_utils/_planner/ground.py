@@ -55,6 +55,8 @@ class Ground:
         self._bound[node] = [pod for pod in self._bound[node] if title(pod) not in pods]
 
     def put_on(self, node: str, pod: Object) -> None:
+        """In place of the one of its name, which is there already as the target of a migration that has begun."""
+        self.take_off(node, {title(pod)})
         self._bound[node] = [*self._bound[node], pod]
         self.cluster.workloads.take_pod(pod)
 

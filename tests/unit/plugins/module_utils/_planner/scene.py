@@ -5,9 +5,11 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.configuration import Configuration
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.labels import MIGRATION_JOB
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.launcher.pod import launcher_pod
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.namespaces import Namespace
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.policies import compile_rules
@@ -108,6 +110,19 @@ class Scene:
         }
         self.lists["pods"].append(pod)
         return pod
+
+
+def migrating(lists: Lists, name: str, where: str) -> None:
+    """Somebody has begun to migrate a VM, whose pod is there already."""
+    (old,) = (pod for pod in lists["pods"] if pod["metadata"]["name"] == f"virt-launcher-{name}")
+    pod = copy.deepcopy(old)
+    pod["metadata"] |= {"name": f"virt-launcher-{name}-new", "uid": f"pod-{name}-new"}
+    pod["metadata"]["labels"][MIGRATION_JOB] = f"m-{name}"
+    pod["spec"]["nodeName"] = where
+    lists["pods"].append(pod)
+    metadata = {"namespace": "shop", "name": f"m-{name}", "uid": f"m-{name}"}
+    spec = {"vmiName": name, "addedNodeSelector": {HOST: where}}
+    lists.setdefault("migrations", []).append({"metadata": metadata, "spec": spec, "status": {"phase": "Running"}})
 
 
 def apart(key: str, app: str, **fields: Any) -> Json:

@@ -21,7 +21,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.run_plan
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler import state
 
 from unit.plugins.module_utils._planner.replay_actions import ActionReplay
-from unit.plugins.module_utils._planner.scene import FIXED, HOST, ZONE, Lists, Scene, apart_but_own, node
+from unit.plugins.module_utils._planner.scene import FIXED, HOST, ZONE, Lists, Scene, apart_but_own, migrating, node
 from unit.plugins.module_utils._planner.tight import tight_cluster
 
 BATCHES = [["n0"], ["n1", "n2"], ["n3"], ["n4"], ["n5"]]
@@ -114,6 +114,16 @@ def test_who_has_moved_moves_again_from_where_it_is() -> None:
     assert moves == [("1.migrate.shop/vm-1", "a", "b"), ("2.migrate.shop/vm-1", "b", "a")]
     assert {action.object.uid for action in plan.actions if action.target} == {"vmi-vm-1"}
     assert (plan.totals.migrations, plan.totals.lower_bound, plan.totals.proof) == (2, 1, "none")
+
+
+def test_who_migrates_already_has_one_place_on_its_target_for_later_batches() -> None:
+    """Its pod there was counted as one that had come to another one."""
+    scene = Scene(node("a"), node("b"), node("c"))
+    scene.vm("vm-1", "a")
+    migrating(scene.lists, "vm-1", "b")
+    plan = planned(scene.lists, ["a"], ["b"])
+    moves = [(action.source, action.target) for action in plan.actions if action.target]
+    assert (moves, plan.blocked) == ([("a", "b"), ("b", "a")], ())
 
 
 def test_nodes_that_are_still_to_come_are_avoided() -> None:
