@@ -18,11 +18,12 @@ options:
     type: path
   plan:
     description:
-      - The file of a plan that was made before. Nothing is planned and nothing is written then; everything that a plan
-        is asked for, such as O(policies), is as the file has it. Such an option that is given all the same, and not as
-        by default, has to be as in the file.
-      - It has to be for O(run), and for the cluster of O(snapshot), which has to have each node that the plan names. A
-        node that goes when O(run) has begun by the plan, see O(resume), is for M(virtops.kubevirt.node_drain) to mend.
+      - The file of a plan that was made before, which stays as it is; everything that a plan is asked for, such as
+        O(policies), is as the file has it. Such an option that is given all the same, and not as by default, has to be
+        as in the file.
+      - All that is left of it is held against O(snapshot), and RV(lines) say whether it is right. Where it is not,
+        O(drift) says what becomes of it. RV(verdict) and all else that is told is of the plan that is gone by then.
+      - It has to be for O(run), and for the cluster of O(snapshot), which has to have each node that is maintained.
       - A file that group or others may read or write is refused, as it tells of a whole cluster and of what is done to
         it. Files that come from a repository or a download, or as an artifact of a job, need a C(chmod 600).
     type: path

@@ -15,7 +15,7 @@ description:
   - Finds out for each batch of nodes where its virtual machines and pods go, in which order, and what cannot leave, and
     writes that to one JSON file. The file is what people read, approve and store, and what
     M(virtops.kubevirt.node_drain) obeys.
-  - With O(plan) nothing is planned. A plan that was made before is checked against the run and the cluster, and told.
+  - With O(plan) a plan that was made before is held against the run and the cluster as it is now, and told.
   - A run that goes by a plan keeps that in the cluster, from where it is resumed, on whatever machine.
   - Nodes that the run is done with already, which the label C(virtops.kubevirt/maintained) says, are left out.
   - The cluster is only read, never changed.
@@ -60,19 +60,13 @@ options:
     description: Whether pods may be evicted that no controller would create anew. Otherwise they cannot leave.
     type: bool
     default: false
-  option_prefix:
-    description:
-      - What the names of options begin with where RV(lines) and RV(obstacles) name them, for a role whose variables
-        they are.
-    type: str
-    default: ""
   path:
     description:
       - The file to write, and beside it, with the extension C(txt), the whole plan for people. An existing one is
         replaced as a whole, or not at all if anything fails. It is readable by its owner only.
       - If it holds a plan that says the same, it stays as it is, and keeps its digest.
       - Needed unless O(plan) is given. With O(plan) and O(resume) it is needed as well, for what may be left of the
-        plan, and has to be another file.
+        plan or is mended of it, and has to be another file.
     type: path
 extends_documentation_fragment:
   - kubernetes.core.k8s_auth_options
@@ -158,12 +152,13 @@ EXAMPLES = r"""
     invocation: "{{ held.invocation_id }}"
   delegate_to: localhost
 
-- name: See whether the plan that was approved at noon is for this run and cluster
+- name: See whether the plan that was approved at noon is still right in the evening
   virtops.kubevirt.maintenance_plan:
     snapshot: "{{ cluster }}"
     run: kernel-6.12
     plan: ~/plans/kernel-6.12.json
     sha256: "{{ plan.sha256 }}"
+    drift: fail
   delegate_to: localhost
 """
 
@@ -183,6 +178,11 @@ sha256:
   description:
     - Digest of what the plan says, which its file has as C(sha256). Layout and the order of keys do not count.
     - With RV(plan_path) it names the plan to whoever carries it out.
+  returned: success
+  type: str
+  sample: 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08
+origin:
+  description: Digest of the plan as it was made or approved, another one than RV(sha256) if it has been mended since.
   returned: success
   type: str
   sample: 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08
@@ -292,9 +292,9 @@ blocked:
         VM shop/database on worker-2 cannot leave: no node can take it: 0/4 nodes are available: 4 Insufficient memory.
 lines:
   description:
-    - The plan for people, with O(resume) after what is said of the one that the cluster keeps. First what stands
-      against it, as in RV(obstacles), who is interrupted, and a table of its batches; then each VM and pod, if all has
-      room in 40 lines. Else RV(text_path) has them; where that is not there they have 40 lines of their own.
+    - The plan for people, after what is said of one that was there already, see O(drift). First what stands against it,
+      as in RV(obstacles), who is interrupted, and a table of its batches; then each VM and pod, if all has room in 40
+      lines. Else RV(text_path) has them; where that is not there they have 40 lines of their own.
   returned: success
   type: list
   elements: str
@@ -311,7 +311,7 @@ resumed:
 differences:
   description:
     - What leaves otherwise than by the earlier plan, a line each; empty without one. Nodes that the run is done with do
-      not count, and of a plan for another cluster it is only told that it is one.
+      not count, and of a plan for another cluster it is only told that it is one. With O(plan), what was mended of it.
   returned: success
   type: list
   elements: str

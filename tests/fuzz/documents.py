@@ -44,6 +44,7 @@ from unit.plugins.module_utils._plan.plans import action, vm
 Door = tuple[Callable[[], Any], Callable[[random.Random, Any, Path], Any]]
 
 _BATCHES = (("kni-worker", "kni-worker3"), ("kni-worker2",))
+_DRIFT = plan_keeping.Drift(mends=True, option="drift")
 _OPTIONS = PlanOptions(policies=({"selector": {"app": "mssql2016"}, "policy": "stop"},))
 
 
@@ -104,7 +105,7 @@ def _ask_in_force(dice: random.Random, given: Any, folder: Path) -> Any:
     done = dice.choice(((), ("kni-worker",), ("kni-worker", "kni-worker3")))
     request = PlanRequest([list(batch) for batch in _BATCHES], _OPTIONS, "uid")
     with explained("plan the maintenance"):
-        return plan_keeping.choose(kept, request, decode(_content()), done, _plan)
+        return plan_keeping.choose(kept, request, decode(_content()), done, _plan, _DRIFT)
 
 
 def _remembered() -> Any:

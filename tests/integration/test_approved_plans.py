@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from subprocess import CompletedProcess
@@ -22,6 +23,7 @@ from integration.playbooks import run
 from testbed.api import Api, resource_path
 from testbed.handle import RunningTestbed
 from testbed.scenarios import files
+from testbed.waiting import wait_for
 
 CUSTOMAPP = files.read(files.FOLDER / "customapp.yaml")
 NAMESPACE, LABEL = "customapp", "virtops.kubevirt/maintained"
@@ -71,6 +73,11 @@ def maintain(testbed: RunningTestbed, folder: Path, **settings: Any) -> Complete
 
 def told(done: CompletedProcess[str]) -> str:
     return done.stdout[-6000:] + done.stderr[-2000:]
+
+
+def words(done: CompletedProcess[str]) -> str:
+    """All that was printed, however it was broken into lines."""
+    return " ".join((done.stdout + done.stderr).split())
 
 
 def actions(plan: Path, kind: str) -> list[dict[str, Any]]:
@@ -133,6 +140,59 @@ def test_a_plan_is_approved_by_its_file_and_comes_true_later(
     assert "maintained kni" not in again.stdout
 
 
+@contextmanager
+def lonely_pod(api: Api, on: str) -> Iterator[str]:
+    """A pod that nothing would replace, on a node; its title, as long as the context lasts."""
+    metadata = {"name": "lonely", "namespace": NAMESPACE}
+    spec = {"nodeName": on, "containers": [{"name": "main", "image": "registry.example/x:1"}]}
+    path = resource_path("v1", "pods", NAMESPACE)
+    api.create(path, {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec})
+    try:
+        yield f"{NAMESPACE}/lonely"
+    finally:
+        api.delete(f"{path}/lonely", gracePeriodSeconds=0)
+        wait_for("the end of the pod", lambda: "lonely" not in {pod["metadata"]["name"] for pod in api.items(path)}, 60)
+
+
+def test_a_plan_is_held_against_the_cluster_of_the_evening_before_anything_is_touched(
+    testbed: RunningTestbed, customapp: Api, tmp_path: Path
+) -> None:
+    """On the node of the last batch a pod has come since noon that nothing would replace."""
+    plan, snapshot = tmp_path / "approved.json", tmp_path / "cluster.json"
+    assert play(testbed, tmp_path, plan_maintenance_path=str(plan), **ASKED).returncode == 0
+    content, approved = plan.read_bytes(), json.loads(plan.read_text())["sha256"]
+    given = {**RUN, "plan_maintenance_file": str(plan), "plan_maintenance_sha256": approved}
+
+    same = play(testbed, tmp_path, plan_maintenance_drift="fail", **given)
+    assert same.returncode == 0, told(same)
+    assert "is right for the cluster as it is now." in words(same), told(same)
+
+    with lonely_pod(customapp, NODES[-1]) as pod:
+        refused = maintain(testbed, tmp_path, plan_maintenance_drift="fail", **given)
+        assert refused.returncode != 0, told(refused)
+        assert f"pod {pod} cannot leave: nothing would replace it" in words(refused), told(refused)
+        assert "set plan_maintenance_drift to repair" in words(refused), told(refused)
+        assert cordoned_or_maintained(customapp) == []
+
+        partial = maintain(testbed, tmp_path, **given)
+        assert partial.returncode != 0, told(partial)
+        assert f"Mended: pod {pod} cannot leave: nothing would replace it" in words(partial), told(partial)
+        assert f"nothing was touched. Only these can be emptied: {NODES[0]}." in words(partial), told(partial)
+        assert cordoned_or_maintained(customapp) == []
+
+        kept = {"plan_maintenance_infeasible": "report", "plan_maintenance_snapshot": str(snapshot)}
+        mended = play(testbed, tmp_path, **kept, **given)
+        assert mended.returncode == 0, told(mended)
+        rest = json.loads((tmp_path / "cluster-rest.json").read_text())
+        assert rest["verdict"] == "partial"
+        assert rest["sha256"] != approved
+    assert plan.read_bytes() == content
+
+    done = maintain(testbed, tmp_path, plan_maintenance_drift="fail", **given)
+    assert done.returncode == 0, told(done)
+    assert cordoned_or_maintained(customapp) == NODES
+
+
 def test_another_plan_than_the_approved_one_is_refused(testbed: RunningTestbed, customapp: Api, tmp_path: Path) -> None:
     plan = tmp_path / "approved.json"
     assert play(testbed, tmp_path, plan_maintenance_path=str(plan), **ASKED).returncode == 0
@@ -164,9 +224,9 @@ def test_another_plan_than_the_approved_one_is_refused(testbed: RunningTestbed, 
             "is a plan for kni-worker, kni-",
         ),
     ]
-    for given, words in refusals:
+    for given, expected in refusals:
         refused = maintain(testbed, tmp_path, **{**RUN, **given})
-        assert refused.returncode != 0, words
-        assert words in " ".join((refused.stdout + refused.stderr).split()), told(refused)
+        assert refused.returncode != 0, expected
+        assert expected in words(refused), told(refused)
         assert "maintained kni" not in refused.stdout
     assert cordoned_or_maintained(customapp) == []

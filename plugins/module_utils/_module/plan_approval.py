@@ -73,21 +73,6 @@ def _brief(value: object) -> str:
     return "batches that were given" if value is None else brief(json.dumps(value))
 
 
-def require_places(path: Path, plan: Plan, snapshot: Snapshot, done: Collection[str]) -> None:
-    """See that the cluster has the nodes that the plan names for what is to be done. Raises InvalidRequest.
-
-    Of a plan that the run goes on by that is drift, which drains mend or refuse. done: nodes that are maintained.
-    """
-    unknown: dict[str, str] = {}
-    for action in plan.actions:
-        for name in (action.source, action.target):
-            if name and name not in snapshot.nodes and action.node not in done:
-                unknown.setdefault(name, action.id)
-    if unknown:
-        problems = [f"there is no node {name} any more, which {action} names" for name, action in unknown.items()]
-        raise InvalidRequest(f"carry out the plan {path}", problems, _ANEW)
-
-
 def _mismatches(plan: Plan, run: str, snapshot: Snapshot) -> Iterator[str]:
     if not plan.batches:
         yield "it maintains no node, as by it things only move; vmi_migration carries it out"

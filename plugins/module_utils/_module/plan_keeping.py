@@ -16,29 +16,48 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.ru
     BROKEN,
     RunStore,
 )
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.invalid_request import InvalidRequest
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.leases import run_problem
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import name_problems
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot import Snapshot
-from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.difference import differences
-from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.document import PlanError, sha256
+from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.document import PlanError
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import Plan, Verdict
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.in_force import (
     DOCUMENT,
     PlanInForce,
     PlanRequest,
     has_begun,
-    renewed,
-    what_is_left,
+)
+from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.review import (
+    Review,
+    lasting_changes,
+    review,
 )
 
 
 @dataclass(frozen=True, slots=True)
 class ChosenPlan:
-    """`lines`: what is said of how it was chosen. resumed: whether it is the one that was in force."""
+    """`lines`: what is said of how it was chosen. resumed: whether it is the one that was in force.
+
+    changes: what was mended of it, a line each.
+    """
 
     in_force: PlanInForce
     lines: list[str] = field(default_factory=list)
     resumed: bool = False
+    changes: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Drift:
+    """What happens to a plan that is not right any more: whether it is mended, and the option that says so."""
+
+    mends: bool
+    option: str
+
+    @classmethod
+    def of(cls, params: Mapping[str, Any]) -> Drift:
+        return cls(params["drift"] == "repair", f"{params['option_prefix']}drift")
 
 
 def spec() -> dict[str, Any]:
@@ -46,6 +65,7 @@ def spec() -> dict[str, Any]:
         "resume": {"type": "bool", "default": False},
         "invocation": {"type": "str"},
         "lease_namespace": {"type": "str", "default": "medik8s-leases"},
+        "drift": {"type": "str", "choices": ["repair", "fail"], "default": "repair"},
     }
 
 
@@ -85,29 +105,59 @@ def choose(
     snapshot: Snapshot,
     done: Collection[str],
     make: Callable[[], Plan],
+    drift: Drift,
 ) -> ChosenPlan:
-    """The plan in force, mended, if it is one for the same and can be carried out, else a new one. Raises as `make`."""
+    """The plan in force, mended, if it is one for the same and can be carried out, else a new one.
+
+    Raises as `make`, and InvalidRequest if it is not right any more and that is refused.
+    """
     if kept is None or not has_begun(kept.plan, snapshot, done):
         return ChosenPlan(PlanInForce.new(make()))
     if why := request.differs(kept.plan, done):
         return ChosenPlan(PlanInForce.new(make()), [_anew(kept.plan, why)])
-    rest = what_is_left(kept.plan, snapshot, done)
-    plan = renewed(rest, snapshot, done)
-    if any(not entry.passing for entry in plan.blocked if entry.node not in done):
+    found, notes = _held(kept.plan, snapshot, done, drift)
+    if any(not entry.passing for entry in found.plan.blocked if entry.node not in done):
         new = make()
         if new.verdict is Verdict.FEASIBLE:
             return ChosenPlan(PlanInForce.new(new), [_anew(kept.plan, "something stands against it by now")])
-    changes = [f"Mended: {line}" for line in differences(rest, plan)]
-    return ChosenPlan(replace(kept, plan=plan), [_goes_on(kept.plan), *changes], resumed=True)
+    in_force = replace(kept, plan=found.plan)
+    return ChosenPlan(in_force, [_goes_on(kept.plan), *notes], resumed=True, changes=found.changes)
 
 
-def choose_approved(kept: PlanInForce | None, approved: Plan, snapshot: Snapshot, done: Collection[str]) -> ChosenPlan:
-    """What is left of an approved plan, as drains have mended it, or the plan itself if the run goes by another."""
-    if kept is None or not has_begun(kept.plan, snapshot, done):
-        return ChosenPlan(PlanInForce.new(approved))
-    if kept.origin != sha256(approved):
-        return ChosenPlan(PlanInForce.new(approved), [_anew(kept.plan, "another one was approved")])
-    return ChosenPlan(kept, [_goes_on(kept.plan)], resumed=True)
+def choose_approved(
+    kept: PlanInForce | None, approved: Plan, snapshot: Snapshot, done: Collection[str], drift: Drift
+) -> ChosenPlan:
+    """What is left of an approved plan, as drains have mended it, or the plan itself if the run goes by another.
+
+    Both are mended if they are not right any more. Raises InvalidRequest if that is refused, and as `review` does.
+    """
+    chosen = ChosenPlan(PlanInForce.new(approved))
+    if kept is not None and has_begun(kept.plan, snapshot, done):
+        if kept.origin == chosen.in_force.origin:
+            chosen = ChosenPlan(kept, [_goes_on(kept.plan)], resumed=True)
+        else:
+            chosen = replace(chosen, lines=[_anew(kept.plan, "another one was approved")])
+    found, notes = _held(chosen.in_force.plan, snapshot, done, drift)
+    in_force = replace(chosen.in_force, plan=found.plan)
+    return replace(chosen, in_force=in_force, lines=[*chosen.lines, *notes], changes=found.changes)
+
+
+def _held(plan: Plan, snapshot: Snapshot, done: Collection[str], drift: Drift) -> tuple[Review, list[str]]:
+    """A plan held against the cluster, as it is gone by, and what is said of that.
+
+    Raises InvalidRequest if it is not right any more and that is refused, and as `review` does.
+    """
+    found, named = review(plan, snapshot, done), f"The plan of {plan.snapshot.taken}"
+    if not found.changes:
+        return found, [f"{named} is right for the cluster as it is now."]
+    if drift.mends:
+        told = f"{named} is not right for the cluster as it is now, so that a mended one is in force:"
+        return found, [told, *(f"Mended: {line}" for line in found.changes)]
+    if lasting := lasting_changes(plan, snapshot, done, found):
+        remedy = f"Plan and approve anew, or set {drift.option} to repair; nothing was touched."
+        raise InvalidRequest(f"go by the plan of {plan.snapshot.taken}, as the cluster has changed", lasting, remedy)
+    told = f"{named} is right for the cluster as it is now, but for what passes by itself:"
+    return Review(found.before, found.before, []), [told, *(f"For now: {line}" for line in found.changes)]
 
 
 def _goes_on(plan: Plan) -> str:

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,9 +25,10 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._module import (
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module.arguments import require_positive
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module.connection import connect
+from ansible_collections.virtops.kubevirt.plugins.module_utils._module.plan_keeping import ChosenPlan, Drift
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module.run import Module, explained
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.difference import differences
-from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.document import same_meaning, to_json
+from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.document import same_meaning, sha256, to_json
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import Blocked, Plan, Verdict
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.remainder import undone
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.in_force import PlanInForce, PlanRequest
@@ -125,6 +127,7 @@ def _make(module: Module) -> dict[str, Any]:
             snapshot,
             done,
             lambda: request.made(snapshot, params["run"]),
+            Drift.of(params),
         )
     in_force, plan = chosen.in_force, chosen.in_force.plan
     if there is not None and same_meaning(plan, there):
@@ -139,7 +142,7 @@ def _make(module: Module) -> dict[str, Any]:
         before = plan_text(earlier, done) if earlier else []
         result["diff"] = {"before": _joined(before), "after": _joined(plan_text(plan, done))}
     changes = differences(undone(earlier, done), undone(plan, done)) if earlier else []
-    return {"changed": changed, **result, "differences": changes, "resumed": chosen.resumed}
+    return {"changed": changed, **result, "differences": changes, **_origin(replace(chosen, in_force=in_force))}
 
 
 def _take(module: Module) -> dict[str, Any]:
@@ -152,16 +155,23 @@ def _take(module: Module) -> dict[str, Any]:
     plan_approval.require_agreement(module.params, approved, maintained)
     done = everybody & maintained
     kept, notes = _in_force(module)
-    chosen = plan_keeping.choose_approved(kept, approved, snapshot, done)
-    if not chosen.resumed:
-        plan_approval.require_places(source, approved, snapshot, done)
-    path, plan, changed, is_rest = source, chosen.in_force.plan, False, chosen.in_force.plan != approved
+    with explained(plan_request.ATTEMPT):
+        chosen = plan_keeping.choose_approved(kept, approved, snapshot, done, Drift.of(module.params))
+    plan, path, changed = chosen.in_force.plan, source, False
+    # Without a file for what is mended or left of it, the plan itself is what can be carried out.
+    is_rest = plan != approved and bool(module.params["path"])
     if is_rest:
         path = Path(module.params["path"])
         changed = _write(module, path, plan, plan_file.find_plan(path))
     _keep(module, chosen.in_force)
     result = _result(module.params, path, plan, done, [*notes, *chosen.lines], has_text=is_rest)
-    return {"changed": changed, **result, "differences": [], "resumed": chosen.resumed}
+    if not is_rest:
+        result["sha256"] = sha256(approved)
+    return {"changed": changed, **result, "differences": chosen.changes, **_origin(chosen)}
+
+
+def _origin(chosen: ChosenPlan) -> dict[str, Any]:
+    return {"resumed": chosen.resumed, "origin": chosen.in_force.origin}
 
 
 def _check(params: Mapping[str, Any]) -> None:

@@ -32,15 +32,16 @@ _CORDON = f"{ActionKind.CORDON.value}."
 _Key = tuple[str, str, str]
 
 
-def differences(before: Plan, after: Plan) -> list[str]:
+def differences(before: Plan, after: Plan, *, passing: bool = True) -> list[str]:
     """What leaves differently, a line each; in the order of the second plan, then what is no longer in it.
 
-    Of plans for two clusters only that they are.
+    passing: whether it is told, too, who has to wait for what passes by itself. Of plans for two clusters only that
+    they are.
     """
     was, now = before.cluster.uid, after.cluster.uid
     if was and now and was != now:
         return [f"it is for cluster {now}; the one before is for cluster {was}"]
-    return [*_of_actions(before, after), *_of_blocked(before, after), *_of_batches(before, after)]
+    return [*_of_actions(before, after), *_of_blocked(before, after, passing=passing), *_of_batches(before, after)]
 
 
 def outlook(action: Action) -> str:
@@ -124,10 +125,10 @@ def _leaving(plan: Plan) -> dict[_Key, Action]:
     return {(action.node, action.object.kind, action.object.title): action for action in found}
 
 
-def _of_blocked(before: Plan, after: Plan) -> Iterator[str]:
+def _of_blocked(before: Plan, after: Plan, *, passing: bool) -> Iterator[str]:
     known = {(entry.object.title, entry.reasons, entry.passing) for entry in before.blocked}
     for entry in after.blocked:
-        if (entry.object.title, entry.reasons, entry.passing) not in known:
+        if (passing or not entry.passing) and (entry.object.title, entry.reasons, entry.passing) not in known:
             verb = "has to wait" if entry.passing else unable(entry)
             yield f"{named(entry.object)} {verb}: {'; '.join(entry.reasons)}"
     # What leaves after all has an action that is new.

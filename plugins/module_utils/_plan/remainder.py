@@ -25,6 +25,11 @@ def has_left(action: Action, places: Mapping[str, str]) -> bool:
     return places.get(action.object.uid) != action.source
 
 
+def who_left(actions: Iterable[Action]) -> frozenset[str]:
+    """Whatever leaves its node by one of these, as namespace/name."""
+    return frozenset(action.object.title for action in actions if action.kind in LEAVING)
+
+
 def ready(actions: Iterable[Action], ended: Collection[str]) -> tuple[Action, ...]:
     """Those that may begin, in the order of the plan. ended: ids."""
     return tuple(action for action in actions if action.id not in ended and all(name in ended for name in action.after))

@@ -242,6 +242,14 @@ def _kept_machines(
             yield stuck, machine, reasons if prospect is None else (prospect,), passing
 
 
+def as_told(known: Mapping[tuple[ObjectReference, str, bool], Blocked], entry: Blocked) -> Blocked:
+    """As it was told before, if only the scheduler's words for it have changed, as they do all the time."""
+    earlier = known.get((entry.object, entry.node, entry.passing), entry)
+    return (
+        earlier if all(each.reasons[:1] and each.reasons[0].startswith(NO_NODE) for each in (earlier, entry)) else entry
+    )
+
+
 def _obstacle(stuck: StuckMachine, machine: Machine, solution: Solution, *, passing: bool) -> Obstacle:
     if stuck.target_node is not None:
         return Obstacle("tolerates-cordon", "it tolerates the cordon, and starts again on a node that is drained")

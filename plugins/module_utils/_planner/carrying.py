@@ -8,14 +8,20 @@ What the plan brings about gets names and uids that no object can have, made of 
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.launcher.vmi import uid_of_successor
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.launcher.vmi import (
+    uid_of_successor,
+    vmi_of,
+)
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.successors import next_launcher
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.workloads import VMI, title
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import JsonObject, Object
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Object
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.occupant import Occupant
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.pod import Pod
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.pod import pod as parsed
+from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.board import Board
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.drain import Solution
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.ground import Ground
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.residents import Machine
@@ -76,6 +82,48 @@ def carry(ground: Ground, solution: Solution, profile: Profile) -> dict[str, Com
     return started
 
 
+def touched(solution: Solution, started: Mapping[str, Comeback]) -> set[str]:
+    """The names of all nodes that are not as they were once a solution is carried."""
+    steps = solution.steps
+    places = {node for step in steps for node in (step.node, step.mover.source) if node}
+    return {*solution.scene.nodes, *places, *(back.node for back in started.values())}
+
+
+def start(ground: Ground, homes: Mapping[str, str], profile: Profile) -> dict[str, Comeback]:
+    """Let VMs start that are off, each on its own node, given by namespace/name, if it can; else where it would be put.
+
+    Who finds no node stays off. The rest is as in `carry`.
+    """
+    board = Board(ground.state, frozenset())
+    started = {}
+    for key, home in homes.items():
+        vm = ground.cluster.workloads.vm(key)
+        if vm is None:
+            continue
+        vmi = vmi_of(vm, ground.cluster.configuration)
+        newcomer, raw, _refusals = next_launcher(vmi, vmi, ground.cluster)
+        nodes = [option.node for option in board.ranked(newcomer, profile)]
+        if nodes:
+            node = home if home in nodes else nodes[0]
+            ground.state.add(newcomer.occupant, node)
+            _run(ground, {**vmi, "status": {**_READY, "nodeName": node}}, raw, node)
+            started[key] = Comeback(node, ())
+    return started
+
+
+def place(ground: Ground, waiting: Iterable[Object], profile: Profile) -> list[str]:
+    """Let pods that have no node come to one, if there is any by now; returns the nodes. Raises as `carry`."""
+    board, nodes = Board(ground.state, frozenset()), []
+    for pod in waiting:
+        newcomer = parsed(pod)
+        if options := board.ranked(newcomer, profile):
+            ground.state.add(newcomer.occupant, options[0].node)
+            ground.take_off("", {title(pod)})
+            _place(ground, pod, options[0].node)
+            nodes.append(options[0].node)
+    return nodes
+
+
 def _land(
     solution: Solution, step: Step, machine: Machine | None, profile: Profile, home: str
 ) -> tuple[Pod, Object, str] | None:
@@ -94,22 +142,27 @@ def _land(
 
 def _settle(ground: Ground, step: Step, machine: Machine | None, raw: Object, node: str) -> None:
     """A newcomer is on its node, and the VMI that it belongs to runs there."""
-    metadata: JsonObject = {
-        **raw["metadata"],
+    if machine is None:
+        _place(ground, raw, node)
+    else:
+        _run(ground, _vmi(machine, node, moved=step.mover.chosen), raw, node)
+
+
+def _run(ground: Ground, vmi: Object, raw: Object, node: str) -> None:
+    """A VMI runs on a node, in this pod."""
+    ground.put_vmi(vmi)
+    owner = {
+        "apiVersion": "kubevirt.io/v1",
+        "kind": VMI,
+        "name": vmi["metadata"]["name"],
+        "uid": vmi["metadata"].get("uid"),
+        "controller": True,
     }
-    if machine is not None:
-        vmi = _vmi(machine, node, moved=step.mover.chosen)
-        owner = {
-            "apiVersion": "kubevirt.io/v1",
-            "kind": VMI,
-            "name": vmi["metadata"]["name"],
-            "uid": vmi["metadata"].get("uid"),
-            "controller": True,
-        }
-        metadata["ownerReferences"] = [owner]
-        ground.put_vmi(vmi)
-    pod = {**raw, "metadata": metadata, "spec": {**raw["spec"], "nodeName": node}, "status": _READY}
-    ground.put_on(node, pod)
+    _place(ground, {**raw, "metadata": {**raw["metadata"], "ownerReferences": [owner]}}, node)
+
+
+def _place(ground: Ground, raw: Object, node: str) -> None:
+    ground.put_on(node, {**raw, "spec": {**raw["spec"], "nodeName": node}, "status": _READY})
 
 
 def _vmi(machine: Machine, node: str, *, moved: bool) -> Object:

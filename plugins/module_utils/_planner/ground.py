@@ -14,8 +14,8 @@ from dataclasses import replace
 from functools import cached_property
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blockers.find import Surroundings, surroundings
-from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.workloads import title
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Object
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.workloads import VMI, title
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Object, controller
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot import Snapshot
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.state import ClusterState, parsed_cluster
 
@@ -44,8 +44,15 @@ class Ground:
         return [pod for name in nodes for pod in self._bound.get(name, ())]
 
     def vmis_on(self, nodes: Collection[str]) -> list[Object]:
-        found = self._snapshot.lists.get("vmis") or ()
-        return [vmi for vmi in found if (vmi.get("status") or {}).get("nodeName") in nodes]
+        """Those that run there, by the pods in which they do."""
+        owned = ((pod["metadata"], controller(pod) or {}) for pod in self.pods_on(nodes))
+        names = (
+            f"{metadata.get('namespace') or 'default'}/{owner['name']}"
+            for metadata, owner in owned
+            if owner.get("kind") == VMI
+        )
+        found = map(self.cluster.workloads.vmi, dict.fromkeys(names))
+        return [vmi for vmi in found if vmi is not None and (vmi.get("status") or {}).get("nodeName") in nodes]
 
     def take_off(self, node: str, pods: Collection[str]) -> None:
         """Pods, as namespace/name, are no longer on a node. Here and below, the state is changed by others."""

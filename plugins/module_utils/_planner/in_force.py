@@ -22,7 +22,6 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.remainder import has_left, left
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.order import closed, followed, in_order
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.plan_options import PlanOptions
-from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.repair import repair
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.run_plan import plan_run, totals, verdict
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.whole_run import plan_whole_run
 
@@ -106,7 +105,7 @@ def has_begun(plan: Plan, snapshot: Snapshot, done: Collection[str]) -> bool:
 
 
 def what_is_left(plan: Plan, snapshot: Snapshot, done: Collection[str]) -> Plan:
-    """The plan without what has left by it already.
+    """The plan without what has left by it already, in the batch that it is at.
 
     Of what is stopped or restarted it stays, as nothing tells it from a VM that somebody else has ended.
     """
@@ -116,16 +115,11 @@ def what_is_left(plan: Plan, snapshot: Snapshot, done: Collection[str]) -> Plan:
         action.id
         for action in plan.actions
         if action.kind in (ActionKind.MIGRATE, ActionKind.EVICT)
-        and action.batch <= current
+        and action.batch == current
         and action.object.uid
         and has_left(action, places)
     )
     return left(plan, frozenset(gone))
-
-
-def renewed(plan: Plan, snapshot: Snapshot, done: Collection[str]) -> Plan:
-    """The plan, mended by a fresh look where it goes on. Raises as `plan_run` does."""
-    return repair(plan, snapshot, ended=[action.id for action in plan.actions if action.node in done])
 
 
 def with_node(plan: Plan, mended: Plan, node: str) -> Plan:

@@ -100,3 +100,33 @@ def in_order(actions: Mapping[str, Action], order: Sequence[str]) -> Iterator[Ac
             waits[other].discard(name)
             if not waits[other]:
                 heapq.heappush(ready, (rank[other], other))
+
+
+def wholly(found: Mapping[str, Action], name: str) -> Action:
+    """An action that says itself whom it waits for through others, as these may be kept as they were."""
+    action = found[name]
+    through = all_ahead(found, name).difference(action.after) if action.kind in LEAVING else ()
+    return replace(action, after=(*action.after, *(other for other in found if other in through)))
+
+
+def as_planned(old: Mapping[str, Action], fresh: Action, turns: Mapping[str, int]) -> Action:
+    """The action as it was planned, if it still does the same; it may have to wait for more, or for others.
+
+    turns: the place of each action in an order in which nobody comes before what it waits for.
+    """
+    earlier = old.get(fresh.id)
+    if earlier is not None and earlier.kind is ActionKind.EVICT and earlier.target is None:
+        fresh = replace(fresh, target=None)  # where its replacement lands is for the scheduler to say
+    if earlier is not None and earlier.kind is ActionKind.START:
+        return replace(earlier, object=fresh.object)
+    if earlier is None or (earlier.source, earlier.target, earlier.selector) != (
+        fresh.source,
+        fresh.target,
+        fresh.selector,
+    ):
+        return fresh
+    same = replace(earlier, object=fresh.object)
+    if earlier.kind not in LEAVING:
+        return same
+    waits = tuple(name for name in earlier.after if turns.get(name, -1) < turns[fresh.id])
+    return replace(same, after=(*waits, *(name for name in fresh.after if name not in waits)))

@@ -8,11 +8,11 @@ Others' places are kept as long as that leaves one for everybody; only then are 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 
-from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blockers.contract import Blocker
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blockers.contract import Blocker, Effect
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.workloads import VMI
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import Action, ActionKind
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.actions import reference_of
@@ -36,7 +36,11 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.search i
     search,
     step_to_best,
 )
-from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.ways import interruption, vain_restart
+from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.ways import (
+    interruption,
+    passes,
+    vain_restart,
+)
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.scores.registry import Profile
 
 HARMFUL = (ActionKind.RESTART, ActionKind.STOP)
@@ -203,6 +207,23 @@ class PlannedCourse:
         for step in taken_back:
             self._board.put(step.mover, Stage.AFTER, step.node)
         return None
+
+
+def ways_left(
+    scene: Scene, failures: Mapping[str, Sequence[str]], hopeless: Collection[str], *, sparing: bool
+) -> Iterator[tuple[str, Mover | tuple[Blocker, ...]]]:
+    """Ways out by migration; sparing: not to nodes where it has failed."""
+    for machine in scene.residents.machines:
+        way, nodes = scene.ways[machine.id], failures.get(machine.key, ())
+        if machine.key in hopeless and not passes(way):
+            where = f" to {', '.join(dict.fromkeys(nodes))}" if nodes else ""
+            advice = "find out why, and migrate it yourself"
+            yield machine.id, (Blocker("failed", Effect.REFUSED, machine.key, f"its migration{where} failed", advice),)
+        elif nodes and isinstance(way, Mover):
+            allowed = frozenset(scene.board.state.nodes.names) if way.only is None else way.only
+            yield machine.id, replace(way, only=allowed - set(nodes)) if sparing else way
+        else:
+            yield machine.id, way
 
 
 def sparing_restarted(scene: Scene, begun: Iterable[Action]) -> tuple[Scene, frozenset[str]]:

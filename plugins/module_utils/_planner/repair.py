@@ -5,11 +5,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blockers.contract import Blocker, Effect
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.workloads import VMI, Workloads
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.cordon import nodes_cordoned
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot import Snapshot
@@ -17,26 +16,37 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import
     Action,
     ActionKind,
     Blocked,
-    ObjectReference,
     Plan,
     is_foretold,
 )
-from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.remainder import LEAVING, for_node
+from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.remainder import (
+    LEAVING,
+    for_node,
+    who_left,
+)
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.actions import (
-    NO_NODE,
+    as_told,
     batch_actions,
     reference_of,
 )
-from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.drain import Scene, described, prepare
+from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.drain import (
+    Scene,
+    Solution,
+    described,
+    prepare,
+)
+from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.drain_plan import DrainPlan
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.foretold import identified
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.ground import Ground
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.mover import Mover
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.order import (
     all_ahead,
+    as_planned,
     closed,
     followed,
     in_order,
     spared,
+    wholly,
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.plan_options import Failing, PlanOptions
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.planned_course import (
@@ -44,12 +54,17 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.planned_
     Planned,
     PlannedCourse,
     sparing_restarted,
+    ways_left,
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.reserve import MachineMemory, unreserved
-from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.run_plan import totals, verdict
+from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.run_plan import (
+    targets_on,
+    totals,
+    verdict,
+)
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.search import Step
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.waits import find_waits
-from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.ways import occupants_of, passes
+from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.ways import occupants_of
 
 
 def repair(
@@ -79,16 +94,46 @@ def repair(
     ground = Ground(snapshot)
     known = identified(plan, number, ground.pods_on(nodes), ground.vmis_on(nodes))
     begun = nodes_cordoned(snapshot.lists["nodes"]).intersection(nodes)
-    return _Repair(known, number, nodes, node, frozenset(ended), frozenset(replaced), begun).made(
-        ground, failures or {}, frozenset(hopeless)
-    )
+    moved = who_left(action for action in plan.actions if action.batch < number)
+    found = _Repair(known, number, nodes, node, frozenset(ended), frozenset(replaced), begun, moved)
+    return found.made(ground, failures or {}, frozenset(hopeless)).plan
+
+
+@dataclass(frozen=True, slots=True)
+class MendedBatch:
+    """A plan of which one batch was mended: `solution` has its nodes emptied, and its board at the end of that."""
+
+    plan: Plan
+    solution: Solution
+    drain: DrainPlan
+
+
+def mend_batch(
+    plan: Plan,
+    number: int,
+    nodes: Sequence[str],
+    ground: Ground,
+    memory: MachineMemory,
+    *,
+    ended: Collection[str],
+    begun: Collection[str],
+    moved: Collection[str],
+) -> MendedBatch:
+    """Of a plan whose foretold names are known: the batch mended as `repair` does, by how the ground is.
+
+    nodes: of the batch, those that are not given back; begun: those of them that are cordoned. memory: of the ground.
+    moved: who has left a node before, by namespace/name, and goes where it is best since then. Raises as `plan_run`.
+    """
+    found = _Repair(plan, number, nodes, None, frozenset(ended), frozenset(), frozenset(begun), frozenset(moved))
+    return found.made(ground, {}, frozenset(), memory)
 
 
 @dataclass(frozen=True, slots=True)
 class _Repair:
     """nodes: of the batch, those that are not given back. node: the one that may change, None for all.
 
-    begun: of the nodes, those whose drains have begun, as they are cordoned.
+    begun: of the nodes, those whose drains have begun, as they are cordoned. moved: who has left a node in an earlier
+    batch, by namespace/name.
     """
 
     plan: Plan
@@ -98,17 +143,24 @@ class _Repair:
     ended: frozenset[str]
     replaced: frozenset[str]
     begun: frozenset[str]
+    moved: frozenset[str]
 
-    def made(self, ground: Ground, failures: Mapping[str, Sequence[str]], hopeless: frozenset[str]) -> Plan:
+    def made(
+        self,
+        ground: Ground,
+        failures: Mapping[str, Sequence[str]],
+        hopeless: frozenset[str],
+        memory: MachineMemory | None = None,
+    ) -> MendedBatch:
         options = PlanOptions.of(self.plan.options)
         # A batch that has begun is not left half way.
         has_begun = any(action.id in self.ended for action in self._old())
         is_new = self.node is None and not has_begun and options.reserve is not Failing.NONE
-        memory = MachineMemory(ground) if is_new else None
+        memory = (memory or MachineMemory(ground)) if is_new else None
         ways_out = (True, False) if failures else (True,)
         for sparing in ways_out:
             scene = self._scene(ground, options)
-            scene = replace(scene, ways=dict(_ways(scene, failures, hopeless, sparing=sparing)))
+            scene = replace(scene, ways=dict(ways_left(scene, failures, hopeless, sparing=sparing)))
             others = self.begun - {self.node}
             scene, restarted = sparing_restarted(scene, (entry for entry in self._old() if entry.node in others))
             scene, planned, untouched = self._planned(scene, restarted)
@@ -142,7 +194,7 @@ class _Repair:
         held = [*found.blocked]
         if memory is not None and not untouched:
             held += unreserved(solution, memory.reserve(solution, options.reserve), options.reserve)
-        return self._merged(found.actions, held, untouched)
+        return MendedBatch(self._merged(found.actions, held, untouched), solution, drain)
 
     def _old(self) -> list[Action]:
         return [action for action in self.plan.actions if action.batch == self.number]
@@ -150,12 +202,14 @@ class _Repair:
     def _scene(self, ground: Ground, options: PlanOptions) -> Scene:
         later = [name for others in self.plan.batches[self.number :] for name in others]
         avoid = [name for name in (*options.avoid, *later) if name in ground.nodes]
-        targets = {
-            vmi: node
-            for vmi, node in options.targets.items()
-            if vmi in ground.vmis and node in ground.nodes and node not in self.nodes
-        }
+        usable = {vmi: node for vmi, node in options.targets.items() if node in ground.nodes and node not in self.nodes}
+        targets = targets_on(ground, self.nodes, usable, but=self._obeyed(options.targets))
         return prepare(ground, self.nodes, options.rules, avoid, targets, patient=True, helping=self._helping(ground))
+
+    def _obeyed(self, targets: Mapping[str, str]) -> set[str]:
+        """VMs whose targets say no more where they go, as by the plan they have been there before."""
+        moves = (action for action in self._old() if action.kind is ActionKind.MIGRATE)
+        return {*self.moved, *(move.object.title for move in moves if move.target != targets.get(move.object.title))}
 
     def _helping(self, ground: Ground) -> dict[str, str]:
         """Who is to make room and has not left yet, and the node for whose sake."""
@@ -256,7 +310,7 @@ class _Repair:
     def _merged(self, found: Sequence[Action], blocked: Sequence[Blocked], untouched: Collection[str]) -> Plan:
         old = {action.id: action for action in self._old()}
         whole = {action.id: action for action in found}
-        fresh = {name: _wholly(whole, name) for name in whole if whole[name].node == self.node or self.node is None}
+        fresh = {name: wholly(whole, name) for name in whole if whole[name].node == self.node or self.node is None}
         turns = {action.id: index for index, action in enumerate(found)}
         actions: dict[str, Action] = {}
         for action in (*old.values(), *fresh.values()):
@@ -266,7 +320,7 @@ class _Repair:
             if name in untouched or (name in self.ended and name in old) or action.node not in self.nodes:
                 actions[name] = old[name]
             elif name in fresh:
-                actions[name] = _kept(old, fresh[name], turns)
+                actions[name] = as_planned(old, fresh[name], turns)
             elif self._still(old, old[name], {entry.id for entry in found}, actions):
                 actions[name] = old[name]
         actions = spared(closed(actions, self.nodes), old)
@@ -301,7 +355,7 @@ class _Repair:
         known = {(entry.object, entry.node, entry.passing): entry for entry in self.plan.blocked}
         entries = tuple(
             sorted(
-                map(partial(_unchanged, known), entries),
+                map(partial(as_told, known), entries),
                 key=lambda entry: (self.plan.batch_of(entry.node) or 0, order.get(entry, len(order))),
             )
         )
@@ -324,23 +378,6 @@ def _current(plan: Plan, ended: Collection[str]) -> int | None:
     return next(left, None)
 
 
-def _ways(
-    scene: Scene, failures: Mapping[str, Sequence[str]], hopeless: Collection[str], *, sparing: bool
-) -> Iterator[tuple[str, Mover | tuple[Blocker, ...]]]:
-    """Ways out by migration; sparing: not to nodes where it has failed."""
-    for machine in scene.residents.machines:
-        way, nodes = scene.ways[machine.id], failures.get(machine.key, ())
-        if machine.key in hopeless and not passes(way):
-            where = f" to {', '.join(dict.fromkeys(nodes))}" if nodes else ""
-            advice = "find out why, and migrate it yourself"
-            yield machine.id, (Blocker("failed", Effect.REFUSED, machine.key, f"its migration{where} failed", advice),)
-        elif nodes and isinstance(way, Mover):
-            allowed = frozenset(scene.board.state.nodes.names) if way.only is None else way.only
-            yield machine.id, replace(way, only=allowed - set(nodes)) if sparing else way
-        else:
-            yield machine.id, way
-
-
 def _is(action: Action, item: Mapping[str, object]) -> bool:
     """Whether an object that is there is the one of an action; one that the plan brings about has no uid in it."""
     uid = reference_of("", item).uid
@@ -360,41 +397,3 @@ def _gone(scene: Scene, name: str) -> Step:
             return Step(Mover(machine.key, machine.node, occupants_of(machine, scene.board.state), None), None)
     pod = next(pod for pod in scene.residents.pods if pod.id == name)
     return Step(Mover(pod.key, pod.node, (scene.board.state.placement(name).occupant,), None), None)
-
-
-def _unchanged(known: Mapping[tuple[ObjectReference, str, bool], Blocked], entry: Blocked) -> Blocked:
-    """As it was told before, if only the scheduler's words for it have changed, as they do all the time."""
-    earlier = known.get((entry.object, entry.node, entry.passing), entry)
-    return (
-        earlier if all(each.reasons[:1] and each.reasons[0].startswith(NO_NODE) for each in (earlier, entry)) else entry
-    )
-
-
-def _wholly(found: Mapping[str, Action], name: str) -> Action:
-    """An action that says itself whom it waits for through others, as these may be kept as they were."""
-    action = found[name]
-    through = all_ahead(found, name).difference(action.after) if action.kind in LEAVING else ()
-    return replace(action, after=(*action.after, *(other for other in found if other in through)))
-
-
-def _kept(old: Mapping[str, Action], fresh: Action, turns: Mapping[str, int]) -> Action:
-    """The action as it was planned, if it still does the same; it may have to wait for more, or for others.
-
-    turns: the place of each action in an order in which nobody comes before what it waits for.
-    """
-    earlier = old.get(fresh.id)
-    if earlier is not None and earlier.kind is ActionKind.EVICT and earlier.target is None:
-        fresh = replace(fresh, target=None)  # where its replacement lands is for the scheduler to say
-    if earlier is not None and earlier.kind is ActionKind.START:
-        return replace(earlier, object=fresh.object)
-    if earlier is None or (earlier.source, earlier.target, earlier.selector) != (
-        fresh.source,
-        fresh.target,
-        fresh.selector,
-    ):
-        return fresh
-    same = replace(earlier, object=fresh.object)
-    if earlier.kind not in LEAVING:
-        return same
-    waits = tuple(name for name in earlier.after if turns.get(name, -1) < turns[fresh.id])
-    return replace(same, after=(*waits, *(name for name in fresh.after if name not in waits)))

@@ -23,7 +23,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.actions import batch_actions
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.bound import have_to_move
-from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.carrying import Comeback, carry
+from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.carrying import Comeback, carry, touched
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.drain import (
     Scene,
     Solution,
@@ -127,14 +127,13 @@ class GrowingPlan:
         self._blocked += [*found.blocked, *unreserved(solution, reserve, self._options.reserve)]
         started = carry(self._ground, solution, self._options.profile)
         self._batches.append(scene.nodes)
-        self._actions += _with_starts(found.actions, started)
+        self._actions += with_starts(found.actions, started)
         self._moved |= {action.object.title for action in found.leaving.values()}
         self._room -= sum(action.makes_room for action in found.leaving.values())
         self._spans.append(drain.seconds)
         self._before = tuple(action.id for action in found.actions if action.kind in GIVING_BACK)
-        targets = {step.node for step in solution.steps if step.node}
-        changed = {*scene.nodes, *targets, *(back.node for back in started.values())}
-        self._memory.look({*changed, *(step.mover.source for step in solution.steps)})
+        changed = touched(solution, started)
+        self._memory.look(changed)
         return changed
 
     def plan(self, snapshot: Snapshot, run: str) -> Plan:
@@ -178,7 +177,7 @@ def check_batches(ground: Ground, batches: Sequence[Sequence[str]], options: Pla
         )
 
 
-def _with_starts(actions: Iterable[Action], started: Mapping[str, Comeback]) -> list[Action]:
+def with_starts(actions: Iterable[Action], started: Mapping[str, Comeback]) -> list[Action]:
     """Of a batch. What was stopped starts where the scheduler puts it, which need not be its node."""
     found, starts = [], {}
     for action in actions:

@@ -29,6 +29,8 @@ from unit.plugins.support.modules import ModuleRunner
 SCHEMA = json.loads((Path(__file__).parents[4] / "docs/schemas/maintenance-plan.json").read_text())
 LABEL = "virtops.kubevirt/maintained"
 NOON, EVENING = "2026-01-01T12:00:00Z", "2026-01-01T20:00:00Z"
+RIGHT = f"The plan of {NOON} is right for the cluster as it is now."
+MENDED = f"The plan of {NOON} is not right for the cluster as it is now, so that a mended one is in force:"
 FIXED: dict[str, Any] = {"conditions": [{"type": "LiveMigratable", "status": "False", "reason": "HostModel"}]}
 BUSY: dict[str, Any] = {"changedBlockTracking": {"backupStatus": {"backupName": "nightly"}}}
 

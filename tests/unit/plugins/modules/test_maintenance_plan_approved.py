@@ -18,7 +18,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.document im
 from ansible_collections.virtops.kubevirt.plugins.modules.maintenance_plan import main
 
 from unit.plugins.module_utils._planner.scene import Scene, node
-from unit.plugins.modules.test_maintenance_plan import EVENING, FIXED, LABEL, Files, taken
+from unit.plugins.modules.test_maintenance_plan import EVENING, FIXED, LABEL, MENDED, NOON, RIGHT, Files, taken
 from unit.plugins.support.modules import ModuleRunner
 
 
@@ -56,20 +56,72 @@ def test_an_approved_plan_is_refused_where_nothing_can_be_pinned(
     assert "the cluster has KubeVirt v1.5.3, which cannot pin a migration to a node" in result["msg"]
 
 
+@pytest.mark.parametrize("drift", ["repair", "fail"])
 @pytest.mark.parametrize("check", [False, True])
 def test_an_approved_plan_is_taken_as_it_is(
-    make: Any, files: Files, scene: Scene, noon: dict[str, Any], check: bool
+    make: Any, files: Files, scene: Scene, noon: dict[str, Any], check: bool, drift: str
 ) -> None:
     content = files.plan.read_bytes()
-    scene.vm("late", "n1")
-    result = taken(make, files.see(scene, EVENING), sha256=noon["sha256"], check=check)
-    same = ("plan_path", "sha256", "lines", "batches", "verdict", "totals", "options")
+    result = taken(make, files.see(scene, EVENING), sha256=noon["sha256"], check=check, drift=drift)
+    same = ("plan_path", "sha256", "origin", "batches", "verdict", "totals", "options", "differences")
     assert {name: result[name] for name in same} == {name: noon[name] for name in same}
+    assert result["lines"] == [RIGHT, *noon["lines"]]
     assert (result["changed"], result["options"]) == (
         False,
         {"policies": [{"policy": "stop"}], "force": True, "delete_emptydir_data": False},
     )
     assert files.plan.read_bytes() == content
+
+
+def test_an_approved_plan_that_is_not_right_any_more_is_told_as_it_is_mended(
+    make: Any, files: Files, scene: Scene, noon: dict[str, Any]
+) -> None:
+    """In its last batch, too. The file stays what was approved."""
+    content = files.plan.read_bytes()
+    scene.vm("late", "n2")
+    result = taken(make, files.see(scene, EVENING), sha256=noon["sha256"])
+    (change,) = result["differences"]
+    assert change.startswith("VM shop/late goes to ")
+    assert result["lines"][:3] == [MENDED, f"Mended: {change}", "Run patch: 2 of 2 nodes to maintain, 1 at a time."]
+    assert result["totals"]["migrations"] == noon["totals"]["migrations"] + 1
+    assert {result[name] for name in ("sha256", "origin")} == {noon["sha256"]}
+    assert (result["plan_path"], result["changed"]) == (str(files.plan), False)
+    assert files.plan.read_bytes() == content
+
+
+def test_what_has_come_to_stand_against_a_later_batch_is_told_before_the_first(
+    make: Any, files: Files, scene: Scene
+) -> None:
+    assert make(**files.given, run="patch", nodes=["n1", "n2"])["verdict"] == "feasible"
+    scene.vm("fixed", "n2", status=FIXED)
+    result = taken(make, files.see(scene, EVENING))
+    assert (result["verdict"], result["possible"]) == ("partial", ["n1"])
+    assert [entry["name"] for entry in result["blocked"]] == ["fixed"]
+
+
+def test_with_drift_to_fail_an_approved_plan_is_refused_in_words(
+    make: Any, files: Files, scene: Scene, noon: dict[str, Any]
+) -> None:
+    scene.vm("late", "n2")
+    refused = taken(make, files.see(scene, EVENING), drift="fail", option_prefix="plan_maintenance_")
+    (problem,) = refused["error"]["problems"]
+    assert problem.startswith("VM shop/late goes to ")
+    assert refused["error"]["remedy"] == (
+        "Plan and approve anew, or set plan_maintenance_drift to repair; nothing was touched."
+    )
+    assert f"Cannot go by the plan of {NOON}, as the cluster has changed: VM shop/late" in refused["msg"]
+
+
+def test_what_passes_by_itself_is_told_and_no_reason_to_refuse(
+    make: Any, files: Files, scene: Scene, noon: dict[str, Any]
+) -> None:
+    (move,) = [entry for entry in files.actions if entry["id"] == "1.migrate.shop/web"]
+    (item,) = [item for item in scene.lists["nodes"] if item["metadata"]["name"] == move["to"]]
+    item["spec"]["unschedulable"] = True
+    result = taken(make, files.see(scene, EVENING), drift="fail")
+    assert result["lines"][0] == f"{RIGHT.removesuffix('.')}, but for what passes by itself:"
+    assert result["lines"][1].startswith("For now: VM shop/web ")
+    assert (result["sha256"], result["differences"]) == (noon["sha256"], [])
 
 
 def test_of_an_approved_plan_what_is_done_is_left_out(
@@ -78,7 +130,7 @@ def test_of_an_approved_plan_what_is_done_is_left_out(
     scene.lists["nodes"][0]["metadata"]["labels"][LABEL] = "patch"
     result = taken(make, files.see(scene, EVENING))
     assert (result["batches"], result["done"], result["sha256"]) == ([["n2"]], ["n1"], noon["sha256"])
-    assert result["lines"][:2] == ["Run patch: 1 of 2 nodes to maintain, 1 at a time.", "Done already: n1"]
+    assert result["lines"][:3] == [RIGHT, "Run patch: 1 of 2 nodes to maintain, 1 at a time.", "Done already: n1"]
     assert "2. n2" in result["lines"]
     assert "1. n1" not in result["lines"]
 
@@ -194,17 +246,17 @@ def test_a_plan_that_others_may_read_or_change_is_refused(make: Any, files: File
     assert taken(make, files)["verdict"] == "feasible"
 
 
-def test_a_plan_that_sends_something_to_a_node_that_is_not_there_is_refused(
+def test_a_plan_that_sends_something_to_a_node_that_is_not_there_is_not_right(
     make: Any, files: Files, scene: Scene
 ) -> None:
     make(**files.given, run="patch", nodes=["n1", "n2"], avoid=["n2"])
     del scene.lists["nodes"][2]
-    refused = taken(make, files.see(scene, EVENING))
-    assert refused["error"]["problems"] == ["there is no node n3 any more, which 1.migrate.shop/web names"]
-    assert refused["error"]["remedy"] == "Make a plan anew and have it approved."
+    changes = ["VM shop/web goes to n2; it was: goes to n3", "VM shop/web goes to n1, which is new"]
+    assert taken(make, files.see(scene, EVENING))["differences"] == changes
+    assert taken(make, files, drift="fail")["error"]["problems"] == changes
     scene.lists["nodes"][0]["metadata"]["labels"][LABEL] = "patch"
     done = taken(make, files.see(scene, EVENING))
-    assert done["batches"] == [["n2"]], "what is done needs no node any more"
+    assert done["lines"][0] == RIGHT, "what is done needs no node any more"
 
 
 def test_a_plan_from_plain_lists_is_for_no_cluster(make: Any, files: Files, scene: Scene) -> None:

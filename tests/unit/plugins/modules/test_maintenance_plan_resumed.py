@@ -22,8 +22,8 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.in_force
 from ansible_collections.virtops.kubevirt.plugins.modules.maintenance_plan import main
 
 from testbed.pki import Authority
-from unit.plugins.module_utils._planner.scene import Scene, node
-from unit.plugins.modules.test_maintenance_plan import EVENING, FIXED, LABEL, NOON, Files
+from unit.plugins.module_utils._planner.scene import HOST, Scene, node
+from unit.plugins.modules.test_maintenance_plan import EVENING, FIXED, LABEL, MENDED, NOON, RIGHT, Files
 from unit.plugins.support.fake_api import Answer, Request, refusal
 from unit.plugins.support.modules import ModuleRunner
 from unit.plugins.support.run_api import CONFIG_MAPS, RunApi, running
@@ -116,7 +116,7 @@ def test_a_plan_is_kept_and_gone_on_by(start: Any, files: Files, scene: Scene, s
 
     again = start()
     assert (again["resumed"], again["batches"], again["done"]) == (True, [["n2"]], ["n1"])
-    assert again["lines"][:2] == [GOES_ON, "Run kernel: 1 of 2 nodes to maintain, 1 at a time."]
+    assert again["lines"][:3] == [GOES_ON, RIGHT, "Run kernel: 1 of 2 nodes to maintain, 1 at a time."]
     assert targets(planned(files))["db"] == first["db"]
 
 
@@ -145,10 +145,23 @@ def test_what_is_right_no_more_is_mended(start: Any, files: Files, scene: Scene,
     again = start()
     other = targets(planned(files))["web"]
     assert other != target
-    assert again["lines"][:2] == [GOES_ON, f"Mended: VM shop/web goes to {other}; it was: goes to {target}"]
+    assert again["lines"][:3] == [GOES_ON, MENDED, f"Mended: VM shop/web goes to {other}; it was: goes to {target}"]
     found = store.get("plan")
     assert found
     assert found.generation == 2
+
+
+def test_what_is_right_no_more_in_a_later_batch_is_refused_or_mended_before_that(
+    start: Any, files: Files, scene: Scene, store: RunStore
+) -> None:
+    begun, kept = start(), store.get("plan")
+    cordoned(scene, "n1")
+    scene.vm("late", "n2")
+    files.see(scene, EVENING)
+    (problem,) = start(drift="fail")["error"]["problems"]
+    assert store.get("plan") == kept
+    again = start()
+    assert (again["lines"][2], again["origin"]) == (f"Mended: {problem}", begun["sha256"])
 
 
 def test_a_run_that_has_taken_no_node_is_planned_anew(start: Any, files: Files, scene: Scene) -> None:
@@ -314,6 +327,25 @@ def test_of_an_approved_plan_it_goes_on_by_what_is_left(
     assert approval.path.read_bytes() == approval.content
 
 
+def test_an_approved_plan_is_mended_before_its_run_begins(
+    approval: Approval, files: Files, scene: Scene, store: RunStore
+) -> None:
+    """What the run goes by then is another file, each time made anew of the approved one."""
+    approved = sha256(decode(approval.content))
+    scene.vm("late", "n2")
+    files.see(scene, EVENING)
+    for _time in range(2):
+        begun = approval.start()
+        assert (begun["plan_path"], begun["resumed"], begun["lines"][0]) == (str(files.plan), False, MENDED)
+        kept = store.get("plan")
+        assert kept
+        assert PlanInForce.decoded(kept.content) == PlanInForce(planned(files), approved)
+    cordoned(scene, "n1")
+    files.see(scene, EVENING)
+    again = approval.start()
+    assert (again["resumed"], again["lines"][:2], again["origin"]) == (True, [GOES_ON, RIGHT], approved)
+
+
 def test_an_approved_plan_that_is_gone_on_by_may_name_a_node_that_has_gone_since(
     approval: Approval, files: Files, scene: Scene, store: RunStore
 ) -> None:
@@ -331,7 +363,9 @@ def _mend(store: RunStore, name: str, target: str) -> None:
     assert kept
     plan = PlanInForce.decoded(kept.content).plan
     actions = tuple(
-        replace(entry, target=target) if entry.node == name and entry.kind is ActionKind.MIGRATE else entry
+        replace(entry, target=target, selector={HOST: target})
+        if entry.node == name and entry.kind is ActionKind.MIGRATE
+        else entry
         for entry in plan.actions
     )
     changed = mended(kept.content, replace(plan, actions=actions), name)
