@@ -59,6 +59,8 @@ if module.params["killed"]:
     os.kill(os.getpid(), signal.SIGKILL)
 module.exit_json(changed=False, checked=module.check_mode, fifo=module.params["_progress"])
 """
+# Where the collections are.
+TREE = Path(next(iter(ansible_collections.__path__))).parent
 # Its totals come with every change.
 ACTION = """
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution import standing
@@ -81,14 +83,13 @@ def teller(tmp_path: Path) -> Path:
 def begin(tmp_path: Path, teller: Path) -> Iterator[Callable[..., subprocess.Popen[str]]]:
     """Begin a command that runs Ansible, and see to it that nothing of it is left."""
     begun: list[tuple[subprocess.Popen[str], threading.Timer]] = []
-    tree = Path(next(iter(ansible_collections.__path__))).parent
 
     def run(*command: str | Path, output: str, temporary: Path) -> subprocess.Popen[str]:
         settings = {
             "ANSIBLE_HOME": str(tmp_path / "home"),
             "ANSIBLE_LOCAL_TEMP": str(temporary),
             "ANSIBLE_REMOTE_TEMP": str(temporary),
-            "ANSIBLE_COLLECTIONS_PATH": os.pathsep.join([str(tree), str(teller)]),
+            "ANSIBLE_COLLECTIONS_PATH": os.pathsep.join([str(TREE), str(teller)]),
             "ANSIBLE_LOCALHOST_WARNING": "false",
             "PATH": f"{PLAYBOOK.parent}{os.pathsep}{os.environ['PATH']}",
         }
