@@ -8,7 +8,6 @@ The node counts as empty only by a look of its own, taken when nothing is under 
 
 from __future__ import annotations
 
-import time
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Protocol
@@ -160,12 +159,13 @@ class NodeDrain(PlanRun):
             return True
         waiting = any(isinstance(entry, Migrating) and entry.refusal for entry in self.record.unfinished)
         passing = any(entry.passing for entry in self.plan.blocked)
-        return bool(new or waiting or passing) and time.monotonic() >= self._plan_at
+        return bool(new or waiting or passing) and self.means.clock.steady() >= self._plan_at
 
     def _replan(self) -> None:
         # What has come to a cordoned node may have come because it is not cordoned any more.
         self._guard(0.0)
-        begun, node = time.monotonic(), self.execution.node
+        clock, node = self.means.clock, self.execution.node
+        begun = clock.steady()
         failures = draining.failures(self.record)
         hopeless = {title for title, nodes in failures.items() if len(nodes) > self.retries}
         replaced = draining.replaced(self.record, self.here)
@@ -182,4 +182,4 @@ class NodeDrain(PlanRun):
             self.means.teller.tell(f"the plan has changed: {line}")
         self._follow(plan, returned)
         self.means.looks.forget()  # the plan may know what the watches do not show yet
-        self._plan_at = time.monotonic() + max(_LEAST_PAUSE, _SHARE * (time.monotonic() - begun))
+        self._plan_at = clock.steady() + max(_LEAST_PAUSE, _SHARE * (clock.steady() - begun))

@@ -10,7 +10,6 @@ when it has its turn, so what waits costs no request, and the same actions can b
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
@@ -150,7 +149,7 @@ class MovesRun(PlanRun):
                 replacement.look(self.looks.pods)
         ended = len(self.record.entries) - len(self.record.unfinished) + len(self.replacements) - len(self.awaited)
         if self.moves.patience is not None and ended > self._ended:
-            self.ends_at = time.monotonic() + self.moves.patience
+            self.ends_at = self.means.clock.steady() + self.moves.patience
         self._ended = ended
         while due := self._due():
             self._take(due)

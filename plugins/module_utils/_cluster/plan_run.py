@@ -7,15 +7,15 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
-from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport import clock
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.clock import Clock
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.failure import Failure
-from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.carrying_out import Verbs
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.persistence import May, always
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution import telling
-from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.commands import Command
+from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.commands import Answer, Command
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.migrating import Migrating
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.observation import Observation, Questions
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.reducer import (
@@ -75,14 +75,31 @@ class Looks(Protocol):
         """Let the next look read everything anew, and not wait."""
 
 
+class Doer(Protocol):
+    """Does what commands say."""
+
+    @property
+    def server(self) -> str:
+        """Its name, for messages."""
+
+    def carry_out(
+        self, commands: Collection[Command], may: May = always, *, once: bool = False
+    ) -> tuple[list[Answer], Failure | None]:
+        """What came of them, and why some could not be asked at all, if so.
+
+        may: raises Failure unless the next command may be carried out. once: whether nothing that fails is asked anew.
+        """
+
+
 @dataclass(frozen=True, slots=True)
 class Means:
     """What a plan is carried out with. `guard`: raises Failure unless these nodes, and the run, are ours."""
 
     looks: Looks
-    verbs: Verbs
+    verbs: Doer
     guard: Callable[[Collection[str]], None]
     teller: Teller
+    clock: Clock = field(default_factory=Clock)
 
 
 @dataclass
@@ -90,7 +107,7 @@ class PlanRun:
     """A plan on its way. `trouble`: why the last look failed. `is_over`: nothing more will come of it.
 
     last_ours: when its nodes were seen to be ours for the last time, in seconds since the epoch; None if never.
-    ends_at: when it is given up, by the monotonic clock.
+    ends_at: when it is given up, by the clock that never runs backwards.
     """
 
     means: Means
@@ -103,7 +120,10 @@ class PlanRun:
     ends_at: float = float("inf")
     _guarded_at: float = float("-inf")
     _seeing: threading.Lock = field(default_factory=threading.Lock)
-    _origin: tuple[float, float] = field(default_factory=lambda: (time.time(), time.monotonic()))
+    _origin: tuple[float, float] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._origin = self.means.clock.since_epoch(), self.means.clock.steady()
 
     def rehearse(self) -> None:
         """Put everything to the server without doing it. Raises Failure."""
@@ -122,16 +142,23 @@ class PlanRun:
 
     def run(self, seconds: float) -> None:
         """Until it is over, or for so long. Raises Failure, InvalidRequest."""
-        self.ends_at = time.monotonic() + seconds
+        for _step in self.steps(seconds):
+            pass
+
+    def steps(self, seconds: float) -> Iterator[None]:
+        """As `run`, but whoever asks for the next step lets it be taken. Raises Failure, InvalidRequest."""
+        clock = self.means.clock
+        self.ends_at = clock.steady() + seconds
         self._begin()
-        while not self.is_over and time.monotonic() < self.ends_at:
+        while not self.is_over and clock.steady() < self.ends_at:
             try:
-                self._tick(self.ends_at - time.monotonic())
+                self._tick(self.ends_at - clock.steady())
                 self.trouble = None
             except Failure as error:
                 if not error.passing:
                     raise
                 self._endure(error)
+            yield
 
     def _survey(self) -> None:
         """See what there is. What some commands take is asked for when it is known who owns a VMI."""
@@ -170,7 +197,7 @@ class PlanRun:
     def _see(self, age: float) -> None:
         """As above, for many threads at once."""
         with self._seeing:
-            begun = clock.now()
+            begun = self.means.clock.now()
             if begun - self._guarded_at >= age:
                 self.means.guard(self.execution.nodes(self.plan))
                 self._guarded_at, self.last_ours = begun, self._now()
@@ -217,9 +244,10 @@ class PlanRun:
         if self.trouble is None:
             self.means.teller.tell(f"{error} Trying again.")
         self.trouble = error
-        time.sleep(min(max(0.0, self.ends_at - time.monotonic()), _PAUSE_AFTER_TROUBLE))
+        clock = self.means.clock
+        clock.sleep(min(max(0.0, self.ends_at - clock.steady()), _PAUSE_AFTER_TROUBLE))
 
     def _now(self) -> float:
         """Seconds since the epoch, as of the beginning; clocks may be set meanwhile."""
         wall, steady = self._origin
-        return wall + time.monotonic() - steady
+        return wall + self.means.clock.steady() - steady

@@ -15,7 +15,7 @@ listing.py       whole lists in pages, projected while they are read
 watch.py         a list that is kept up to date by watching it
 collector.py     spares the garbage collector what it would search in vain
 identity.py      which cluster answers
-clock.py         how long ago something was, sleep included
+clock.py         how long ago something was, sleep included, and the clocks that a run goes by
 private_file.py  files on disk, written as a whole or not at all, readable by their owner only
 processes.py     tell processes apart, and whether they still live
 translation.py   from what the client library raises to that exception

@@ -10,14 +10,12 @@ import json
 import time
 from collections.abc import Iterator
 from functools import partial
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster import drain as cluster_drain
-from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster import plan_run
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.looks import inquiries
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.clock import Clock
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot_kinds import KINDS
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module import libraries
 from ansible_collections.virtops.kubevirt.plugins.modules.node_drain import main
@@ -185,9 +183,7 @@ def test_a_clock_that_is_set_back_delays_no_eviction(
     drain: Any, api: DrainingApi, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hours = itertools.count(time.time(), -3600)
-    clocks = {"time": lambda: next(hours), "monotonic": time.monotonic, "sleep": time.sleep}
-    for module in (cluster_drain, plan_run):
-        monkeypatch.setattr(module, "time", SimpleNamespace(**clocks))
+    monkeypatch.setattr(Clock, "since_epoch", lambda _self: next(hours))
     api.evictions = [BUDGET, BUDGET, None]
     assert drain(wait_timeout=5)["left"] == []
 

@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster import moves_run, plan_run
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport import persistence
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.clock import Clock
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.document import encode, sha256, to_json
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import (
     Action,
@@ -285,11 +285,7 @@ def test_a_plan_goes_on_after_a_server_that_was_away(
 def test_each_end_gives_what_is_left_as_much_time_again(
     move: Any, api: EvictingApi, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    passing = SimpleNamespace(
-        monotonic=lambda: time.monotonic() + 8.0 * len(doings(api)), time=time.time, sleep=time.sleep
-    )
-    for module in (plan_run, moves_run):
-        monkeypatch.setattr(module, "time", passing)
+    monkeypatch.setattr(Clock, "steady", lambda _self: time.monotonic() + 8.0 * len(doings(api)))
     assert places(move(plan=given(CACHE, DB, WEB))) == [("db", "migrated", "n2"), ("web", "migrated", "n3")]
 
 

@@ -1,7 +1,7 @@
 # Copyright: Contributors to the virtops.kubevirt project
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a look has shown is told, whatever becomes of the step after it."""
+"""What a look has shown is told, whatever becomes of the step after it; and time is that of the clock that is given."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ import pytest
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster import plan_run
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.plan_run import Means, PlanRun
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.clock import Clock
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.failure import Failure
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.observation import Observation, Questions
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.reducer import Execution
@@ -71,3 +72,34 @@ def test_what_was_seen_is_told_also_when_nothing_more_may_be_done(
     with ends:
         run.run(10)
     assert scene.told == ["pod shop/cache: gone already", *more]
+
+
+class Hours(Clock):
+    """A clock on which time passes in sleep only."""
+
+    def __init__(self) -> None:
+        self.passed = 0.0
+
+    def since_epoch(self) -> float:
+        return self.passed
+
+    def steady(self) -> float:
+        return self.passed
+
+    def now(self) -> float:
+        return self.passed
+
+    def sleep(self, seconds: float) -> None:
+        self.passed += seconds
+
+
+def test_it_goes_by_the_clock_that_it_is_given() -> None:
+    scene, hours = Scene([look(STAYS)]), Hours()
+    verbs: Any = None
+
+    def guard(_nodes: Collection[str]) -> None:
+        raise AWAY
+
+    run = PlanRun(Means(scene, verbs, guard, scene, hours), Execution(node="n1", run="run-1"), plan(EVICT))
+    run.run(100)
+    assert (hours.passed, run.is_over, run.trouble) == (100.0, False, AWAY)
