@@ -16,6 +16,8 @@ def come_to_rest(world: World, processes: list[Process]) -> dict[str, bool]:
     """Whether each node is empty at the end. What is left on one has to be named, and the end to come in good time."""
     world.calm, world.tight = True, False
     world.cordons = {process.node: OURS for process in processes}
+    for process in processes:
+        process.calm_down()
     quiet, before = 0, ""
     for _round in range(_ROUNDS):
         for _step in range(40):
@@ -32,11 +34,12 @@ def come_to_rest(world: World, processes: list[Process]) -> dict[str, bool]:
         raise AssertionError(f"this does not come to an end: {before}")
     holders = [process for process in processes if process.invocation == world.holder]
     for process in holders:
-        process.judge.end(process.node, process.plan, process.record, process.here, process.first)
-    return {process.node: process.here.none for process in holders}
+        process.judge.end(process.drain)
+    return {process.node: world.is_empty(process.node, process.drain.first) for process in holders}
 
 
 def _state(process: Process) -> str:
-    entries = ", ".join(f"{entry.action}: {entry.outcome}" for entry in process.record.entries.values())
-    blocked = ", ".join(f"{entry.object.title}: {entry.reasons}" for entry in process.plan.blocked)
-    return f"{process.here.titles()} is there; {entries}; blocked {blocked}; then {controllers.possible(process.world)}"
+    drain = process.drain
+    entries = ", ".join(f"{entry.action}: {entry.outcome}" for entry in drain.record.entries.values())
+    blocked = ", ".join(f"{entry.object.title}: {entry.reasons}" for entry in drain.plan.blocked)
+    return f"{drain.here.titles()} is there; {entries}; blocked {blocked}; then {controllers.possible(process.world)}"

@@ -1,7 +1,7 @@
 # Copyright: Contributors to the virtops.kubevirt project
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Drive plan and reducer through random interleavings: a fixed number in the tests, by this command as many as wanted.
+"""Drive drains and starts through random interleavings: a fixed number in the tests, by this command as many as wanted.
 
 CONTRIBUTING.md has the command. A history is one way of the model from its first moment to its rest, of about a hundred
 steps; each look and each thing that happens is one.
@@ -45,7 +45,7 @@ def drive(machine: type[Driven], examples: int, *, fixed: bool, shrink: bool = T
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Random interleavings of plan, reducer and a model of the cluster.")
+    parser = argparse.ArgumentParser(description="Random interleavings of drains and a model of the cluster.")
     parser.add_argument("--histories", type=int, default=100_000, help="how many at least (default: %(default)s)")
     wanted = parser.parse_args().histories
     begun, done = time.monotonic(), 0

@@ -16,12 +16,16 @@ from unit.plugins.module_utils._execution.simulation.world import World
 
 
 class Driven(RuleBasedStateMachine):
-    """histories, steps: that all of this class have gone through so far. happened: how often, by what has happened."""
+    """histories, steps: that all of this class have gone through so far. happened: how often, by what has happened.
+
+    holds: what must hold has held so far.
+    """
 
     histories = 0
     steps = 0
     happened: Counter[str]
     world: World
+    holds = True
 
     def __init_subclass__(cls) -> None:
         cls.happened = Counter()
@@ -49,7 +53,9 @@ def happens(**given: Any) -> Callable[[Callable[..., None]], Any]:
         @functools.wraps(function)
         def count(self: Driven, **values: Any) -> None:
             self.world.happened[function.__name__.replace("_", " ")] += 1
+            self.holds = False
             function(self, **values)
+            self.holds = True
 
         return made(count)
 

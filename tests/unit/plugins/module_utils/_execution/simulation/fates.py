@@ -42,6 +42,8 @@ DRAWN = st.binary(min_size=4, max_size=4).map(lambda drawn: int.from_bytes(drawn
 # Sixteen, of which four bits choose one.
 FATES = (*[Fate.DONE] * 7, *(fate for fate in Fate if fate is not Fate.DONE))
 CARRIED_OUT = frozenset({Fate.DONE, Fate.LOST, Fate.FAILED, Fate.DIES_AFTER})
+# No answer came to it, or it was not asked as none came to another one.
+UNANSWERED = frozenset({Fate.LOST, Fate.LOST_BEFORE, Fate.NEVER_ASKED})
 _UNDONE = {
     Fate.LOST_BEFORE: ("", False, True),
     Fate.FAILED_BEFORE: (TROUBLE, True, True),

@@ -8,6 +8,7 @@ from __future__ import annotations
 from hypothesis import strategies as st
 from hypothesis.stateful import precondition
 
+from unit.plugins.module_utils._execution.simulation.chances import Chances
 from unit.plugins.module_utils._execution.simulation.driven import happens
 from unit.plugins.module_utils._execution.simulation.fates import DRAWN
 from unit.plugins.module_utils._execution.simulation.machine import BYTES, SMALL, Simulation
@@ -24,7 +25,7 @@ class TwoInvocations(Simulation):
 
     @happens(which=SMALL, lagging=st.integers(0, 7), fates=DRAWN, at=st.integers(0, 3))
     def stands_still(self, which: int, lagging: int, fates: int, at: int) -> None:
-        self._process(which).tick(lagging, fates, pausing=at)
+        self._process(which).tick(Chances(lagging, fates, pausing=at))
         self._count()
 
     @happens(then=BYTES, which=SMALL, fates=DRAWN)
@@ -41,10 +42,14 @@ class TwoInvocations(Simulation):
             before.is_paused = True
             self.world.now += LEASE
         self.world.take_over()
-        self.processes.append(before.successor(self.world.holder, remembering=remembering))
+        self.processes.append(before.heir(self.world, self.judge, self.world.holder, remembering=remembering))
         self._disturbed(then)
 
     def teardown(self) -> None:
-        for process in self.processes:
-            process.wake()
-        super().teardown()
+        try:
+            for process in self.processes if self.holds else ():
+                process.wake()
+            super().teardown()
+        finally:
+            for process in self.processes:
+                process.leave()

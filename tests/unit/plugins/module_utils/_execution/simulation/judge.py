@@ -11,13 +11,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.drain import NodeDrain
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.commands import (
     Command,
     Evict,
     Interrupt,
     Migrate,
 )
-from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.draining import Remaining, hindrances
+from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.draining import (
+    Remaining,
+    hindrances,
+    under_way,
+)
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.evicting import EVICTED
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.interrupting import (
     ENDED,
@@ -60,6 +65,12 @@ class Judge:
         self._alone = alone
         self._budget = budget
         self._actions: dict[str, Action] = {}
+
+    def of(self, world: World) -> Judge:
+        """The judge of a copy of the model, who knows as much."""
+        other = Judge(world, alone=self._alone, budget=self._budget)
+        other._actions = dict(self._actions)
+        return other
 
     def knows(self, plan: Plan) -> None:
         """Whatever any plan has said of an action; the last word counts."""
@@ -108,8 +119,12 @@ class Judge:
     def carries_out(self, command: Command, invocation: int) -> None:
         """Of the cluster as it is, whatever the process has seen of it. Not asked of what it was let through to do."""
         self._may(invocation)
-        cordons, node = self._world.cordons, self._actions[command.action].node
-        assert cordons.get(node) == OURS, f"{command}, and yet {node} is cordoned by {cordons.get(node) or 'nobody'}"
+        if isinstance(command, Interrupt):
+            self._will_be_known(command, invocation)
+        world, node = self._world, self._actions[command.action].node
+        whose = world.cordons.get(node)
+        recent = world.now - world.uncordoned_at.get(node, float("-inf")) < FRESH
+        assert whose == OURS or recent, f"{command}, and yet {node} is cordoned by {whose or 'nobody'}"
 
     def maintained(self, node: str, first: frozenset[str] | None, invocation: int) -> None:
         """The maintenance of a node begins."""
@@ -139,18 +154,33 @@ class Judge:
             known = isinstance(entry, Migrating) and entry.outcome == MIGRATED and entry.migration in names
             assert entry.has_acted or not (known or entry.uid in others), f"{entry} has changed nothing?"
 
-    def end(self, node: str, plan: Plan, record: Record, here: Remaining, first: frozenset[str] | None) -> None:
-        """Of a process that would end now, when nothing can happen any more."""
-        self.residents(node, here, first)
-        named = {entry.object.uid for entry in plan.blocked} | {entry.uid for entry in record.failed}
-        assert named.issuperset(item.uid for item in here.all), f"{here} is not all named by {named}"
-        names = {(entry.object.namespace, entry.object.name) for entry in hindrances(plan, here)}
-        for item in here.all:
-            failed = any(entry.uid == item.uid for entry in record.failed)
-            assert failed or (item.namespace, item.name) in names, f"{item} is left without a reason"
+    def lost(self, drain: NodeDrain) -> None:
+        """Of a drain that ends though its node is not empty: what is there has a reason, and nothing is under way."""
+        assert not under_way(drain.record), f"{drain.record} is left alone"
+        if drain.failed:
+            return
+        names = {(entry.object.namespace, entry.object.name) for entry in hindrances(drain.plan, drain.here)}
+        told = {entry.uid for entry in (*drain.record.failed, *drain.record.unfinished)}
+        for item in drain.here.all:
+            assert item.uid in told or (item.namespace, item.name) in names, f"{item} is left without a reason"
+
+    def end(self, drain: NodeDrain) -> None:
+        """Of a drain that would end now, when nothing can happen any more."""
+        here, record = drain.here, drain.record
+        if not drain.is_lost:
+            self.residents(drain.execution.node, here, drain.first)
+        names = {(entry.object.namespace, entry.object.name) for entry in hindrances(drain.plan, here)}
+        failed = {entry.uid for entry in record.failed}
+        for item in here.all if not drain.failed else ():
+            assert item.uid in failed or (item.namespace, item.name) in names, f"{item} is left without a reason"
         for entry in record.unfinished:
             if isinstance(entry, Interrupting) and entry.outcome == ENDING:
                 assert self._comes_back(entry), f"{entry} is waited for in vain"
+
+    def _will_be_known(self, command: Interrupt, invocation: int) -> None:
+        """Whoever goes on has to know which VMs ran before; who has lost the run can leave nothing any more."""
+        known = {entry.uid for saved in self._world.saved.values() for entry in saved.interruptions}
+        assert command.uid in known or invocation != self._world.holder, f"{command}, and the next process won't know"
 
     def _may(self, invocation: int) -> None:
         lost = self._world.lost_at.get(invocation, float("inf"))

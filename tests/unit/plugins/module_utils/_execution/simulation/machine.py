@@ -1,7 +1,7 @@
 # Copyright: Contributors to the virtops.kubevirt project
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Drives plan, reducer and model through random interleavings, and judges every moment of them."""
+"""Drives drains and model through random interleavings, and judges every moment of them."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ from hypothesis.stateful import initialize, precondition
 
 from unit.plugins.module_utils._execution.simulation import controllers, planner, requests
 from unit.plugins.module_utils._execution.simulation.calm import come_to_rest
+from unit.plugins.module_utils._execution.simulation.chances import Chances
 from unit.plugins.module_utils._execution.simulation.driven import Driven, happens
 from unit.plugins.module_utils._execution.simulation.fates import DRAWN
 from unit.plugins.module_utils._execution.simulation.judge import Judge
-from unit.plugins.module_utils._execution.simulation.process import BUDGET, Process
+from unit.plugins.module_utils._execution.simulation.process import BUDGET, Process, Ways
 from unit.plugins.module_utils._execution.simulation.scene import MOST, add, build
 from unit.plugins.module_utils._execution.simulation.world import (
     OURS,
@@ -48,9 +49,7 @@ class Simulation(Driven):
         world = self.world = build(shape, self.batch)
         self.judge = Judge(world, alone=self.alone, budget=BUDGET)
         plan = planner.plan(world, self.batch)
-        self.processes = [
-            Process(world, self.judge, node, self.batch, plan, capped=bool(shape[0] & 1)) for node in self.batch
-        ]
+        self.processes = [Process(world, self.judge, node, self.batch, plan, Ways.of(shape[0])) for node in self.batch]
 
     @happens(choices=BYTES, fates=DRAWN)
     def time_goes_by(self, choices: bytes, fates: int = 0) -> None:
@@ -60,7 +59,7 @@ class Simulation(Driven):
             if choice & 1:
                 controllers.take(self.world, choice >> 1)
             else:
-                self._process(choice >> 1).tick(choice >> 2 & 7, fates)
+                self._process(choice >> 1).tick(Chances(choice >> 2 & 7, fates))
                 fates >>= 4
         self._count(len(choices))
 
@@ -70,9 +69,10 @@ class Simulation(Driven):
             controllers.take(self.world, choice)
         self._count(len(choices))
 
-    @happens(which=SMALL, lagging=st.integers(0, 7), fates=DRAWN)
-    def looks(self, which: int, lagging: int, fates: int) -> None:
-        self._process(which).tick(lagging, fates)
+    @happens(which=SMALL, lagging=st.integers(0, 7), fates=DRAWN, failing=st.none() | st.integers(0, 3))
+    def looks(self, which: int, lagging: int, fates: int, failing: int | None) -> None:
+        """failing: which of its questions gets no answer."""
+        self._process(which).tick(Chances(lagging, fates, failing))
         self._count()
 
     @happens(seconds=st.integers(1, 40))
@@ -87,13 +87,7 @@ class Simulation(Driven):
 
     @happens(then=BYTES, which=SMALL)
     def saves(self, then: bytes, which: int) -> None:
-        self._process(which).save()
-        self._disturbed(then)
-
-    @happens(then=BYTES, which=SMALL)
-    def plans_anew(self, then: bytes, which: int) -> None:
-        self._process(which).tick()
-        self._process(which).replan()
+        self._process(which).notes.write()
         self._disturbed(then)
 
     @happens(then=BYTES, node=st.sampled_from(sorted(ZONES)))
@@ -101,7 +95,9 @@ class Simulation(Driven):
         """A node of the batch is taken back by whoever drains it when somebody has uncordoned it, with a new start."""
         cordons = self.world.cordons
         if node in self.batch:
-            if cordons.pop(node, "") != OURS:
+            if cordons.pop(node, "") == OURS:
+                self.world.uncordoned_at[node] = self.world.now
+            else:
                 cordons[node] = OURS
                 self.world.epochs[node] += "+"
                 next(each for each in reversed(self.processes) if each.node == node).die(remembering=True)
@@ -195,18 +191,22 @@ class Simulation(Driven):
         """What comes of it when nobody disturbs any more, also if every process dies once more before.
 
         It comes to no worse an end. It may try once more what was refused for good, or what somebody cancelled just
-        then; of several nodes another one may then get the last room.
+        then; of several nodes another one may then get the last room, and one that gives up early may do so at another
+        moment.
         """
         super().teardown()
-        if not self.processes:
+        if not (self.processes and self.holds):
             return
         remembering = bool(self.world.number & 1)
-        world, processes = copy.deepcopy((self.world, self.processes))
-        for process in processes:
-            process.save()
-            process.die(remembering=remembering)
+        for process in self.processes:
+            process.notes.write()
+        world = copy.deepcopy(self.world)
+        judge = self.judge.of(world)
+        processes = [
+            process.heir(world, judge, process.invocation, remembering=remembering) for process in self.processes
+        ]
         ends, others = come_to_rest(self.world, self.processes), come_to_rest(world, processes)
-        if len(ends) == 1:
+        if len(ends) == 1 and not self.processes[-1].ways.gives_up_early:
             assert all(others[node] for node in ends if ends[node]), f"{ends}, but {others} after a resume"
 
     def _process(self, which: int) -> Process:

@@ -1,7 +1,7 @@
 # Copyright: Contributors to the virtops.kubevirt project
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Reducers, and processes around them, that are wrong on purpose, each in one way that the simulation has to notice."""
+"""Reducers, and loops around them, that are wrong on purpose, each in one way that the simulation has to notice."""
 
 from __future__ import annotations
 
@@ -11,6 +11,9 @@ from typing import Any
 
 import pytest
 
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster import plan_run
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.drain import NodeDrain
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.plan_run import PlanRun
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution import (
     draining,
     interrupting,
@@ -31,7 +34,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.record
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.starting import Starting, StartStage
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.migration import Migration
 
-from unit.plugins.module_utils._execution.simulation import process, requests
+from unit.plugins.module_utils._execution.simulation import deeds, process, requests
 
 Patch = Callable[[pytest.MonkeyPatch], None]
 
@@ -249,7 +252,7 @@ def ignores_answers_that_are_lost(patch: pytest.MonkeyPatch) -> None:
     def answered(record: Any, answers: Any, now: float) -> Any:
         return right(record, [answer for answer in answers if not answer.lost], now)
 
-    patch.setattr(process, "answered", answered)
+    patch.setattr(plan_run, "answered", answered)
 
 
 def takes_a_lost_answer_for_a_yes(patch: pytest.MonkeyPatch) -> None:
@@ -258,7 +261,7 @@ def takes_a_lost_answer_for_a_yes(patch: pytest.MonkeyPatch) -> None:
     def answered(record: Any, answers: Any, now: float) -> Any:
         return right(record, [replace(answer, refused="", lost=False) for answer in answers], now)
 
-    patch.setattr(process, "answered", answered)
+    patch.setattr(plan_run, "answered", answered)
 
 
 def does_not_count_what_was_lost(patch: pytest.MonkeyPatch) -> None:
@@ -266,15 +269,32 @@ def does_not_count_what_was_lost(patch: pytest.MonkeyPatch) -> None:
 
 
 def never_asks_whose_run_and_nodes_are(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(process.Process, "_may", _always(True))
+    patch.setattr(process.Process, "_guard", _always(None))
 
 
 def asks_whose_the_run_is_only_once(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(process, "FRESH", float("inf"))
+    patch.setattr(plan_run, "_GUARDED_FOR", float("inf"))
 
 
 def believes_watches_that_a_node_is_empty(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(process.Process, "_is_empty", _always(True))
+    patch.setattr(NodeDrain, "_is_empty", _always(True))
+
+
+def ends_while_something_is_under_way(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(draining, "under_way", _always([]))
+
+
+def gives_up_what_can_still_leave(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(draining, "is_lost", _always(True))
+
+
+def begins_what_nobody_will_remember(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(NodeDrain, "_guard", PlanRun._guard)
+
+
+def does_not_ask_again_after_it_stood_still(patch: pytest.MonkeyPatch) -> None:
+    right = deeds.Deeds.carry_out
+    patch.setattr(deeds.Deeds, "carry_out", lambda self, commands, _may, once: right(self, commands, once=once))
 
 
 MUTANTS: Mapping[str, Patch] = {
@@ -316,5 +336,9 @@ MUTANTS: Mapping[str, Patch] = {
         never_asks_whose_run_and_nodes_are,
         asks_whose_the_run_is_only_once,
         believes_watches_that_a_node_is_empty,
+        ends_while_something_is_under_way,
+        gives_up_what_can_still_leave,
+        begins_what_nobody_will_remember,
+        does_not_ask_again_after_it_stood_still,
     )
 }

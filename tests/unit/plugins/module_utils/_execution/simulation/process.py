@@ -1,78 +1,98 @@
 # Copyright: Contributors to the virtops.kubevirt project
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A process that empties a node of the model by its plan, as the loop in `_cluster` does, and may die at any moment.
-
-What it sees are three watches, each of which may lag behind by itself, and fresh answers to what it asks.
-"""
+"""A process that empties a node of the model by the loop of node_drain, and may die at any moment."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import partial
 
-from ansible_collections.virtops.kubevirt.plugins.module_utils._execution import draining, memory
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.drain import NodeDrain
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.plan_run import Means
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.clock import Clock
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.failure import Failure
+from ansible_collections.virtops.kubevirt.plugins.module_utils._execution import draining
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.commands import Answer, Command
-from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.migrating import Migrating
-from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.observation import (
-    Observation,
-    Questions,
-    SeenPod,
-    SeenVmi,
-)
-from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.reducer import (
-    Execution,
-    Record,
-    advance,
-    answered,
-    follow,
-    questions,
-)
+from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.reducer import Execution, Record
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.slots import MigrationCaps
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.migration import Migration
+from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.standing import Standing
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import Plan
 
-from unit.plugins.module_utils._execution.simulation import planner, requests
-from unit.plugins.module_utils._execution.simulation.fates import FATES, Fate, answer_of
+from unit.plugins.module_utils._execution.simulation import notes, planner, requests
+from unit.plugins.module_utils._execution.simulation.chances import Chances, Died, Halting
+from unit.plugins.module_utils._execution.simulation.deeds import Deeds
+from unit.plugins.module_utils._execution.simulation.fates import Fate
 from unit.plugins.module_utils._execution.simulation.judge import Judge
-from unit.plugins.module_utils._execution.simulation.sight import (
-    see_migrations,
-    see_pods,
-    see_replica_sets,
-    see_vmi,
-    see_vmis,
-    see_vms,
-)
-from unit.plugins.module_utils._execution.simulation.world import FRESH, OURS, RUN, World
+from unit.plugins.module_utils._execution.simulation.notes import Notes
+from unit.plugins.module_utils._execution.simulation.watches import Watches
+from unit.plugins.module_utils._execution.simulation.world import OURS, RUN, World
 
-# No watch lags further behind than this, in seconds; less than what the reducer gives a migration to show.
-LAG = 20.0
-# A migration that fails is tried again once as it is, and by other plans until so many have failed.
-RETRIES, BUDGET = 1, 3
+# Migrations of a VM are planned anew until so many have failed.
+BUDGET = 3
 # What a process allows itself, less than KubeVirt's own caps.
 CAPS = MigrationCaps(cluster=2, outbound=1)
 
 
-@dataclass
-class Watches:
-    """What a process has seen, each part as of its own time."""
+@dataclass(frozen=True, slots=True)
+class Ways:
+    """How a process goes about it. capped: it keeps caps. retries: of a failed migration as it is.
 
-    vmis: Mapping[str, SeenVmi] = field(default_factory=dict)
-    pods: Mapping[str, SeenPod] = field(default_factory=dict)
-    migrations: Mapping[str, tuple[Migration, ...]] = field(default_factory=dict)
-    vmis_at: float = float("-inf")
-    pods_at: float = float("-inf")
-    migrations_at: float = float("-inf")
+    max_failed: when more VMs than that have failed for good, nothing more is begun; None for no limit. seconds: after
+    which it gives up.
+    """
+
+    capped: bool
+    retries: int
+    max_failed: int | None
+    seconds: float
+
+    @property
+    def gives_up_early(self) -> bool:
+        return self.max_failed is not None or self.seconds < float("inf")
+
+    @classmethod
+    def of(cls, byte: int) -> Ways:
+        max_failed, seconds = 0 if byte >> 2 & 3 == 3 else None, 60.0 if byte >> 4 & 3 == 3 else float("inf")
+        return cls(bool(byte & 1), byte >> 1 & 1, max_failed, seconds)
+
+
+class ModelClock(Clock):
+    """Time passes in the model alone."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+
+    def since_epoch(self) -> float:
+        return self._world.now
+
+    def steady(self) -> float:
+        return self._world.now
+
+    def now(self) -> float:
+        return self._world.now
+
+    def sleep(self, seconds: float) -> None:
+        self._world.now += seconds
+
+
+class Silent:
+    """Tells nobody."""
+
+    def tell(self, line: str) -> None: ...
+
+    def detail(self, line: str) -> None: ...
+
+    def totals(self, text: str) -> None: ...
+
+    def stands(self, standing: Standing) -> None: ...
 
 
 @dataclass
 class Process:
-    """saved: the document that a resume gets. first: uids of the pods that were there at the first look.
+    """plan: what it began with. invocation: of the run that it is a part of. is_running: its drain has not ended.
 
-    invocation: of the run that it is a part of. held_at: when that was last seen to hold the run. done: what it has
-    changed something by. is_paused: it stands still. in_hand: commands that it has yet to carry out then, the first of
-    which nothing keeps it from any more.
+    is_paused: it stands still. done: what the drain has changed something by.
     """
 
     world: World
@@ -80,192 +100,207 @@ class Process:
     node: str
     batch: tuple[str, ...]
     plan: Plan
-    capped: bool
+    ways: Ways
     invocation: int = 0
-    held_at: float = float("-inf")
-    epochs: Mapping[str, str] = field(default_factory=dict)
-    record: Record = field(default_factory=Record)
-    saved: bytes = b""
-    first: frozenset[str] | None = None
-    watches: Watches = field(default_factory=Watches)
-    done: list[Command] = field(default_factory=list)
+    is_running: bool = True
     is_paused: bool = False
-    in_hand: tuple[Command, ...] = ()
-    here: draining.Remaining = field(default_factory=lambda: draining.Remaining((), (), ()))
+    done: list[Command] = field(default_factory=list)
+    drain: NodeDrain = field(init=False)
+    notes: Notes = field(init=False)
+    _watches: Watches = field(init=False)
+    _steps: Iterator[None] = field(init=False)
+    _chances: Chances = field(default_factory=Chances)
+    _before: Record = field(default_factory=Record)
+    _halting: Halting | None = None
 
     def __post_init__(self) -> None:
-        self.epochs = dict(self.world.epochs)
-        self.judge.knows(self.plan)
-        self.record = follow(self.plan, self.record, self.execution)
+        self._begin(self.plan)
 
-    @property
-    def execution(self) -> Execution:
-        caps = CAPS if self.capped else None
-        return Execution(self.node, RUN, self.epochs, caps, RETRIES)
-
-    def tick(self, lagging: int = 0, fates: int = 0, pausing: int | None = None) -> None:
-        """lagging: bits of the watches that show nothing new. fates: of the commands, four bits each.
-
-        pausing: how many commands are carried out before it stands still, if it does.
-        """
-        if self.is_paused or not self._may():
+    def tick(self, chances: Chances | None = None) -> None:
+        """A step of its loop, if it does not stand still; who has ended is run again now and then."""
+        if self.is_paused:
             return
-        look, fresh = self._look(lagging)
-        self.here = draining.remaining(self.node, look, self.first)
-        if self.first is None:
-            self.first = frozenset(pod.uid for pod in self.here.pods)
-        if fresh:
-            self.judge.residents(self.node, self.here, self.first)
-        before = self.record
-        self.record, commands = advance(self.plan, before, look, self.world.now, self.execution)
-        self.judge.commands(commands, self.plan, self.record, self.execution, fresh=fresh)
-        self.judge.results(before, self.record, fresh=fresh)
-        if pausing is not None:
-            self.is_paused, self.in_hand, commands = True, commands[pausing:], commands[:pausing]
-        if self._act(commands, fates) and not self.is_paused:
-            self._conclude()
+        self._chances.take(chances or Chances())
+        if not (self.is_running or self._runs_again()):
+            return
+        if self._chances.pausing is None:
+            self._go(self._step)
+            return
+        self._halting = Halting(self._step)
+        self._chances.halt = self._halting.halt
+        self._go(self._halting.go_on)
 
     def wake(self, fates: int = 0) -> None:
-        """It goes on where it stood still, in the middle of a row of commands."""
-        commands, self.in_hand, self.is_paused = self.in_hand, (), False
-        if self._act(commands[:1], fates, late=True) and self._may():
-            self._act(commands[1:], fates >> 4)
+        """It goes on where it stood still, in the middle of a step or between two."""
+        self.is_paused, self._chances.fates = False, fates
+        if self._halting is not None:
+            self._go(self._halting.go_on)
 
-    def successor(self, invocation: int, *, remembering: bool) -> Process:
-        """The process of another invocation that goes on."""
-        other = Process(
-            self.world, self.judge, self.node, self.batch, self.plan, self.capped, invocation, saved=self.saved
-        )
-        other.die(remembering=remembering)
-        return other
+    def calm_down(self) -> None:
+        """Nobody disturbs any more: what was lost is tried once more, and then no more."""
+        if not self.is_running and self.drain.is_lost:
+            self._run_again()
 
     def die(self, *, remembering: bool) -> None:
         """And begin anew, with what was last saved of this maintenance or without that, and without the plan then."""
-        if not remembering and len(self.batch) == 1:
-            self.plan = planner.plan(self.world, self.batch)
-            self.judge.knows(self.plan)
-        self.watches, self.done = Watches(), []
-        self.is_paused, self.in_hand, self.held_at = False, (), float("-inf")
-        self.epochs = dict(self.world.epochs)
-        self.record = follow(self.plan, Record(), self.execution)
-        known = memory.decode(self.saved) if remembering and self.saved else None
-        if known and known.epoch == self.world.epochs[self.node]:
-            self.record = memory.recall(self.record, known, self.world.now)
+        self.leave()
+        self._begin(self._inherited(self.world, remembering=remembering))
 
-    def save(self) -> None:
-        self.saved = memory.encode(memory.remembered(self.record, self.node, self.world.epochs[self.node]))
+    def heir(self, world: World, judge: Judge, invocation: int, *, remembering: bool) -> Process:
+        """Another process that goes on: of another invocation, or in a copy of the model."""
+        plan = self._inherited(world, remembering=remembering)
+        return Process(world, judge, self.node, self.batch, plan, self.ways, invocation)
 
-    def replan(self) -> None:
-        if self.is_paused or not self._may():
-            return
-        failures = draining.failures(self.record)
-        hopeless = {title for title, nodes in failures.items() if len(nodes) >= BUDGET}
-        returned = draining.returned(self.record, self.here)
-        replaced = draining.replaced(self.record, self.here)
-        over = {
-            name: entry
-            for name, entry in self.record.entries.items()
-            if not (entry.unfinished or entry.has_failed or name in replaced)
-        }
-        self.plan = planner.plan(
-            self.world,
-            self.batch,
-            before=self.plan,
-            staying=frozenset(self.world.pods) - {pod.uid for pod in self.here.pods},
-            failures=failures,
-            hopeless=hopeless,
-            ended=[name for name, entry in over.items() if entry.uid not in returned],
+    def leave(self) -> None:
+        """Where it stands still it stays."""
+        halting, self._halting, self.is_paused = self._halting, None, False
+        if halting is not None and not halting.is_over:
+            halting.end()
+
+    def recall(self, record: Record, now: float) -> Record:
+        return self.notes.recall(record, now)
+
+    def keep(self, record: Record) -> None:
+        """As comes after a look, before anything is done."""
+        self._judge()
+        self.notes.keep(record)
+
+    def _begin(self, plan: Plan) -> None:
+        world, self.plan = self.world, plan
+        self.judge.knows(plan)
+        self.notes = Notes.begin(world, self.node, self.invocation)
+        self._watches = Watches(world, self._chances, {self.node})
+        self.drain = NodeDrain(
+            Means(
+                self._watches,
+                Deeds(world, self._chances, self._command, self._act),
+                self._guard,
+                Silent(),
+                ModelClock(world),
+            ),
+            Execution(
+                self.node, RUN, self.notes.epochs(self.batch), CAPS if self.ways.capped else None, self.ways.retries
+            ),
+            plan,
+            planned=plan,
+            replan=self._replan,
+            memory=self,
+            retries=BUDGET - 1,
+            max_failed=self.ways.max_failed,
         )
-        self.judge.knows(self.plan)
-        self.record = follow(self.plan, self.record, self.execution, returned)
-        self.watches = Watches()  # the plan may know what the watches do not show yet
+        self._steps = self.drain.steps(self.ways.seconds)
+        self._before, self.done = self.drain.record, []
+        self.is_running = True
 
-    def _may(self) -> bool:
-        """Whether the run is ours, as was seen a moment ago, and the nodes from which something is taken away."""
-        if self.world.now - self.held_at >= FRESH:
-            if self.world.holder != self.invocation:
-                return False
-            self.held_at = self.world.now
-        concerned = {self.node, *(action.node for action in self.execution.actions(self.plan))}
-        return all(self.world.cordons.get(node) == OURS for node in concerned)
+    def _inherited(self, world: World, *, remembering: bool) -> Plan:
+        """What whoever goes on begins with: the same plan, mended if this drain had ended, or one of its own."""
+        if not remembering:
+            notes.forget(world, self.node)
+            if len(self.batch) == 1:
+                return planner.plan(world, self.batch)
+        plan = self.drain.plan
+        return plan if self.is_running else planner.plan(world, self.batch, before=plan)
 
-    def _act(self, commands: tuple[Command, ...], fates: int, *, late: bool = False) -> bool:
-        """Whether it is still alive afterwards. late: it was let through to this before it stood still."""
-        answers = []
-        for command in commands:
-            fate, fates = FATES[fates & 15], fates >> 4
-            self.world.happened[fate.told] += 1
-            if fate is Fate.DIES:
-                break
-            answer = answer_of(command, fate, partial(self._carry_out, late=late))
-            if answer is not None:
-                answers.append(answer)
-            if fate is Fate.DIES_AFTER:
-                break
+    def _runs_again(self) -> bool:
+        """If there is a reason for it."""
+        world = self.world
+        is_ours = world.holder == self.invocation and all(world.cordons.get(name) == OURS for name in self.batch)
+        if self._chances.lagging or not is_ours or (world.calm and self.drain.is_lost):
+            return False
+        if self.drain.is_done and world.is_empty(self.node, self.drain.first):
+            return False
+        self._run_again()
+        return True
+
+    def _run_again(self) -> None:
+        self.world.happened["a drain that has ended is run again"] += 1
+        self._begin(self._inherited(self.world, remembering=True))
+
+    def _go(self, on: Callable[[], None]) -> None:
+        try:
+            on()
+        except Died:
+            self.die(remembering=bool(self._chances.fates & 1))
+        except Failure:
+            self._end()
         else:
-            before, self.record = self.record, answered(self.record, answers, self.world.now)
-            self.judge.results(before, self.record, fresh=False)
-            self.judge.has_acted(self.record, self.done)
-            return True
-        self.die(remembering=bool(fates & 1))
-        return False
+            self.is_paused = self._halting is not None and not self._halting.is_over
+            if not self.is_paused and (self.drain.is_over or self.world.now >= self.drain.ends_at):
+                self._end()
+        if not self.is_paused:
+            self._halting = None
 
-    def _carry_out(self, command: Command, *, late: bool) -> Answer:
+    def _step(self) -> None:
+        self._watches.fresh = False
+        next(self._steps, None)
+        self._judge()
+        self.judge.has_acted(self.drain.record, self.done)
+
+    def _end(self) -> None:
+        drain, self.is_running = self.drain, False
+        self.world.happened["a drain runs out of time"] += not drain.is_over and self.world.now >= drain.ends_at
+        if drain.is_over and not drain.is_lost:
+            self.world.happened["a maintenance begins"] += 1
+            self.judge.maintained(self.node, drain.first, self.invocation)
+        if drain.is_lost:
+            self.world.happened["a drain is lost"] += 1
+            self.judge.lost(drain)
+        self.notes.end(drain.record, is_done=drain.is_done)
+
+    def _judge(self) -> None:
+        """What the last look has come to."""
+        drain, fresh = self.drain, self._watches.fresh
+        self.judge.results(self._before, drain.record, fresh=fresh)
+        if fresh:
+            self.judge.residents(self.node, drain.here, drain.first)
+        self._before = drain.record
+
+    def _guard(self, nodes: Collection[str]) -> None:
+        self._chances.asks()
+        if self.world.holder != self.invocation:
+            raise Failure("go on", "the model", "another invocation has the run", "Stop.", reason="RunLost")
+        for node in nodes:
+            if self.world.cordons.get(node) != OURS:
+                raise Failure("go on", "the model", f"{node} is not cordoned", "Stop.", reason="NotCordoned")
+
+    def _command(self, commands: Collection[Command]) -> None:
+        drain, watches = self.drain, self._watches
+        self.judge.commands(commands, drain.plan, drain.record, drain.execution, fresh=watches.fresh)
+        watches.fresh = False
+
+    def _act(self, command: Command, _fate: Fate, late: bool) -> Answer:
+        """late: it was let through to this before it stood still."""
         if not late:
             self.judge.carries_out(command, self.invocation)
         known = len(self.world.migrations)
         answer = requests.carry_out(self.world, command)
         if len(self.world.migrations) > known:
-            self.judge.created(command, self.execution)
+            self.judge.created(command, self.drain.execution)
         if not (answer.refused or answer.needless):
             self.done.append(command)
         return answer
 
-    def _conclude(self) -> None:
-        if self.here.none and not self.record.unfinished:
-            if self._is_empty():
-                self.world.happened["a maintenance begins"] += 1
-                self.judge.maintained(self.node, self.first, self.invocation)
-            return
-        waiting = any(isinstance(entry, Migrating) and entry.refusal for entry in self.record.unfinished)
-        new = draining.unplanned(self.plan, self.record, self.here)
-        if new or waiting or any(entry.passing for entry in self.plan.blocked):
-            self.replan()
-
-    def _is_empty(self) -> bool:
-        """By a look of its own, as watches may lag behind."""
-        self.watches = Watches()
-        self.here = draining.remaining(self.node, self._look(0)[0], self.first)
-        return self.here.none
-
-    def _look(self, lagging: int) -> tuple[Observation, bool]:
-        """What it sees, and whether all of that is as of now."""
-        asked = questions(self.record)
-        watches, now = self.watches, self.world.now
-        nodes = {*self.batch, *self.execution.places(self.plan)}
-        if not lagging & 1 or now - watches.migrations_at > LAG:
-            watches.migrations, watches.migrations_at = see_migrations(self.world), now
-        if not lagging & 2 or now - watches.vmis_at > LAG:
-            watches.vmis, watches.vmis_at = see_vmis(self.world, nodes), now
-        if not lagging & 4 or now - watches.pods_at > LAG:
-            watches.pods, watches.pods_at = see_pods(self.world, nodes), now
-        fresh = not lagging & 7
-        return Observation(
-            vmis=self._with_answers(asked, watches.vmis),
-            pods=watches.pods,
-            migrations=watches.migrations,
-            reasons=dict.fromkeys(asked.failed, "guest said no"),
-            siblings={
-                uid: tuple(see_vmi(vmi) for vmi in self.world.vmis.values() if vmi.owner and vmi.owner.uid == uid)
-                for _namespace, uid in asked.owners
-            },
-            vms=see_vms(self.world, asked.vms),
-            replica_sets=see_replica_sets(self.world, asked.replica_sets),
-        ), fresh
-
-    def _with_answers(self, asked: Questions, seen: Mapping[str, SeenVmi]) -> Mapping[str, SeenVmi]:
-        titles = asked.vmis | (asked.known - seen.keys())
-        if not titles:
-            return seen
-        found = {title: vmi for title, vmi in seen.items() if title not in titles}
-        return found | {vmi.title: see_vmi(vmi) for vmi in self.world.vmis.values() if vmi.title in titles}
+    def _replan(
+        self,
+        plan: Plan,
+        failures: Mapping[str, Collection[str]],
+        hopeless: Collection[str],
+        ended: Collection[str],
+        replaced: Collection[str],
+    ) -> Plan:
+        """replaced: whoever has come in the place of another is planned for in any case."""
+        self._chances.asks()
+        self.world.happened["a plan is made anew"] += 1
+        record, here = self.drain.record, self.drain.here
+        returned = draining.returned(record, here)
+        mended = planner.plan(
+            self.world,
+            self.batch,
+            before=plan,
+            staying=frozenset(self.world.pods) - {pod.uid for pod in here.pods},
+            failures=failures,
+            hopeless=hopeless,
+            ended=[name for name in ended if record.entries[name].uid not in returned],
+        )
+        self.judge.knows(mended)
+        return mended

@@ -5,12 +5,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from functools import partial
+from collections.abc import Collection, Iterator
 
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, precondition
 
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.plan_run import Means, PlanRun
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.commands import (
     Answer,
     Command,
@@ -18,15 +18,8 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.comman
     TakeMarkOff,
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.commands import Interrupt as Stop
-from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.observation import Observation
-from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.reducer import (
-    Execution,
-    Record,
-    advance,
-    answered,
-    follow,
-    questions,
-)
+from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.observation import Observation, Questions
+from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.reducer import Execution, Record
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import (
     Action,
     ActionKind,
@@ -35,8 +28,11 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import
 )
 
 from unit.plugins.module_utils._execution.simulation import controllers, requests
+from unit.plugins.module_utils._execution.simulation.chances import Chances, Died
+from unit.plugins.module_utils._execution.simulation.deeds import Deeds
 from unit.plugins.module_utils._execution.simulation.driven import Driven, happens
-from unit.plugins.module_utils._execution.simulation.fates import DRAWN, FATES, FORBIDDEN, Fate, answer_of
+from unit.plugins.module_utils._execution.simulation.fates import DRAWN, FORBIDDEN, Fate
+from unit.plugins.module_utils._execution.simulation.process import ModelClock, Silent
 from unit.plugins.module_utils._execution.simulation.scene import build
 from unit.plugins.module_utils._execution.simulation.sight import see_replica_sets, see_vmi, see_vms
 from unit.plugins.module_utils._execution.simulation.world import (
@@ -63,25 +59,54 @@ class Return:
     def __init__(self, world: World, node: str) -> None:
         self.world = world
         self.node = node
+        self._chances = Chances()
+        self._between = 0
         self.begin()
 
     def begin(self) -> None:
-        self.plan = plan_of(self._actions())
-        self.record = follow(self.plan, Record(), _STARTS)
+        deeds = Deeds(self.world, self._chances, self._judge, self._carry_out)
+        means = Means(self, deeds, lambda _nodes: None, Silent(), ModelClock(self.world))
+        self._run = PlanRun(means, _STARTS, plan_of(self._actions()))
+        self._steps = self._run.steps(float("inf"))
 
-    def tick(self, between: int = 0, fates: int = 0) -> None:
+    @property
+    def record(self) -> Record:
+        return self._run.record
+
+    def tick(self, between: int = 0, fates: int = 0, failing: int | None = None) -> None:
         """between: what happens after VMs were looked at, and before their VMIs are; nothing if 0."""
-        marks = self._marks_of_others()
-        look, before = self._look(between), self.record
-        self.record, commands = advance(self.plan, self.record, look, self.world.now, _STARTS)
-        for command in commands:
-            self._judge(command, fresh=not between)
-        if not between:
-            self._judge_failures(before)
-        alive = self._act(commands, fates)
-        assert self._marks_of_others() == marks, f"{commands} were not for {self.node} alone"
-        if not alive:
+        if self._run.is_over:
+            return
+        self._chances.take(Chances(0, fates, failing))
+        self._between = between
+        marks, before = self._marks_of_others(), self.record
+        try:
+            next(self._steps)
+        except Died:
             self.begin()
+        else:
+            if not between:
+                self._judge_failures(before)
+        assert self._marks_of_others() == marks, f"what was done was not for {self.node} alone"
+
+    def attend(self, nodes: Collection[str], sources: Collection[str]) -> None:
+        """What was stopped is on no node."""
+
+    def look(self, questions: Questions, seconds: float) -> Observation:
+        self._chances.asks()
+        vms, sets = see_vms(self.world, questions.vms), see_replica_sets(self.world, questions.replica_sets)
+        if self._between:
+            controllers.take(self.world, self._between)
+        vmis = self.world.vmis.values()
+        return Observation(
+            vmis={vmi.title: see_vmi(vmi) for vmi in vmis if vmi.title in questions.vmis},
+            words={vmi.uid: "0/6 nodes" for vmi in vmis if vmi.uid in questions.unplaced and not vmi.node},
+            vms=vms,
+            replica_sets=sets,
+        )
+
+    def forget(self) -> None:
+        """It remembers nothing."""
 
     def end(self) -> None:
         """When nothing can happen any more: who has still a mark is named, with a reason that is true."""
@@ -97,9 +122,13 @@ class Return:
                 assert "," in entry.status(), f"{entry} waits without a reason"
                 assert not self.world.ready(owner) or owner.kind == REPLICA_SET, f"{entry} and {owner}"
 
-    def _judge(self, command: Command, *, fresh: bool) -> None:
+    def _judge(self, commands: Collection[Command]) -> None:
+        for command in commands:
+            self._judge_command(command, fresh=not self._between)
+
+    def _judge_command(self, command: Command, *, fresh: bool) -> None:
         assert isinstance(command, (Start, TakeMarkOff)), f"{command} is for a drain"
-        action = next(action for action in self.plan.actions if action.id == command.action)
+        action = next(action for action in self._run.plan.actions if action.id == command.action)
         assert command.uid == action.object.uid, f"{command} is about another one than {action}"
         owner = self.world.owners.get(command.uid)
         if fresh:
@@ -111,7 +140,8 @@ class Return:
     def _judge_failures(self, before: Record) -> None:
         """Of what has just failed: nothing brings it back, and nobody was seen to have stopped it."""
         for name, entry in self.record.entries.items():
-            if entry.has_failed and not before.entries[name].has_failed and _UNSEEN in entry.status():
+            known = before.entries.get(name)
+            if entry.has_failed and not (known and known.has_failed) and _UNSEEN in entry.status():
                 owner = self.world.owners[entry.uid]
                 assert (owner.strategy, owner.asked) == ("Manual", False), f"{entry} and {owner}"
                 assert self.world.vmi(owner.name) is None, f"{entry} and {owner}"
@@ -127,32 +157,7 @@ class Return:
                 reference = ObjectReference(owner.kind, NAMESPACE, owner.name, owner.uid)
                 yield Action(f"start.{owner.kind}.{owner.name}", ActionKind.START, 1, self.node, reference)
 
-    def _look(self, between: int) -> Observation:
-        asked = questions(self.record)
-        vms, sets = see_vms(self.world, asked.vms), see_replica_sets(self.world, asked.replica_sets)
-        if between:
-            controllers.take(self.world, between)
-        vmis = {vmi.title: see_vmi(vmi) for vmi in self.world.vmis.values() if vmi.title in asked.vmis}
-        words = {vmi.uid: "0/6 nodes" for vmi in self.world.vmis.values() if vmi.uid in asked.unplaced and not vmi.node}
-        return Observation(vmis=vmis, words=words, vms=vms, replica_sets=sets)
-
-    def _act(self, commands: tuple[Command, ...], fates: int) -> bool:
-        """Whether it is still alive afterwards."""
-        answers = []
-        for command in commands:
-            fate, fates = FATES[fates & 15], fates >> 4
-            self.world.happened[fate.told] += 1
-            if fate is Fate.DIES:
-                return False
-            answer = answer_of(command, fate, partial(self._carry_out, fate=fate))
-            if answer is not None:
-                answers.append(answer)
-            if fate is Fate.DIES_AFTER:
-                return False
-        self.record = answered(self.record, answers, self.world.now)
-        return True
-
-    def _carry_out(self, command: Command, fate: Fate) -> Answer:
+    def _carry_out(self, command: Command, fate: Fate, _late: bool) -> Answer:
         """Who dies, or hears that the server fails, may have got only half of what a start takes."""
         if fate in (Fate.FAILED, Fate.DIES_AFTER) and isinstance(command, Start):
             return requests.start(self.world, command, half=True)
@@ -200,6 +205,11 @@ class Returns(Driven):
                 self._task(choice >> 1).tick(choice >> 2, fates)
                 fates >>= 4
         self._count(len(choices))
+
+    @happens(then=_BYTES, which=_SMALL)
+    def a_look_gets_no_answer(self, then: bytes, which: int) -> None:
+        self._task(which).tick(failing=0)
+        self.time_goes_by(choices=then)
 
     @happens(then=_BYTES, which=_SMALL)
     def dies(self, then: bytes, which: int) -> None:
@@ -289,6 +299,8 @@ class Returns(Driven):
 
     def teardown(self) -> None:
         super().teardown()
+        if not self.holds:
+            return
         self.world.frail = False
         for _round in range(30):
             for _step in range(40):

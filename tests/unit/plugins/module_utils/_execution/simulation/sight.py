@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.observation import (
     SeenPod,
@@ -114,9 +114,10 @@ def see_migration(moving: Moving) -> Migration:
     )
 
 
-def see_migrations(world: World) -> Mapping[str, tuple[Migration, ...]]:
+def see_migrations(world: World, sources: Collection[str]) -> Mapping[str, tuple[Migration, ...]]:
+    """Those of the run, by their VMI's title, that were to leave one of these nodes."""
     found: dict[str, tuple[Migration, ...]] = {}
     for moving in world.migrations.values():
-        if moving.ours:
+        if moving.ours and moving.home in sources:
             found[moving.vmi.title] = (*found.get(moving.vmi.title, ()), see_migration(moving))
     return found

@@ -13,6 +13,8 @@ from collections import Counter
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 
+from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.memory import Remembered
+
 NAMESPACE = "shop"
 VM, REPLICA_SET = "VirtualMachine", "VirtualMachineInstanceReplicaSet"
 RUN = "run-1"
@@ -21,8 +23,9 @@ CAP_CLUSTER, CAP_OUTBOUND = 3, 2
 ROOM = 4
 ZONES = {"n1": "a", "n2": "b", "n3": "c", "n4": "a", "n5": "b", "n6": "c"}
 OURS, THEIRS = "us", "somebody"
-# Seconds for which an invocation holds the run that does not renew its Lease, and for which it need not look at that.
-LEASE, FRESH = 30.0, 5.0
+# Seconds for which an invocation holds the run that does not renew its Lease, and for which it need not look whether
+# run and nodes are its own before it does something.
+LEASE, FRESH = 30.0, 2.0
 
 
 @dataclass
@@ -103,7 +106,10 @@ class Pod:
 
 @dataclass
 class Moving:
-    """A VirtualMachineInstanceMigration. ours: by the run, whose label it has. target: the node it is pinned to."""
+    """A VirtualMachineInstanceMigration. ours: by the run, whose label it has. target: the node it is pinned to.
+
+    home: the node that was to be left when it was created, which stands in a label.
+    """
 
     uid: str
     name: str
@@ -116,6 +122,10 @@ class Moving:
     cancelled: bool = False
     pod: str = ""
     switched: bool = False
+    home: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.home = self.source
 
     @property
     def unfinished(self) -> bool:
@@ -125,6 +135,9 @@ class Moving:
 @dataclass
 class World:
     """now: seconds since the epoch. cordons: by node, whose. epochs: by node, of our cordon. tight: no pod is evicted.
+
+    saved: by node, what a drain of it has left for the next one. uncordoned_at: by node, when somebody has taken our
+    cordon away.
 
     calm: nothing fails any more that need not fail. frail: launchers may die before their VMs run. gone: uids of what
     is no more. places: by uid of a VMI, all nodes it has run on. left: uid and node of what has once left a node
@@ -139,6 +152,8 @@ class World:
     migrations: dict[str, Moving] = field(default_factory=dict)
     cordons: dict[str, str] = field(default_factory=dict)
     epochs: dict[str, str] = field(default_factory=dict)
+    saved: dict[str, Remembered] = field(default_factory=dict)
+    uncordoned_at: dict[str, float] = field(default_factory=dict)
     tight: bool = False
     calm: bool = False
     frail: bool = False

@@ -1,0 +1,102 @@
+# Copyright: Contributors to the virtops.kubevirt project
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a process sees of the model: three watches, each of which may lag behind by itself, and fresh answers.
+
+As the `Observer` of `_cluster` shows it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+
+from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.observation import (
+    Observation,
+    Questions,
+    SeenPod,
+    SeenVmi,
+)
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.migration import Migration
+
+from unit.plugins.module_utils._execution.simulation.chances import Chances
+from unit.plugins.module_utils._execution.simulation.sight import (
+    see_migrations,
+    see_pods,
+    see_replica_sets,
+    see_vmi,
+    see_vmis,
+    see_vms,
+)
+from unit.plugins.module_utils._execution.simulation.world import World
+
+# No watch lags further behind than this, in seconds; less than what the reducer gives a migration to show.
+LAG = 20.0
+_NEVER = float("-inf")
+
+
+@dataclass
+class Watches:
+    """nodes: those looked at. sources: nodes that the migrations looked at leave. fresh: all seen last is as of now."""
+
+    world: World
+    chances: Chances
+    nodes: set[str]
+    sources: set[str] = field(default_factory=set)
+    fresh: bool = False
+    _vmis: Mapping[str, SeenVmi] = field(default_factory=dict)
+    _pods: Mapping[str, SeenPod] = field(default_factory=dict)
+    _migrations: Mapping[str, tuple[Migration, ...]] = field(default_factory=dict)
+    _vmis_at: float = _NEVER
+    _pods_at: float = _NEVER
+    _migrations_at: float = _NEVER
+
+    def attend(self, nodes: Collection[str], sources: Collection[str]) -> None:
+        if not self.nodes.issuperset(nodes):
+            self.nodes.update(nodes)
+            self._vmis_at = self._pods_at = _NEVER
+        if not self.sources.issuperset({*sources, *self.nodes}):
+            self.sources.update(sources, self.nodes)
+            self._migrations_at = _NEVER
+
+    def look(self, questions: Questions, seconds: float) -> Observation:
+        self.chances.asks()
+        seen = self._look(questions)
+        if self.chances.stands_still():
+            self.fresh = False
+        return seen
+
+    def forget(self) -> None:
+        self._vmis_at = self._pods_at = self._migrations_at = _NEVER
+
+    def _look(self, asked: Questions) -> Observation:
+        world, now, lagging = self.world, self.world.now, self.chances.lagging
+        if not lagging & 1 or now - self._migrations_at > LAG:
+            self._migrations, self._migrations_at = see_migrations(world, self.sources), now
+            lagging &= ~1
+        if not lagging & 2 or now - self._vmis_at > LAG:
+            self._vmis, self._vmis_at = see_vmis(world, self.nodes), now
+            lagging &= ~2
+        if not lagging & 4 or now - self._pods_at > LAG:
+            self._pods, self._pods_at = see_pods(world, self.nodes), now
+            lagging &= ~4
+        self.fresh = not lagging
+        return Observation(
+            vmis=self._with_answers(asked),
+            pods=self._pods,
+            migrations=self._migrations,
+            reasons=dict.fromkeys(asked.failed, "guest said no"),
+            siblings={
+                uid: tuple(see_vmi(vmi) for vmi in world.vmis.values() if vmi.owner and vmi.owner.uid == uid)
+                for _namespace, uid in asked.owners
+            },
+            vms=see_vms(world, asked.vms),
+            replica_sets=see_replica_sets(world, asked.replica_sets),
+        )
+
+    def _with_answers(self, asked: Questions) -> Mapping[str, SeenVmi]:
+        titles = asked.vmis | (asked.known - self._vmis.keys())
+        if not titles:
+            return self._vmis
+        found = {title: vmi for title, vmi in self._vmis.items() if title not in titles}
+        return found | {vmi.title: see_vmi(vmi) for vmi in self.world.vmis.values() if vmi.title in titles}
