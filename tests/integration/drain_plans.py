@@ -122,9 +122,10 @@ def _carry_out(api: Api, plan: DrainPlan, tally: Tally) -> bool:
     ]
     for _wave, group in groupby(sorted(items, key=lambda item: item[0]), key=lambda item: item[0]):
         inside = [item for _number, item in group]
-        as_planned = [_evict(api, pod, tally) for pod in inside if isinstance(pod, PodFate)]
-        as_planned += [_shut_down(api, machine, tally) for machine in inside if isinstance(machine, StuckMachine)]
-        if not all(as_planned):
+        # One choice that was open decides the next ones: after the first that was made otherwise the plan says nothing.
+        if not all(_evict(api, pod, tally) for pod in inside if isinstance(pod, PodFate)):
+            return False
+        if not all(_shut_down(api, machine, tally) for machine in inside if isinstance(machine, StuckMachine)):
             return False  # what migrates with them may have no room any more
         _migrate(api, [move for move in inside if isinstance(move, PlannedMove)], tally)
     return True
