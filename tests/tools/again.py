@@ -1,7 +1,7 @@
 # Copyright: Contributors to the virtops.kubevirt project
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""`python -m tools.again WORDS…`: pytest with these words on a testbed; a test that failed gets a second try by itself.
+"""`python -m tools.again WORDS…`: pytest with these words; a test that failed gets a second try by itself.
 
 A test that passes then is unsteady: the run stays green, says so in its last lines and keeps the first try's words.
 Each is a defect that somebody has to understand; with three the run is red, as it is for a test that fails twice.
@@ -38,7 +38,7 @@ def main(words: Sequence[str]) -> int:
 
 
 def attempt(words: Sequence[str]) -> tuple[int, Failures]:
-    """Run pytest; its exit code and what failed. On a testbed of its own, as each process has one."""
+    """Run pytest; its exit code and what failed. If on a testbed then on one of its own, as each process has one."""
     with tempfile.TemporaryDirectory(prefix="failures-") as folder:
         path = Path(folder) / "failures.json"
         command = [sys.executable, "-m", "pytest", *words, f"--failures={path}"]

@@ -110,8 +110,7 @@ def unit(workspace: Workspace, scope: Scope) -> Iterator[Command]:
     stack = workspace.stack
     which = ("tests/unit",) if stack is MAIN else REPEATED_TESTS
     few = () if (scope, stack) == (Scope.ALL, MAIN) else ("--few", FEW, "-m", LEFT_OUT[stack])
-    path = str(stack.tree)
-    yield workspace.command("python", "-m", "pytest", *which, *few, SLOWEST, *SHARED, PYTHONPATH=path)
+    yield _tried_again(workspace, *which, *few, SLOWEST, *SHARED)
 
 
 def differential(workspace: Workspace, _scope: Scope) -> Iterator[Command]:
@@ -122,9 +121,7 @@ def integration(workspace: Workspace, scope: Scope) -> Iterator[Command]:
     # A test on a testbed mostly waits. File by file in their order, as those with the longest tests have the fewest.
     beside = () if "VIRTOPS_TESTBED" in os.environ else ("-n", TESTBEDS, "--dist", "loadfile", "--no-loadscope-reorder")
     which = ("-m", "gate") if scope is Scope.GATE else beside
-    words = ("-m", "tools.again", "tests/integration", *which, SLOWEST)
-    # The folder that Python finds the tools in; PYTHONPATH is for collections, and handed on to Ansible.
-    yield workspace.command("python", *words, cwd=REPOSITORY / "tests", PYTHONPATH=str(workspace.stack.tree))
+    yield _tried_again(workspace, "tests/integration", *which, SLOWEST)
 
 
 def molecule(workspace: Workspace, scope: Scope) -> Iterator[Command]:
@@ -183,6 +180,13 @@ EVERYTHING = (
     *(Job(part, MAIN) for part in PARTS.values()),
     *(Job(PARTS[name], NEXT) for name in ("unit", "sanity", "molecule", "demo")),
 )
+
+
+def _tried_again(workspace: Workspace, *words: str) -> Command:
+    """pytest, in which a test that fails gets a second try."""
+    # The folder that Python finds the tools in; PYTHONPATH is for collections, and handed on to Ansible.
+    path = str(workspace.stack.tree)
+    return workspace.command("python", "-m", "tools.again", *words, cwd=REPOSITORY / "tests", PYTHONPATH=path)
 
 
 def _files(*patterns: str) -> list[str]:
