@@ -123,7 +123,7 @@ class Judge:
             self._will_be_known(command, invocation)
         world, node = self._world, self._actions[command.action].node
         whose = world.cordons.get(node)
-        recent = world.now - world.uncordoned_at.get(node, float("-inf")) < FRESH
+        recent = whose is None and world.now - world.uncordoned_at.get(node, float("-inf")) < FRESH
         assert whose == OURS or recent, f"{command}, and yet {node} is cordoned by {whose or 'nobody'}"
 
     def maintained(self, node: str, first: frozenset[str] | None, invocation: int) -> None:
@@ -157,10 +157,10 @@ class Judge:
     def lost(self, drain: NodeDrain) -> None:
         """Of a drain that ends though its node is not empty: what is there has a reason, and nothing is under way."""
         assert not under_way(drain.record), f"{drain.record} is left alone"
-        if drain.failed:
-            return
         names = {(entry.object.namespace, entry.object.name) for entry in hindrances(drain.plan, drain.here)}
-        told = {entry.uid for entry in (*drain.record.failed, *drain.record.unfinished)}
+        told = {entry.uid for entry in drain.record.failed}
+        if drain.failed:
+            told |= {action.object.uid for action in drain.plan.actions}
         for item in drain.here.all:
             assert item.uid in told or (item.namespace, item.name) in names, f"{item} is left without a reason"
 
@@ -171,6 +171,9 @@ class Judge:
             self.residents(drain.execution.node, here, drain.first)
         names = {(entry.object.namespace, entry.object.name) for entry in hindrances(drain.plan, here)}
         failed = {entry.uid for entry in record.failed}
+        if not drain.failed:
+            named = {entry.object.uid for entry in drain.plan.blocked} | failed
+            assert named.issuperset(item.uid for item in here.all), f"{here} is not all named by {named}"
         for item in here.all if not drain.failed else ():
             assert item.uid in failed or (item.namespace, item.name) in names, f"{item} is left without a reason"
         for entry in record.unfinished:

@@ -144,12 +144,16 @@ class Simulation(Driven):
             vmi.ending = True
         self._disturbed(then)
 
-    @happens(then=BYTES, which=SMALL, byte=st.integers(0, 255))
-    def a_vm_comes(self, then: bytes, which: int, byte: int) -> None:
-        """One of a new name, or of one that is free again; to a node of the batch it was sent before the cordon."""
+    @happens(then=BYTES, which=SMALL, byte=st.integers(0, 255), lagging=st.integers(0, 7))
+    def a_vm_comes(self, then: bytes, which: int, byte: int, lagging: int) -> None:
+        """One of a new name, or of one that is free again; to a node of the batch it was sent before the cordon.
+
+        lagging: of who looks right then, as the watches may know nothing of it yet.
+        """
         name = f"vm{which}"
         if self.world.vmi(name) is None and len(self.world.vmis) < MOST:
             add(self.world, name, byte, self.batch)
+        self._process(which).tick(Chances(lagging))
         self._disturbed(then)
 
     @precondition(lambda self: self.world.vmis)

@@ -54,7 +54,7 @@ class Ways:
     @classmethod
     def of(cls, byte: int) -> Ways:
         max_failed, seconds = 0 if byte >> 2 & 3 == 3 else None, 60.0 if byte >> 4 & 3 == 3 else float("inf")
-        return cls(bool(byte & 1), byte >> 1 & 1, max_failed, seconds)
+        return cls(not byte & 1, byte >> 1 & 1, max_failed, seconds)
 
 
 class ModelClock(Clock):
