@@ -13,9 +13,10 @@ import json
 import ssl
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from io import BufferedIOBase
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
@@ -29,11 +30,21 @@ REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 
 @dataclass(frozen=True)
 class Request:
+    """connection: what comes after it."""
+
     method: str
     path: str
     query: dict[str, str]
     body: Object = field(default_factory=dict)
     authorization: str = ""
+    connection: BufferedIOBase | None = field(default=None, compare=False, repr=False)
+
+    def outlast(self) -> Answer:
+        """When the client has had enough of waiting, no answer."""
+        assert self.connection is not None
+        with suppress(OSError):
+            self.connection.read(1)
+        return SILENCE
 
 
 @dataclass(frozen=True)
@@ -173,7 +184,8 @@ def _handler(api: FakeApi) -> type[BaseHTTPRequestHandler]:
         def _reply(self, body: Object) -> None:
             url = urlsplit(self.path)
             credentials = self.headers.get("Authorization") or ""
-            answer = api.answer(Request(self.command, url.path, dict(parse_qsl(url.query)), body, credentials))
+            query = dict(parse_qsl(url.query))
+            answer = api.answer(Request(self.command, url.path, query, body, credentials, self.rfile))
             if answer is SILENCE:
                 self.close_connection = True
                 return

@@ -30,7 +30,8 @@ from unit.plugins.support.modules import isolate
 from unit.plugins.support.object_api import NODES, ObjectApi
 
 NODE, ACT = f"{NODES}/n1", "/apis/subresources.kubevirt.io/v1/namespaces/shop/virtualmachines/db/restart"
-TIMEOUT = 0.3
+# Of a try, in seconds: where it is to be over, and where it is not, however slow the machine is.
+SHORT, LONG = 0.3, 60.0
 SOON = (("Retry-After", "0"),)
 # As a server says that has to do for others first (k8s.io/apiserver, server/filters/priority-and-fairness.go).
 TOO_MANY = Answer(429, b"Too many requests, please try again later.", headers=SOON)
@@ -38,7 +39,7 @@ TOO_MANY = Answer(429, b"Too many requests, please try again later.", headers=SO
 
 @pytest.fixture
 def api(authority: Authority, monkeypatch: pytest.MonkeyPatch) -> Iterator[ObjectApi]:
-    monkeypatch.setattr(persistence, "READING", 20.0)
+    monkeypatch.setattr(persistence, "READING", 2 * LONG)
     monkeypatch.setattr(persistence, "_FIRST", 0.01)
     fake = ObjectApi()
     fake.add_node("n1", {"old": "1"})
@@ -47,17 +48,18 @@ def api(authority: Authority, monkeypatch: pytest.MonkeyPatch) -> Iterator[Objec
 
 
 @pytest.fixture
-def client(connection: dict[str, str]) -> Client:
-    return connect_by(connection, TIMEOUT, Persistence(20.0))
+def client(connection: dict[str, str], request: pytest.FixtureRequest) -> Client:
+    callspec = getattr(request.node, "callspec", None)
+    is_late = callspec is not None and callspec.params.get("fault") is take_too_long
+    return connect_by(connection, SHORT if is_late else LONG, Persistence(2 * LONG))
 
 
 def drop(_request: Request) -> Answer:
     return SILENCE
 
 
-def take_too_long(_request: Request) -> Answer:
-    time.sleep(2 * TIMEOUT)
-    return Answer(200, {})
+def take_too_long(request: Request) -> Answer:
+    return request.outlast()
 
 
 def cut(_request: Request) -> Answer:
