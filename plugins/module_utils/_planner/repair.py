@@ -38,7 +38,6 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.drain im
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.drain_plan import DrainPlan
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.foretold import identified
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.ground import Ground
-from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.mover import Mover
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.order import (
     all_ahead,
     as_planned,
@@ -63,8 +62,8 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.run_plan
     verdict,
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.search import Step
+from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.under_way import gone
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.waits import find_waits
-from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.ways import occupants_of
 
 
 def repair(
@@ -199,6 +198,10 @@ class _Repair:
     def _old(self) -> list[Action]:
         return [action for action in self.plan.actions if action.batch == self.number]
 
+    def _changeable(self) -> Sequence[Action]:
+        """What may change of the batch: all, or what is for the node's sake with all that this waits for."""
+        return self._old() if self.node is None else for_node(self.plan, self.node).actions
+
     def _scene(self, ground: Ground, options: PlanOptions) -> Scene:
         later = [name for others in self.plan.batches[self.number :] for name in others]
         avoid = [name for name in (*options.avoid, *later) if name in ground.nodes]
@@ -229,7 +232,7 @@ class _Repair:
         here = {("VirtualMachineInstance", m.key): (m.id, m.vmi, m.node) for m in scene.residents.machines}
         here |= {("Pod", pod.key): (pod.id, pod.pod, pod.node) for pod in scene.residents.pods if not pod.stays}
         begun = {step.mover.id: step for step in scene.under_way}
-        may_change = {action.id for action in (for_node(self.plan, self.node).actions if self.node else self._old())}
+        may_change = {action.id for action in self._changeable()}
         planned: list[Planned] = []
         untouched: set[str] = set()
         for action in self._old():
@@ -240,7 +243,7 @@ class _Repair:
             ending = is_it and item is not None and bool(item["metadata"].get("deletionTimestamp"))
             if is_it and (action.id in self.ended or (ending and action.kind in HARMFUL)):
                 # It has left a moment before it is seen, or is about to.
-                begun.setdefault(name, _gone(scene, name))
+                begun.setdefault(name, gone(name, scene.residents, scene.board))
             # Its name alone is there: it has gone, and of who has come in its place nothing is planned. In mid-drain
             # that may be who was restarted, and comes to the node all the same: once is enough.
             anew = self.node is None or action.id in self.replaced or name in restarted
@@ -310,7 +313,14 @@ class _Repair:
     def _merged(self, found: Sequence[Action], blocked: Sequence[Blocked], untouched: Collection[str]) -> Plan:
         old = {action.id: action for action in self._old()}
         whole = {action.id: action for action in found}
-        fresh = {name: wholly(whole, name) for name in whole if whole[name].node == self.node or self.node is None}
+        leaving = who_left(self._changeable())
+        fresh = {
+            name: wholly(whole, name)
+            for name, action in whole.items()
+            # Places were found beside where those others go now: a plan with their old ones would not be one.
+            if self.node in (None, action.node)
+            or (action.kind in LEAVING.union({ActionKind.START}) and action.object.title in leaving)
+        }
         turns = {action.id: index for index, action in enumerate(found)}
         actions: dict[str, Action] = {}
         for action in (*old.values(), *fresh.values()):
@@ -388,12 +398,3 @@ def _is_at(workloads: Workloads, action: Action, node: str | None) -> bool:
     """Whether the VM of an action is on a node."""
     vmi = workloads.vmi(action.object.title)
     return vmi is not None and _is(action, vmi) and (vmi.get("status") or {}).get("nodeName") == node
-
-
-def _gone(scene: Scene, name: str) -> Step:
-    """As if somebody on the nodes had left, wherever to."""
-    for machine in scene.residents.machines:
-        if machine.id == name:
-            return Step(Mover(machine.key, machine.node, occupants_of(machine, scene.board.state), None), None)
-    pod = next(pod for pod in scene.residents.pods if pod.id == name)
-    return Step(Mover(pod.key, pod.node, (scene.board.state.placement(name).occupant,), None), None)

@@ -19,7 +19,7 @@ from functools import lru_cache
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.workloads import title
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot import from_plain
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import ActionKind, Plan
-from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.remainder import of_batch
+from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.remainder import for_node, of_batch
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.repair import repair
 
 from checker.cluster import CarriedCluster
@@ -59,8 +59,12 @@ class Moment:
         return repair(self.plan, snapshot, node=self.node, failures=self.failures, ended=self.replay.ended)
 
     def asked(self, plan: Plan) -> set[str]:
-        """Ids of actions of a mended plan that are still to begin, and that it answers for."""
-        return {action.id for action in plan.actions} - self.replay.ended - {action.id for action in self.replay.begun}
+        """Ids of actions of a mended plan that are still to begin, and that it answers for.
+
+        Of several nodes each drain mends what is for its own sake: what is for the others' may be wrong meanwhile.
+        """
+        asked = plan if self.node is None else for_node(plan, self.node)
+        return {action.id for action in asked.actions} - self.replay.ended - {action.id for action in self.replay.begun}
 
 
 def moment(seed: int) -> Moment | None:
@@ -83,9 +87,7 @@ def moment(seed: int) -> Moment | None:
     replay.look()
     away = {action.node for action in plan.actions if action.kind is ActionKind.MAINTAIN and action.id in replay.ended}
     disturbance = Disturber(replay.cluster, late, away, _spoken_for(replay, plan), dice).disturb()
-    # Of several nodes each drain mends what is for its own sake, and what is for the others' may be wrong meanwhile.
-    nodes = plan.batches[left[0].batch - 1]
-    node = nodes[0] if len(nodes) == 1 and dice.random() < 0.5 else None
+    node = dice.choice(plan.batches[left[0].batch - 1]) if dice.random() < 0.5 else None
     return Moment(replay, plan, left[0].batch, node, failures, disturbance)
 
 
@@ -178,13 +180,17 @@ def _unpromised(now: Moment, plan: Plan, *, roaming: bool) -> Iterator[str]:
     """Ids of those for whom a mended plan promises no place.
 
     Where VMs start again is not planned anew. If pods come elsewhere than expected, VMs that go as planned have room
-    all the same, and nothing else; for all others the plan is mended once more.
+    all the same, and nothing else; for all others the plan is mended once more. Where pods of one node come back
+    depends on where those of the others do, which is as it was planned before as long as only one node's are mended.
     """
     before = {(action.id, action.target) for action in now.plan.actions}
     simple = {title(vmi) for vmi in now.replay.look()["vmis"] if not {*vmi["spec"]}.intersection(_RULES)}
+    alone = now.node is None or len(plan.batches[now.number - 1]) == 1
     for action in plan.actions:
-        steady = (action.id, action.target) in before and action.object.title in simple
-        if action.kind is ActionKind.START or (roaming and not steady):
+        as_before = (action.id, action.target) in before
+        steady = as_before and action.object.title in simple
+        expected = alone or as_before or action.kind is not ActionKind.EVICT
+        if action.kind is ActionKind.START or (roaming and not steady) or not expected:
             yield action.id
 
 

@@ -24,3 +24,8 @@ def test_nobody_waits_for_vms_that_do_not_start_again(moment: int) -> None:
 @pytest.mark.parametrize("moment", [2444, 4116, 4572])
 def test_pods_that_find_no_node_any_more_take_no_place_of_others(moment: int) -> None:
     assert list(flaws(moment)) == []
+
+
+@pytest.mark.parametrize("moment", [69, 368])
+def test_who_mends_a_plan_for_one_node_goes_by_where_others_go_then(moment: int) -> None:
+    assert list(flaws(moment)) == []

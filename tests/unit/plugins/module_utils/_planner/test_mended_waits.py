@@ -17,7 +17,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.plan_opt
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.repair import repair
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.run_plan import plan_run
 
-from unit.plugins.module_utils._planner.scene import FIXED, HOST, ZONE, Json, Lists, Scene, apart, node
+from unit.plugins.module_utils._planner.scene import FIXED, HOST, ZONE, Json, Lists, Scene, apart, near, node
 
 
 def planned(lists: Lists, *batches: list[str]) -> Plan:
@@ -28,6 +28,11 @@ def after(plan: Plan, name: str) -> set[str]:
     """Of an action, without cordons."""
     (action,) = (action for action in plan.actions if action.id == name)
     return {other for other in action.after if ".cordon." not in other}
+
+
+def places(plan: Plan) -> dict[str, str | None]:
+    """Where VMs go."""
+    return {action.object.title: action.target for action in plan.actions if ".migrate." in action.id}
 
 
 def without(lists: Lists, name: str) -> Lists:
@@ -128,3 +133,17 @@ def test_who_was_stopped_starts_when_a_newcomer_has_left_another_node() -> None:
         plan, from_plain(without(scene.lists, "pet-1")), ended={"1.cordon.a", "1.cordon.b", "1.stop.shop/pet-1"}
     )
     assert "1.migrate.shop/late-1" in after(over, "1.start.shop/pet-1")
+
+
+def test_who_waits_for_another_node_s_vm_goes_by_where_that_goes_now() -> None:
+    scene = Scene(*(node(name) for name in "abcd"))
+    scene.vm("lead", "b")
+    scene.vm("near", "a", rules={"affinity": near(HOST, "lead")})
+    plan = planned(scene.lists, ["a", "b"])
+    target = places(plan)["shop/lead"]
+    assert places(plan) == {"shop/lead": target, "shop/near": target}
+    next(entry for entry in scene.lists["nodes"] if entry["metadata"]["name"] == target)["spec"]["unschedulable"] = True
+    found = repair(plan, from_plain(scene.lists), node="a")
+    assert decode(encode(found)) == found
+    assert places(found)["shop/near"] == places(found)["shop/lead"] != target
+    assert after(found, "1.migrate.shop/near") == {"1.migrate.shop/lead"}
