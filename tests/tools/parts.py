@@ -54,8 +54,8 @@ class Scope(Enum):
 class Part:
     """One line of the summary.
 
-    `first`: before all others, with nothing beside it. `alone`: after all others, with nothing beside it, as seconds
-    count on a testbed. `limit`: minutes after which a program of it is taken for hung; many times what it takes, as a
+    `first`: before all others, with nothing beside it. `last`: after all others, as those leave a testbed, which mostly
+    waits, no processor. `limit`: minutes after which a program of it is taken for hung; many times what it takes, as a
     fresh and busy machine is slow.
     """
 
@@ -63,7 +63,7 @@ class Part:
     summary: str
     commands: Callable[[Workspace, Scope], Iterable[Command]]
     first: bool = False
-    alone: bool = False
+    last: bool = False
     limit: float = 40
 
 
@@ -162,10 +162,10 @@ PARTS = {
         Part("docs", "antsibull-docs on modules, plugins and roles", docs),
         Part("unit", "pytest without a cluster", unit),
         Part("sanity", "ansible-test sanity", checked_by_ansible_test),
-        Part("differential", "verdicts against kube-scheduler's own", differential, alone=True),
-        Part("integration", "pytest on a testbed", integration, alone=True, limit=75),
-        Part("molecule", "Molecule scenarios on a testbed", molecule, alone=True),
-        Part("demo", "the maintenance of a whole cluster", demo, alone=True),
+        Part("differential", "verdicts against kube-scheduler's own", differential, last=True),
+        Part("integration", "pytest on a testbed", integration, last=True, limit=75),
+        Part("molecule", "Molecule scenarios on a testbed", molecule, last=True),
+        Part("demo", "the maintenance of a whole cluster", demo, last=True),
     )
 }
 

@@ -34,7 +34,7 @@ COLOURLESS = ("NO_COLOR", "ANSIBLE_NOCOLOR")
 def run(wanted: Sequence[Job]) -> bool:
     """Run the jobs and print the report; whether all went well.
 
-    Parts that need the machine for themselves come first or last, one after the other; the rest runs side by side.
+    What the others need comes first, and parts on a testbed last; both these and the others run side by side.
     """
     started = time.monotonic()
     ready = {stack: _prepare(stack) for stack in dict.fromkeys(job.stack for job in wanted)}
@@ -45,8 +45,8 @@ def run(wanted: Sequence[Job]) -> bool:
     with machine.watched() as seen:
         outcomes = [attempt(job) for job in wanted if job.part.first]
         with ThreadPoolExecutor(SIDE_BY_SIDE) as pool:
-            outcomes += pool.map(attempt, [job for job in wanted if not (job.part.first or job.part.alone)])
-        outcomes += [attempt(job) for job in wanted if job.part.alone]
+            outcomes += pool.map(attempt, [job for job in wanted if not (job.part.first or job.part.last)])
+            outcomes += pool.map(attempt, [job for job in wanted if job.part.last])
     return report.show(outcomes, time.monotonic() - started, seen.told())
 
 
