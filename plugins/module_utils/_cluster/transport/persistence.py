@@ -101,16 +101,25 @@ class _Trouble:
 
 
 class _Request:
-    """tries: so often it was sent. maybe_done: one of them may have been carried out.
+    """tries: so often it was sent. pauses: that were made. maybe_done: one of the tries may have been carried out.
 
     troubled: since when the server had answered nothing before it was sent at all, empty if it was in no trouble.
+    refusal: how it failed. unseen: whether nobody has looked yet if a try was carried out.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, reads: bool) -> None:
+        self.reads = reads
         self.since, self.begun = clock.now(), time.strftime("%H:%M:%S")
         self.troubled = ""
-        self.tries = 0
-        self.maybe_done = False
+        self.tries = self.pauses = 0
+        self.maybe_done = self.unseen = False
+        self.refusal: Failure | None = None
+
+    def fails(self, error: Failure) -> None:
+        """What is told is how the request itself has failed, and not the look after it."""
+        self.refusal = self.refusal if self.unseen and self.refusal and error.passing else error
+        self.unseen = self.unseen or error.ambiguous
+        self.maybe_done = self.maybe_done or (self.unseen and not self.reads)
 
 
 class Persistence:
@@ -138,41 +147,57 @@ class Persistence:
 
         Raises Failure, with `maybe_done` if what was to be changed has perhaps been changed.
         """
-        request, unseen, refusal = _Request(), False, None
+        request = _Request(reads)
         while True:
-            try:
-                if unseen and done is not None:
-                    found: Answer | None = done()
-                    if found is not None:
-                        return self._answered(request, found)
-                    unseen = False
-                request.tries += 1
-                return self._answered(request, send())
-            except Failure as error:
-                # What is told is how the request itself has failed, and not the look after it.
-                refusal = refusal if unseen and refusal and error.passing else error
-                unseen = unseen or error.ambiguous
-                request.maybe_done = request.maybe_done or (unseen and not reads)
-                again = error.untouched or (error.ambiguous and done is not None)
-                left = self._left(self._trouble.goes_on(request, error), reads=reads) if again else 0.0
-                if left <= 0.0:
-                    self._trouble.is_over(request, answered=not error.passing)
-                    # Who asks anew tells what is new, and how often that was is none. In the end he tells since when.
-                    told = _dated(refusal, request) if self._brief else _tried(refusal, request)
-                    told.maybe_done = request.maybe_done
-                    raise told from (None if told is error else error)
-                time.sleep(min(left, _pause(error, request.tries)))
-                if not reads:
-                    self._see_that_it_may(request)
+            held = error = self._unasked(request)
+            if error is None:
+                try:
+                    return self._answered(request, self._sent(request, send, done))
+                except Failure as failed:
+                    request.fails(failed)
+                    error = failed
+            again = held is not None or error.untouched or (error.ambiguous and done is not None)
+            left = self._left(self._trouble.goes_on(request, error), reads=reads) if again else 0.0
+            if left <= 0.0:
+                raise self._given_up(request, error) from (None if error is request.refusal else error)
+            request.pauses += 1
+            time.sleep(min(left, _pause(error, request.pauses)))
 
-    def _see_that_it_may(self, request: _Request) -> None:
-        """Go on with what an earlier try may have done; who is stopped then has to know that as well."""
+    @staticmethod
+    def _sent(request: _Request, send: Callable[[], Answer], done: Done | None) -> Answer:
+        """The answer; before a further try it is looked whether the one before has done it. Raises Failure."""
+        if request.unseen and done is not None:
+            found: Answer | None = done()
+            if found is not None:
+                return found
+            request.unseen = False
+        request.tries += 1
+        return send()
+
+    def _unasked(self, request: _Request) -> Failure | None:
+        """Why it cannot be asked for now whether a further try may be sent. Raises Failure if it may not.
+
+        Who is stopped has to know what an earlier try may have done as well.
+        """
+        if request.reads or not request.tries:
+            return None
         try:
             self._may()
         except Failure as error:
+            if error.passing:
+                return error
             self._trouble.is_over(request, answered=False)
             error.maybe_done = request.maybe_done
             raise
+        return None
+
+    def _given_up(self, request: _Request, error: Failure) -> Failure:
+        self._trouble.is_over(request, answered=not error.passing)
+        refusal = request.refusal or error
+        # Who asks anew tells what is new, and how often that was is none. In the end he tells since when.
+        told = _dated(refusal, request) if self._brief else _tried(refusal, request)
+        told.maybe_done = request.maybe_done
+        return told
 
     def _answered(self, request: _Request, answer: Answer) -> Answer:
         self._trouble.is_over(request, answered=True)

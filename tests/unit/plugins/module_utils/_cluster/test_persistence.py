@@ -286,6 +286,34 @@ def test_who_cannot_look_yet_does_not_send_again(time: Time) -> None:
 
     assert patience.carry(send, look, reads=False) == "done all the same"
     assert (sent, looked[-1] >= 1300.0) == ([1000.0], True)
+    assert len(looked) < 150, "pauses grow"
+
+
+def test_who_cannot_see_whether_he_may_waits_until_he_can(time: Time) -> None:
+    """As long as the task has time: that a server is away says nothing of whose the run is."""
+    patience, asked = Persistence(3600.0), []
+
+    def away() -> str:
+        if time.now < 1300.0:
+            raise REFUSED
+        return "done"
+
+    def may() -> None:
+        asked.append(time.now)
+        patience.carry(away, None, reads=True)
+
+    assert patience.guarded(may).carry(away, None, reads=False) == "done"
+    assert len(asked) < 100
+
+
+def test_who_can_never_see_whether_he_may_says_how_the_request_had_failed(time: Time) -> None:
+    def may() -> None:
+        raise REFUSED
+
+    with pytest.raises(Failure, match="answered 503, no") as told:
+        Persistence(60.0).guarded(may).carry(failing(STARTING, STARTING), None, reads=False)
+    assert told.value.status == 503
+    assert time.now == pytest.approx(1060.0)
 
 
 def test_a_look_that_fails_for_good_says_how_the_request_had_failed(time: Time) -> None:
