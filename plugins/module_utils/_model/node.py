@@ -12,7 +12,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._model import res
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Object
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.resources import Amounts
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.selectors import Labels
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.taints import CORDON, Taint
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.taints import CORDON, OF_MAINTENANCE, Taint
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +37,11 @@ class Node:
         return replace(
             self, unschedulable=False, taints=tuple(taint for taint in self.taints if taint.key != CORDON.key)
         )
+
+    def maintained(self, labels: Labels) -> Node:
+        """As it is once its maintenance is over, in which it may be restarting now. labels: those that come back."""
+        others = tuple(taint for taint in self.taints if taint.key not in OF_MAINTENANCE)
+        return replace(self, unschedulable=False, taints=others, labels={**self.labels, **labels})
 
 
 def node(raw: Object) -> Node:

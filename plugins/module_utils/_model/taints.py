@@ -37,6 +37,18 @@ class Toleration:
 
 
 CORDON = Taint("node.kubernetes.io/unschedulable", "", "NoSchedule")
+# By key, those that a maintenance brings and takes away again: of node and cloud controllers while the node restarts
+# (k8s.io/api/core/v1/well_known_taints.go, k8s.io/cloud-provider/api/well_known_taints.go), and of medik8s' operator.
+OF_MAINTENANCE = frozenset(
+    {
+        CORDON.key,
+        "node.kubernetes.io/not-ready",
+        "node.kubernetes.io/unreachable",
+        "node.kubernetes.io/network-unavailable",
+        "node.cloudprovider.kubernetes.io/shutdown",
+        "medik8s.io/drain",
+    }
+)
 
 
 def taint(raw: Object) -> Taint:

@@ -1,7 +1,7 @@
 # Copyright: Contributors to the virtops.kubevirt project
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What could give a VM a place without anybody's doing: others that are on their way, or somebody's cordon lifted.
+"""What could give a VM a place without anybody's doing: others that are on their way, or somebody's maintenance over.
 
 Whoever has such a prospect waits, and is not interrupted.
 """
@@ -12,12 +12,16 @@ from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blockers.find import Surroundings
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.labels import SCHEDULABLE
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.workloads import title
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.cordon import find_mark
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.printable import brief
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.board import Board
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.mover import Mover
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.scores.registry import Profile
+
+# virt-handler takes this label away while it does not run, and brings it back.
+_BACK = {SCHEDULABLE: "true"}
 
 
 def prospect(board: Board, mover: Mover, cluster: Surroundings) -> str | None:
@@ -26,7 +30,7 @@ def prospect(board: Board, mover: Mover, cluster: Surroundings) -> str | None:
     with _when_all_have_arrived(board, cluster):
         if options := board.options(mover, Profile.NO_SCORING):
             return f"{options[0].node} can take it once what is on its way there or from there has arrived"
-        with board.state.uncordoned(foreign):
+        with board.state.maintained(foreign, _BACK):
             options = board.options(mover, Profile.NO_SCORING)
     return _cordoned(options[0].node, cluster) if options else None
 
@@ -38,7 +42,7 @@ def with_prospects(board: Board, movers: Sequence[Mover], cluster: Surroundings)
     foreign = cordoned_by_others(board)
     with _when_all_have_arrived(board, cluster):
         found = {mover.id for mover in movers if board.options(mover, Profile.NO_SCORING)}
-        with board.state.uncordoned(foreign):
+        with board.state.maintained(foreign, _BACK):
             return found | {mover.id for mover in movers if board.options(mover, Profile.NO_SCORING)}
 
 

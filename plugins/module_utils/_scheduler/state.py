@@ -119,10 +119,10 @@ class ClusterState:
         self.nodes = self._nodes_as_given = self._nodes_as_given.uncordoned(names)
 
     @contextmanager
-    def uncordoned(self, names: Collection[str]) -> Iterator[None]:
-        """As if the cordons of these nodes were lifted, within a `with` statement."""
+    def maintained(self, names: Collection[str], labels: Labels) -> Iterator[None]:
+        """As if the maintenance of these nodes were over, within a `with` statement. labels: that come back by it."""
         before = self.nodes
-        self.nodes = before.uncordoned(names)
+        self.nodes = before.maintained(names, labels)
         try:
             yield
         finally:

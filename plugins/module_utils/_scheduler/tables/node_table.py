@@ -22,7 +22,11 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._model.arrays imp
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.node import Node
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.pod import NodeAffinityTerms
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.selectors import NodeSelectorTerm, Requirement
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.selectors import (
+    Labels,
+    NodeSelectorTerm,
+    Requirement,
+)
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.taints import (
     KEEPING_OUT,
     Taint,
@@ -80,6 +84,12 @@ class NodeTable:
     def uncordoned(self, names: Collection[str]) -> NodeTable:
         """The same nodes, these with their cordons lifted."""
         return self._changed([node.uncordoned() if node.name in names else node for node in self.nodes])
+
+    def maintained(self, names: Collection[str], labels: Labels) -> NodeTable:
+        """The same nodes, the maintenance of these over, with labels that come back by it."""
+        found = self._changed([node.maintained(labels) if node.name in names else node for node in self.nodes])
+        found._columns = {key: column for key, column in self._columns.items() if key not in labels}
+        return found
 
     def _changed(self, nodes: Sequence[Node]) -> NodeTable:
         """With other cordons and taints."""

@@ -1,0 +1,75 @@
+# Copyright: Contributors to the virtops.kubevirt project
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Nobody is interrupted whom a node can take that others maintain, however it looks in the middle of that."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot import from_plain
+from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import Plan, Verdict
+from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.plan_options import PlanOptions
+from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.repair import repair
+from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.run_plan import plan_run
+
+from unit.plugins.module_utils._planner.scene import Json, Scene, node
+
+WAITS = ("b, which could take it, is cordoned by somebody",)
+
+
+def tainted(key: str, effect: str = "NoSchedule") -> Json:
+    return {"spec": {"taints": [{"key": key, "effect": effect}]}}
+
+
+STAGES: list[Json] = [
+    tainted("node.kubernetes.io/unschedulable"),
+    tainted("medik8s.io/drain"),
+    tainted("node.kubernetes.io/not-ready"),
+    tainted("node.kubernetes.io/unreachable", "NoExecute"),
+    tainted("node.cloudprovider.kubernetes.io/shutdown"),
+    {"labels": {"kubevirt.io/schedulable": "false"}},
+]
+
+
+def with_a_node_of_others(stage: Json) -> Scene:
+    scene = Scene(node("a"), node("b", cordoned=True))
+    scene.vm("vm-1", "a")
+    other = scene.lists["nodes"][1]
+    other["spec"]["taints"] = stage.get("spec", {}).get("taints", [])
+    other["metadata"]["labels"] |= stage.get("labels", {})
+    return scene
+
+
+def planned(scene: Scene, policy: str) -> Plan:
+    return plan_run(from_plain(scene.lists), "patch", [["a"]], PlanOptions(policies=[{"policy": policy}]))
+
+
+def is_waited_for(plan: Plan) -> bool:
+    (entry,) = plan.blocked
+    harmless = not [action for action in plan.actions if ".stop." in action.id or ".restart." in action.id]
+    return (entry.reasons, entry.passing, plan.verdict, harmless) == (WAITS, True, Verdict.FEASIBLE, True)
+
+
+@pytest.mark.parametrize("policy", ["fail", "stop", "restart"])
+@pytest.mark.parametrize("stage", STAGES, ids=str)
+def test_a_maintenance_of_others_is_waited_for_at_every_stage(stage: Json, policy: str) -> None:
+    """Also by a drain that is on its way when the node goes down."""
+    before = planned(with_a_node_of_others({}), policy)
+    assert is_waited_for(before)
+    assert is_waited_for(planned(with_a_node_of_others(stage), policy))
+    assert is_waited_for(repair(before, from_plain(with_a_node_of_others(stage).lists)))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        tainted("dedicated"),
+        {"labels": {"kubevirt.io/machine-type": ""}, **tainted("node.kubernetes.io/out-of-service")},
+    ],
+    ids=str,
+)
+def test_what_no_maintenance_brings_is_not_waited_for(change: Any) -> None:
+    assert "1.stop.shop/vm-1" in {action.id for action in planned(with_a_node_of_others(change), "stop").actions}
