@@ -153,6 +153,8 @@ def released(
     is_forgotten = bool(documents) and not keeps
     if not task.dry_run:
         if is_forgotten:
+            if before:
+                hold.require(anew=True)  # what another invocation remembers by now is not ours to remove
             store.delete_all()
         elif keeps and report is not None and before:
             known = _kept(store, hold, report, known)

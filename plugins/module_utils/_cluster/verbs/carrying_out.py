@@ -334,6 +334,7 @@ def _refusal(command: Command, error: Failure) -> Answer:
     """The server's no to one command. Raises the failure again where it concerns all commands."""
     if error.status is None or error.concerns_all:
         raise error
-    own = error.message.partition(", ")[2] if error.passing and not error.foreign else ""
+    # A budget's own words say all; of a server that is busy, or of a proxy before it, the status is news.
+    own = error.message.partition(", ")[2] if error.passing and error.considered else ""
     words = own or error.message
     return Answer(command, words, error.passing, lost=error.maybe_done)

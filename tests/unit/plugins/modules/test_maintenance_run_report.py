@@ -109,6 +109,23 @@ def test_a_report_that_cannot_be_kept_keeps_nobody_from_letting_go(maintain: Mai
     assert "no config maps" in str(result["warnings"])
 
 
+def test_who_has_just_lost_the_run_removes_nothing_of_it(maintain: Maintain, api: RunApi) -> None:
+    """Another invocation has taken it since the look at the beginning, and goes by what the run remembers."""
+    maintain()
+    maintain(state="released", report=["n1: failed"], keep_record=True)
+    maintain()
+    documents = api.config_maps()
+
+    def lose(request: Request) -> Answer | None:
+        api.hold_run("b2")
+        return None
+
+    assert documents
+    api.faults[CONFIG_MAPS] = lose
+    result = maintain(state="released")
+    assert (result["failed"], result["error"]["reason"], api.config_maps()) == (True, "RunLost", documents)
+
+
 def test_who_has_lost_the_run_leaves_no_report(maintain: Maintain, api: RunApi) -> None:
     maintain()
     api.hold_run("b2")

@@ -156,6 +156,13 @@ def test_a_budget_that_never_yields_is_named(evict: Any, api: EvictingApi) -> No
     assert result["evicted"][0]["outcome"] == "waiting"
 
 
+def test_a_server_that_is_busy_is_told_from_a_budget(evict: Any, api: EvictingApi) -> None:
+    api.evictions = [Answer(503, b"<h1>No server</h1>", headers=(("Retry-After", "1"),))] * 1000
+    result = evict(wait_timeout=1)
+    assert (result["failed"], result["changed"]) == (True, False)
+    assert "pod shop/web-1: held back, the API server answered 503, No server" in result["msg"]
+
+
 def test_a_pod_that_is_not_replaced_is_told(evict: Any, api: EvictingApi) -> None:
     api.forgotten = True
     result = evict(wait_timeout=1)
