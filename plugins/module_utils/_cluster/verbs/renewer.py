@@ -5,8 +5,9 @@
 
 A process of its own, as tasks of the user's may last an hour and know nothing of Leases. It is bound to that
 ansible-playbook: when that ends, however it ends, it releases the run, so that the same command can go on at once, and
-ends as well. It ends too when the run was released or is another's. It never takes a Lease, so one that was lost while
-the machine slept stays lost. What it needs of the cluster's credentials comes through a pipe and stays in its memory.
+ends as well. It ends too when the run was released. When it is another's, it ends its ansible-playbook as well, as that
+may be about to restart a node that is not its own any more. It never takes a Lease, so one that was lost while the
+machine slept stays lost. What it needs of the cluster's credentials comes through a pipe and stays in its memory.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from dataclasses import asdict
 from datetime import datetime, timezone
 from typing import Any
 
-from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport import persistence
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport import clock, persistence
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.client import (
     Client,
     connect_by,
@@ -45,6 +46,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._model.leases imp
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.migration import RUN_LABEL
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import embedded
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.printable import sentence
 
 # In seconds: how often to see whether ansible-playbook lives; how long the last word to the API may take, so that
 # nothing outlives a run by more than a moment; between two tries of an API server that is away; of one request.
@@ -69,7 +71,9 @@ class Renewer:
     def __init__(self, run: str, invocation: str, namespace: str, me: Process, client: Client) -> None:
         self._run = run
         self._me = json.dumps(asdict(me), sort_keys=True)
-        self._over = threading.Event()
+        self._woken, self._is_over = threading.Event(), False
+        # Whose the run is, if it is another's: a clause.
+        self.taken = ""
         self._patient = RunHold(client, run, Invocation(invocation), namespace)
         # What fails for longer is asked again when the time to renew has come.
         brief = client.briefly()
@@ -87,14 +91,21 @@ class Renewer:
     def work(self) -> None:
         """Until told to end, or there is nothing to renew any more."""
         while (pause := self._renew()) is not None:
-            if self._over.wait(pause):
+            self._woken.wait(pause)
+            self._woken.clear()
+            if self._is_over:
                 with contextlib.suppress(Failure):
                     self._hold.release()
                 return
 
+    def hurry(self) -> None:
+        """Let `work` not wait any longer: more time has passed than it knows."""
+        self._woken.set()
+
     def end(self) -> None:
         """Let `work` release the run and return."""
-        self._over.set()
+        self._is_over = True
+        self._woken.set()
 
     def renew_nodes(self, now: datetime) -> None:
         """Those of the run's nodes whose Lease has lost a third of its time. Raises Failure."""
@@ -110,6 +121,7 @@ class Renewer:
                 return None
         except Failure as error:
             if error.reason == RUN_LOST:
+                self.taken = error.message if "holder" in error.details else ""
                 return None
             return _RETRY
         with contextlib.suppress(Failure):
@@ -180,8 +192,14 @@ def main(given: Mapping[str, Any]) -> None:
 def _accompany(renewer: Renewer, playbook: Process) -> None:
     work = threading.Thread(target=renewer.work, daemon=True)
     work.start()
+    seen = clock.now()
     while work.is_alive() and playbook.alive:
         work.join(_POLL)
+        if clock.now() - seen > RENEWAL:  # the machine slept, or this process stood still
+            renewer.hurry()
+        seen = clock.now()
+    if renewer.taken:
+        playbook.end(sentence(f"ansible-playbook is ended, as {renewer.taken}."))
     renewer.end()
     work.join(_LAST_WORD)
 
