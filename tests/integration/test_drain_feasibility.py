@@ -10,10 +10,11 @@ from dataclasses import replace
 
 import pytest
 
+from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.drain import plan_drain
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.drain_plan import Outcome
 
 from integration.clusters import TIMEOUT, loaded, pods, scheduling_message, vmi_on, vmis
-from integration.drain_plans import Tally, drain, out_of_service, try_the_stuck
+from integration.drain_plans import Tally, drain, out_of_service, read, try_the_stuck
 from integration.migration.clusters import peaceful
 from testbed.api import Api, Object
 from testbed.handle import RunningTestbed
@@ -40,11 +41,12 @@ class TestCustomapp:
         box = vmi_on(api, APPLICATION, node, "blackbox")
         tally = Tally()
         with out_of_service(api, [node]):
+            (move,) = plan_drain(read(api), [node]).moves
+            assert (move.name, move.wave) == (box["metadata"]["name"], 2)
             plan = drain(api, [node], tally)
             assert (plan.feasible, tally.wrong) == (True, [])
             assert running_on(api, node) == []
         (move,) = plan.moves
-        assert (move.name, move.wave) == (box["metadata"]["name"], 2)
         assert move.target_node in {pod["spec"]["nodeName"] for pod in pods(api, APPLICATION, "app=cache")}
 
     def test_a_database_is_stuck_with_that_message(self, api: Api) -> None:
