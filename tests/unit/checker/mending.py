@@ -67,8 +67,8 @@ class Moment:
         return {action.id for action in asked.actions} - self.replay.ended - {action.id for action in self.replay.begun}
 
 
-def moment(seed: int) -> Moment | None:
-    """The same for the same seed; None if nothing is left to do."""
+def moment(seed: int, *, whole: bool = False) -> Moment | None:
+    """The same for the same seed; None if nothing is left to do. whole: all of the batch, whatever the dice say."""
     dice = random.Random(seed)
     lists, plan = _planned(seed // MOMENTS)
     lists = {**lists, "vms": [*lists["vms"]]}
@@ -88,7 +88,7 @@ def moment(seed: int) -> Moment | None:
     away = {action.node for action in plan.actions if action.kind is ActionKind.MAINTAIN and action.id in replay.ended}
     disturbance = Disturber(replay.cluster, late, away, _spoken_for(replay, plan), dice).disturb()
     node = dice.choice(plan.batches[left[0].batch - 1]) if dice.random() < 0.5 else None
-    return Moment(replay, plan, left[0].batch, node, failures, disturbance)
+    return Moment(replay, plan, left[0].batch, None if whole else node, failures, disturbance)
 
 
 def _is_between(replay: Replay, plan: Plan) -> bool:
@@ -128,9 +128,9 @@ class _Judge:
         self.found += free_to_leave(cluster, replace(self.plan, blocked=lasting), self.number)
 
 
-def flaws(seed: int) -> Iterator[PlanFlaw]:
+def flaws(seed: int, *, whole: bool = False) -> Iterator[PlanFlaw]:
     """What is wrong with the plan that is mended at a moment."""
-    now = moment(seed)
+    now = moment(seed, whole=whole)
     if now is None:
         return
     mended = now.mended()
@@ -147,12 +147,12 @@ def flaws(seed: int) -> Iterator[PlanFlaw]:
         (ByLot(lots[2]), anywhere(lots[2])),
     ]
     for order, choice in ways:
-        yield from _carried_out(seed, plan, order, choice)
+        again = moment(seed, whole=whole)
+        assert again is not None
+        yield from _carried_out(again, plan, order, choice)
 
 
-def _carried_out(seed: int, plan: Plan, order: Order, choice: Choice | None) -> Iterator[PlanFlaw]:
-    now = moment(seed)
-    assert now is not None
+def _carried_out(now: Moment, plan: Plan, order: Order, choice: Choice | None) -> Iterator[PlanFlaw]:
     replay, judge = now.replay, _Judge(plan, now.number)
     unpromised = set(_unpromised(now, plan, roaming=choice is not None))
     asked, known = now.asked(plan), len(replay.violations)
