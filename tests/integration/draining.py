@@ -32,6 +32,7 @@ _OWNERS = (
     ("apps/v1", "deployments"),
     ("v1", "pods"),
 )
+_NOT_READY = "node.kubernetes.io/not-ready"
 _GUEST = "virtops.test/guest"
 _HOST = "kubernetes.io/hostname"
 _CONTROLLER = "system:serviceaccount:kubevirt:kubevirt-controller"
@@ -263,6 +264,12 @@ class Yard:
 
     def cordoned(self, node: str) -> bool:
         return bool(self.testbed.api.get(resource_path("v1", "nodes", name=node))["spec"].get("unschedulable"))
+
+    def is_down(self, node: str) -> bool:
+        """By what its virt-handler says of it, or the node controller."""
+        item = self.testbed.api.get(resource_path("v1", "nodes", name=node))
+        is_fit = item["metadata"]["labels"].get("kubevirt.io/schedulable") == "true"
+        return not is_fit or any(taint["key"] == _NOT_READY for taint in item["spec"]["taints"])
 
     def vm(self, name: str) -> Object:
         return self.testbed.api.get(self._vm_path(name))

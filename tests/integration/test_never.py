@@ -267,6 +267,27 @@ def test_never_stops_a_vm_that_could_move_later(drain: Run, run: ModuleRunner, y
     assert (yard.vmi("vm")["metadata"]["uid"], yard.node_of("vm") != SOURCE) == (uid, True)
 
 
+def test_never_stops_a_vm_whose_other_nodes_restart(drain: Run, run: ModuleRunner, yard: Yard) -> None:
+    """As above, when that maintenance is at its reboot, and nothing could start there."""
+    uid = yard.start_vm("vm", SOURCE, run_strategy="Always")["metadata"]["uid"]
+    theirs: dict[str, Any] = {"kubeconfig": str(yard.testbed.kubeconfig), "owner": "others"}
+    for node in (TARGET, OTHER):
+        run(node_maintenance, **theirs, name=node)
+        yard.testbed.inject("node-reboot", "--node", node, "--duration", "600s")
+    try:
+        wait_for("both to be down", lambda: yard.is_down(TARGET) and yard.is_down(OTHER))
+        early = drain(policies=STOP, wait_timeout=5)
+    finally:
+        yard.testbed.inject("clear")
+    assert early.get("interrupted") == [], early
+    assert "which could take it, is cordoned by others" in str(early["left"]), early
+    wait_for("both to be back", lambda: not yard.is_down(TARGET) and not yard.is_down(OTHER))
+    for node in (TARGET, OTHER):
+        run(node_maintenance, **theirs, name=node, state="uncordoned")
+    assert drain(policies=STOP)["left"] == []
+    assert (yard.vmi("vm")["metadata"]["uid"], yard.node_of("vm") != SOURCE) == (uid, True)
+
+
 def test_never_migrates_twice_because_an_answer_was_lost(drain: Run, relay: Proxy, yard: Yard) -> None:
     yard.start_vm("vm", SOURCE)
     lost = relay.at("POST", MIGRATING, lost=True)
