@@ -332,17 +332,22 @@ def test_never_asks_about_kubevirts_own_pods(drain: Run, yard: Yard) -> None:
     assert (outcomes(result["evicted"]), result["left"]) == ({name: "evicted"}, [])
 
 
-def test_never_begins_what_a_missing_right_would_end(drain: Run, yard: Yard) -> None:
+@pytest.mark.parametrize(
+    "missing",
+    [("create", "virtualmachineinstancemigrations"), ("update", "virtualmachines/start")],
+    ids=["migrate", "start"],
+)
+def test_never_begins_what_a_missing_right_would_end(drain: Run, yard: Yard, missing: tuple[str, str]) -> None:
+    """Nor stops a VM that nobody could start again once the node has been rebooted."""
     yard.start_vm("vm", SOURCE)
-    missing = ("create", "virtualmachineinstancemigrations")
     needs = [
         Need(need.title, {right: why for right, why in need.reasons.items() if (right.verb, right.resource) != missing})
         for need in MODULES["node_drain"]
     ]
     with account(yard.testbed, yard.namespace, needs) as kubeconfig:
-        result = drain(kubeconfig=kubeconfig)
+        result = drain(kubeconfig=kubeconfig, policies=STOP)
     assert (result["error"]["reason"], result.get("changed")) == ("RightsMissing", None)
-    assert "create virtualmachineinstancemigrations.kubevirt.io" in result["msg"]
+    assert " ".join(missing) in result["msg"]
     assert not yard.cordoned(SOURCE)
 
 

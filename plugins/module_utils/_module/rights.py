@@ -15,7 +15,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transpor
     MISSING,
     require_rights,
 )
-from ansible_collections.virtops.kubevirt.plugins.module_utils._rights.needs import GIVE_BACK, INTERRUPT, TAKE
+from ansible_collections.virtops.kubevirt.plugins.module_utils._rights.needs import GIVE_BACK, INTERRUPT, START, TAKE
 from ansible_collections.virtops.kubevirt.plugins.module_utils._rights.right import LEASE_NAMESPACE, Need
 from ansible_collections.virtops.kubevirt.plugins.module_utils._rights.roles import MODULES, ROLES, demanded
 
@@ -43,7 +43,7 @@ def require_for_drain(client: Client, params: Mapping[str, Any]) -> None:
         _require(client, params, f"start what was stopped for node {name}", "uncordon", MODULES["node_drain, restored"])
     elif state == "drained":
         interrupts = params["plan"] or any(rule["policy"] != "fail" for rule in params["policies"])
-        needs = [need for need in MODULES["node_drain"] if interrupts or need is not INTERRUPT]
+        needs = [need for need in MODULES["node_drain"] if interrupts or need not in (INTERRUPT, START)]
         _require(client, params, f"drain node {name}", "drain", needs)
 
 

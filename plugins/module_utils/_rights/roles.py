@@ -31,7 +31,8 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._rights.needs imp
 from ansible_collections.virtops.kubevirt.plugins.module_utils._rights.right import Need, Right
 
 _PLAN = (READ, IDENTIFY, HOLD_RUN, REMEMBER, FORGET, FIND_NODES, START)
-_DRAIN = (READ, IDENTIFY, TAKE, REMEMBER, FOLLOW, MIGRATE, EXPLAIN, EVICT, INTERRUPT, WITHDRAW, CANCEL)
+# Who stops a VM starts it again: a drain that could not be undone leaves a node cordoned and a VM off.
+_DRAIN = (READ, IDENTIFY, TAKE, REMEMBER, FOLLOW, MIGRATE, EXPLAIN, EVICT, INTERRUPT, START, WITHDRAW, CANCEL)
 _UNCORDON = (IDENTIFY, SEE_FITNESS, GIVE_BACK, WITHDRAW, CANCEL, START)
 _REBALANCE = (READ, IDENTIFY, MIGRATE, EXPLAIN, EVICT)
 _ABORT = (IDENTIFY, HOLD_RUN, FORGET, FIND_NODES, CANCEL, GIVE_BACK, START)

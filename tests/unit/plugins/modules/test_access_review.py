@@ -136,10 +136,11 @@ def test_a_node_is_not_taken_by_who_could_not_give_it_back(
     assert api.writes() == []
 
 
+@pytest.mark.parametrize("verb", ["stop", "start"])
 def test_who_interrupts_nothing_needs_no_right_to(
-    run_module: ModuleRunner, connection: dict[str, Any], api: RunApi
+    run_module: ModuleRunner, connection: dict[str, Any], api: RunApi, verb: str
 ) -> None:
-    api.withheld = {"update virtualmachines/stop.subresources.kubevirt.io"}
+    api.withheld = {f"update virtualmachines/{verb}.subresources.kubevirt.io"}
     drain = partial(run_module, node_drain.main, check=True, **connection, name="n1", owner="me", cordon=True)
     assert "error" not in drain()
     assert "missing" in drain(policies=STOP)["error"]

@@ -10,7 +10,12 @@ from itertools import chain
 import pytest
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot_kinds import KINDS
-from ansible_collections.virtops.kubevirt.plugins.module_utils._rights.needs import IDENTIFY, READ
+from ansible_collections.virtops.kubevirt.plugins.module_utils._rights.needs import (
+    IDENTIFY,
+    INTERRUPT,
+    READ,
+    START,
+)
 from ansible_collections.virtops.kubevirt.plugins.module_utils._rights.right import Right, manifests, policy_rules
 from ansible_collections.virtops.kubevirt.plugins.module_utils._rights.roles import MODULES, ROLES, reasons
 
@@ -55,6 +60,16 @@ def test_who_goes_by_a_plan_may_tell_its_cluster_from_others(role: str) -> None:
 @pytest.mark.parametrize("role", ["plan_maintenance", "drain", "uncordon", "rolling_maintenance"])
 def test_who_holds_a_lease_may_release_it(role: str) -> None:
     assert RELEASE in reasons(ROLES[role])
+
+
+def test_who_drains_may_bring_back_all_that_a_drain_takes_away() -> None:
+    """A rebooted node would stay cordoned otherwise, and what was stopped for it off."""
+    assert reasons(ROLES["uncordon"]).keys() <= reasons(ROLES["drain"]).keys()
+
+
+@pytest.mark.parametrize("who", [who for who, needs in EVERYTHING.items() if INTERRUPT in needs])
+def test_who_may_stop_vms_may_start_them(who: str) -> None:
+    assert START in EVERYTHING[who]
 
 
 def test_all_that_a_snapshot_holds_is_read() -> None:
