@@ -99,6 +99,8 @@ attributes:
     support: full
     details:
       - That a Lease is held for longer is no change; a second run renews it without reporting one.
+      - Neither is it that another process of C(ansible-playbook) goes on with O(run). The annotation on the node says
+        so then, and what an earlier process would still write is refused.
 notes:
   - The rights that are needed to take a node and to give it back stand in
     R(the guide to rights,ansible_collections.virtops.kubevirt.docsite.rights). Outside of a run they are asked for

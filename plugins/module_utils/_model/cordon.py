@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Object, embedded
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.printable import brief
@@ -24,14 +24,15 @@ MAINTAINED = "virtops.kubevirt/maintained"
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """The annotation's content, JSON. `since`: RFC 3339."""
+    """The annotation's content, JSON. `since`: RFC 3339. invocation: of the run that has it, None outside of a run."""
 
     owner: str
     since: str
     reason: str | None = None
+    invocation: str | None = None
 
     def to_text(self) -> str:
-        return json.dumps({"owner": self.owner, "since": self.since, "reason": self.reason}, sort_keys=True)
+        return json.dumps(asdict(self), sort_keys=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +60,7 @@ def find_mark(node: Object) -> Mark | None:
     text = (node["metadata"].get("annotations") or {}).get(ANNOTATION)
     try:
         content = embedded(text)
-        return Mark(str(content["owner"]), str(content["since"]), content.get("reason"))
+        return Mark(str(content["owner"]), str(content["since"]), content.get("reason"), content.get("invocation"))
     except (TypeError, KeyError):
         return None
 

@@ -75,6 +75,7 @@ def request(params: Mapping[str, Any], *, dry_run: bool) -> Request:
         lease_seconds=params["lease_duration"],
         dry_run=dry_run,
         run=params["run"] or "",
+        invocation=params["invocation"] or "",
     )
 
 

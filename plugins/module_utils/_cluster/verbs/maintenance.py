@@ -43,7 +43,8 @@ _OTHERS = frozenset({LEASE_HELD, CORDONED_BY_OTHER})
 class Request:
     """`keep_foreign`: go on where somebody else has cordoned the node, and leave that cordon alone.
 
-    run: the run that the node is taken for, empty for none. maintained: it is given back after its maintenance.
+    run, invocation: the run that the node is taken for, and the invocation of it that does so, empty for none.
+    maintained: it is given back after its maintenance.
     """
 
     node: str
@@ -54,6 +55,7 @@ class Request:
     lease_seconds: int
     dry_run: bool
     run: str = ""
+    invocation: str = ""
     maintained: bool = False
 
     @property
@@ -150,9 +152,8 @@ def _begin(client: Client, request: Request, may: May, seen: list[State]) -> Tra
         raise _foreign(client, request, "cordon", before.cordon)
     now = datetime.now(timezone.utc)
     held = leases.hold(lease, node, request.owner, request.lease_seconds, now, request.run)
-    cordon = before.cordon
-    if cordon is None:
-        mark = Mark(request.owner, now.strftime("%Y-%m-%dT%H:%M:%SZ"), request.reason)
+    cordon, mark = before.cordon, _new_mark(request, node, before.cordon, now)
+    if mark:
         try:
             marked = {"annotations": {ANNOTATION: mark.to_text()}}
             _write(client, request, node, "cordon", marked, {"unschedulable": True})
@@ -167,6 +168,21 @@ def _begin(client: Client, request: Request, may: May, seen: list[State]) -> Tra
             raise
         cordon = Cordon(mark.owner, mark.since, mark.reason, marked=True)
     return Transition(seen[0], replace(before, cordon=cordon, lease=parse_lease(held)))
+
+
+def _new_mark(request: Request, node: JsonObject, cordon: Cordon | None, now: datetime) -> Mark | None:
+    """What is to be written on the node; None if it is marked already, or stays cordoned by somebody else.
+
+    Each invocation of a run marks what an earlier one has cordoned. That one may stand still right before it uncordons
+    the node, and its write is refused then, as it goes by an outdated version.
+    """
+    if cordon is None:
+        since = now.strftime("%Y-%m-%dT%H:%M:%SZ")
+        return Mark(request.owner, since, request.reason, request.invocation or None)
+    mark = find_mark(node) if cordon.belongs_to(request.owner) else None
+    if mark and request.invocation and mark.invocation != request.invocation:
+        return replace(mark, invocation=request.invocation)
+    return None
 
 
 def _end(client: Client, request: Request, may: May, seen: list[State]) -> Transition:

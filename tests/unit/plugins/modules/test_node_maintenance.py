@@ -51,7 +51,8 @@ def test_a_node_is_taken(maintain: Maintain, api: ObjectApi) -> None:
     assert (result["lease"]["name"], result["lease"]["holder"]) == ("node-n1", "run-a")
     assert traces(api) == (True, True, True)
     mark = json.loads(api.node("n1")["metadata"]["annotations"][MARK])
-    assert mark == {"owner": "run-a", "reason": "New kernel", "since": result["cordon"]["since"]}
+    since = result["cordon"]["since"]
+    assert mark == {"owner": "run-a", "reason": "New kernel", "since": since, "invocation": None}
     assert "New kernel" not in str(result["lease"])
 
 

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta, timezone
 from functools import partial
@@ -22,7 +23,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transpor
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs import run_lease
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.renewer import Renewer
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.run_lease import require_run
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.cordon import MAINTAINED
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.cordon import ANNOTATION, MAINTAINED
 from ansible_collections.virtops.kubevirt.plugins.modules.node_maintenance import main
 
 from testbed.pki import Authority
@@ -39,7 +40,7 @@ NOW = datetime.now(timezone.utc)
 class Maintain(Protocol):
     """Run the module on node n1 for run `kernel`, invocation `a1`; whatever is given replaces an argument."""
 
-    def __call__(self, *, check: bool = False, **arguments: Any) -> Result: ...
+    def __call__(self, *, check: bool = False, diff: bool = False, **arguments: Any) -> Result: ...
 
 
 @pytest.fixture
@@ -115,6 +116,64 @@ def test_who_loses_the_run_while_it_writes_does_not_write_again(
     assert (result["error"]["reason"], result["error"]["holder"]["invocation"]) == ("RunLost", "b2")
     assert (api.node("n1"), LEASE in api.objects) == (before, True), "the other goes by the same name"
     assert [write.path for write in api.writes()].count(f"{NODES}/n1") == (2 if state == "uncordoned" else 1)
+
+
+def test_who_stands_still_before_it_gives_a_node_back_does_not(
+    maintain: Maintain, api: RunApi, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between its last look and its write another one goes on with the run, and counts on the cordon."""
+    monkeypatch.setattr(run_lease, "FRESH", 0.0)
+    maintain(reason="New kernel")
+    before = api.node("n1")
+    taken: list[Result] = []
+
+    def stand_still(request: Request) -> Answer | None:
+        if request.method == "PATCH":
+            del api.faults[f"{NODES}/n1"]
+            api.hold_run("b2", renewed=NOW.strftime(TIME))
+            taken.append(maintain(invocation="b2", diff=True))
+        return None
+
+    api.faults[f"{NODES}/n1"] = stand_still
+    result = maintain(state="uncordoned", maintained=True)
+    assert (result["error"]["reason"], result["error"]["holder"]["invocation"]) == ("RunLost", "b2")
+    assert api.node("n1")["spec"] == before["spec"] == {"unschedulable": True}
+    assert LEASE in api.objects
+    (other,) = taken
+    assert not other["changed"], "that another invocation has it is no change, as that its Lease lasts longer"
+    assert other["diff"]["before"] == other["diff"]["after"]
+    assert other["cordon"]["reason"] == "New kernel"
+
+
+def _marks(api: RunApi) -> list[str | None]:
+    """Which invocation each write of the node has named."""
+    marks = [write.body["metadata"]["annotations"][ANNOTATION] for write in api.writes() if write.path == f"{NODES}/n1"]
+    return [json.loads(mark)["invocation"] for mark in marks]
+
+
+def test_each_invocation_marks_a_node_once(maintain: Maintain, api: RunApi) -> None:
+    first = maintain()
+    for invocation in ("a1", "b2", "b2"):
+        api.hold_run(invocation, renewed=NOW.strftime(TIME))
+        again = maintain(invocation=invocation)
+        assert (again["changed"], again["cordon"]) == (False, first["cordon"]), "since when is told as ever"
+    assert not maintain(run=None, invocation=None)["changed"]
+    assert _marks(api) == ["a1", "b2"]
+
+
+def test_a_dry_run_leaves_the_mark_of_another_invocation(maintain: Maintain, api: RunApi) -> None:
+    maintain()
+    before = api.node("n1")
+    assert not maintain(invocation="b2", check=True)["changed"]
+    assert api.node("n1") == before
+
+
+def test_a_cordon_of_others_is_not_marked_by_the_run(maintain: Maintain, api: RunApi) -> None:
+    maintain(owner="others", run=None, invocation=None)
+    del api.objects[LEASE]
+    before = api.node("n1")
+    assert maintain(foreign_cordon="keep")["cordon"]["by"] == "others"
+    assert api.node("n1") == before
 
 
 def test_a_run_that_nobody_holds_is_lost(maintain: Maintain, api: RunApi) -> None:
