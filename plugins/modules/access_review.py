@@ -14,8 +14,8 @@ author:
 description:
   - Asks the API server for each right whether the user of the task has it, and fails with all that are missing, what
     each is for, and what grants them.
-  - The roles of this collection do so before they touch anything. Do it by yourself to prove an account that you have
-    made.
+  - The roles of this collection do so before they touch anything, and remember which cluster it was. Do it by yourself
+    to prove an account that you have made.
 options:
   roles:
     description:
@@ -70,6 +70,12 @@ reviewed:
   returned: success
   type: int
   sample: 56
+cluster_uid:
+  description: >-
+    UID of namespace C(kube-system) in the cluster that was asked. Tasks that are given it do nothing in another one.
+  returned: success
+  type: str
+  sample: 4c6a4d66-4b7b-4a36-9d5c-1f0f7c8f4f0a
 error:
   description: What went wrong, for programs. The same is in C(msg) for people.
   returned: failure
@@ -125,6 +131,7 @@ error:
 
 from typing import Any
 
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.identity import cluster_uid
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module import arguments, rights
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module.connection import connect
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module.run import Module, run
@@ -134,7 +141,7 @@ def access_review(module: Module) -> dict[str, Any]:
     arguments.require_positive(module.params, "request_timeout")
     client = connect(module)
     reviewed = rights.require_for_roles(client, module.params["roles"], module.params["lease_namespace"])
-    return {"changed": False, "reviewed": reviewed}
+    return {"changed": False, "reviewed": reviewed, "cluster_uid": cluster_uid(client)}
 
 
 def main() -> None:

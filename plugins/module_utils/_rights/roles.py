@@ -43,7 +43,7 @@ ROLES: Mapping[str, tuple[Need, ...]] = {
     "plan_maintenance": _PLAN,
     "drain": _DRAIN,
     "uncordon": _UNCORDON,
-    "live_migrate": (READ, MIGRATE, EXPLAIN),
+    "live_migrate": (READ, IDENTIFY, MIGRATE, EXPLAIN),
     "rebalance": _REBALANCE,
     "rolling_maintenance": tuple(dict.fromkeys((*_PLAN, *_DRAIN, *_UNCORDON, *_REBALANCE, *_ABORT))),
 }

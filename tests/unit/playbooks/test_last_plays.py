@@ -173,6 +173,14 @@ def test_the_command_that_undoes_a_run_works_as_it_is_told(tmp_path: Path, api: 
     assert (status, "-cordon of node n1" in told) == (0, True), told
 
 
+def test_a_run_is_undone_in_its_own_cluster(tmp_path: Path, api: RunApi) -> None:
+    """Another one that answers knows nothing of it, which would look as if all of it was undone."""
+    playbook, cluster = "- import_playbook: virtops.kubevirt.abort\n", tmp_path / "files/cluster.kubeconfig"
+    given = ("-e", "abort_run=kernel", "-e", "abort_cluster_uid=uid-of-before")
+    told, status = run(tmp_path, playbook, *given, kubeconfig=cluster)
+    assert (status, f"its uid is {CLUSTER}, not uid-of-before" in told, api.writes()) == (2, True, []), told
+
+
 def test_a_command_that_undoes_a_run_tells_no_secret(tmp_path: Path, api: RunApi) -> None:
     """A kubeconfig may be given by its content."""
     cluster = tmp_path / "files/cluster.kubeconfig"
@@ -180,7 +188,7 @@ def test_a_command_that_undoes_a_run_tells_no_secret(tmp_path: Path, api: RunApi
     play = letting_go()["rolling_maintenance"]
     told, status = ended(tmp_path, play, "-e", json.dumps(given), done=["n1", "n2"], kubeconfig=cluster)
     assert status == 2, told
-    assert abort_command(told) == ["-e", "abort_run=kernel"]
+    assert abort_command(told) == ["-e", "abort_run=kernel", "-e", f"abort_cluster_uid={CLUSTER}"]
     assert "with abort_kubeconfig as rolling_maintenance_kubeconfig is: ansible-playbook" in told
     assert '"token"' not in told
 

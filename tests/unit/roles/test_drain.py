@@ -14,9 +14,9 @@ import yaml
 from testbed.pki import Authority
 from unit.playbooks.playing import play
 from unit.plugins.support.fake_api import Request, serving
-from unit.plugins.support.object_api import NODES
+from unit.plugins.support.object_api import NAMESPACES, NODES
 from unit.plugins.support.playbooks import write_kubeconfig
-from unit.plugins.support.run_api import CLUSTER, busy_run
+from unit.plugins.support.run_api import CLUSTER, RunApi, busy_run
 
 pytestmark = pytest.mark.playbook
 
@@ -96,14 +96,29 @@ def test_the_last_look_before_the_maintenance_tells_what_a_reboot_changes(
         "hosts": "localhost",
         "gather_facts": False,
         "roles": [{"role": "virtops.kubevirt.drain", "vars": given}],
-        "post_tasks": [{"ansible.builtin.debug": {"msg": "{{ drain_boot_id }} since {{ drain_heartbeat }}"}}],
+        "post_tasks": [
+            {"ansible.builtin.debug": {"msg": "{{ drain_boot_id }} since {{ drain_heartbeat }} in {{ drain_cluster }}"}}
+        ],
     }
     with serving(api, authority.issue("server", "server", hosts=["127.0.0.1"])):
         write_kubeconfig(tmp_path, api, authority)
         told, status = play(
             tmp_path, yaml.safe_dump([plays]), *options, kubeconfig=tmp_path / "files/cluster.kubeconfig"
         )
-    assert (status, f"{boot_id} since 2026-01-01T00:01:00Z" in told) == (0, True), told
+    assert (status, f"{boot_id} since 2026-01-01T00:01:00Z in {CLUSTER}" in told) == (0, True), told
+
+
+def test_a_node_of_no_run_is_drained_in_one_cluster(tmp_path: Path) -> None:
+    """Another one, which answers once the node was emptied, is not taken for one in which it is empty."""
+    api = busy_run()
+
+    def replace_cluster(request: Request) -> None:
+        if request.method == "PATCH":
+            api.objects[f"{NAMESPACES}/kube-system"]["metadata"]["uid"] = "other"
+
+    api.faults[f"{NODES}/n3"] = replace_cluster
+    told, status = drained(tmp_path, {"owner": "kernel"}, tmp_path, api=api)
+    assert (status, f"its uid is other, not {CLUSTER}" in " ".join(told.split())) == (2, True), told
 
 
 def test_a_path_of_a_plan_starts_from_the_folder_in_which_it_runs(tmp_path: Path) -> None:
@@ -132,9 +147,11 @@ def test_check_mode_leaves_the_snapshot_of_a_drain_that_goes_on(tmp_path: Path) 
     assert (tmp_path / "theirs-check-snapshot.json").is_file()
 
 
-def drained(folder: Path, given: dict[str, Any], begun_in: Path, *options: str) -> tuple[str, int]:
+def drained(
+    folder: Path, given: dict[str, Any], begun_in: Path, *options: str, api: RunApi | None = None
+) -> tuple[str, int]:
     """What the role tells of an empty node outside of a run, and its status."""
-    authority, api = Authority(folder), busy_run()
+    authority, api = Authority(folder), api or busy_run()
     role = {"role": "virtops.kubevirt.drain", "vars": {f"drain_{name}": value for name, value in given.items()}}
     play_of_role = {"hosts": "localhost", "gather_facts": False, "vars": {"drain_node": "n3"}, "roles": [role]}
     with serving(api, authority.issue("server", "server", hosts=["127.0.0.1"])):

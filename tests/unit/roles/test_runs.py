@@ -66,7 +66,7 @@ def written(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
 def of_a_run() -> list[Any]:
     """Module, arguments and options of each task that could do something for a run."""
     found = []
-    for path in (*FILES, ROOT / "playbooks/rolling_maintenance.yml"):
+    for path in (*FILES, *(ROOT / f"playbooks/{name}.yml" for name in ("rolling_maintenance", "abort"))):
         for title, task in written(path):
             for module, arguments in ((key.removeprefix(OWN), task[key]) for key in task if key.startswith(OWN)):
                 # Who takes the run is told by it which cluster it is.
@@ -84,6 +84,22 @@ def test_there_are_some() -> None:
 def test_a_task_of_a_run_says_for_which(arguments: dict[str, Any], wanted: set[str]) -> None:
     assert wanted <= set(arguments)
     assert all(name in arguments[name] for name in wanted)
+
+
+def of_no_run() -> list[Any]:
+    """The arguments of each task of role live_migrate, which never belongs to a run, that can tell clusters apart."""
+    return [
+        pytest.param(task[key], id=title)
+        for path in sorted(ROOT.glob("roles/live_migrate/tasks/*.yml"))
+        for title, task in written(path)
+        for key in task
+        if key.startswith(OWN) and "cluster_uid" in options(key.removeprefix(OWN))
+    ]
+
+
+@pytest.mark.parametrize("arguments", of_no_run())
+def test_a_task_of_no_run_says_in_which_cluster(arguments: dict[str, Any]) -> None:
+    assert "cluster_uid" in arguments.get("cluster_uid", "")
 
 
 def handed_over() -> list[Any]:

@@ -19,7 +19,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._model.cordon imp
 
 from testbed.pki import Authority
 from unit.playbooks.playing import play
-from unit.plugins.support.fake_api import Object, refusal, serving
+from unit.plugins.support.fake_api import Object, Request, refusal, serving
 from unit.plugins.support.held_node import MARK
 from unit.plugins.support.migrating_api import vmi_path
 from unit.plugins.support.object_api import NODES, managed
@@ -31,6 +31,7 @@ pytestmark = pytest.mark.playbook
 ROLE = Path(__file__).parents[3] / "roles/uncordon"
 TIMED = "Begin to count the time"
 NODE = f"{NODES}/n1"
+NO_RUN = {"uncordon_run": "", "uncordon_invocation": "", "uncordon_cluster_uid": ""}
 REFUSED = "Cannot give back node n1"
 STAYS = "Then run this again; the node stays cordoned until then."
 
@@ -136,6 +137,22 @@ def test_an_api_server_that_does_not_come_back_ends_the_wait(
     words = f"{REFUSED} after 1 s: the API server does not answer (connection refused"
     assert (status, words in told) == (2, True), told
     assert time.monotonic() - begun < 60.0, "a task without a time of its own waits for two minutes"
+
+
+def test_a_node_of_no_run_is_given_back_in_the_cluster_that_was_looked_at_first(tmp_path: Path, api: RunApi) -> None:
+    """Another one answers by the same name and address once the role has begun."""
+
+    def come_between(_request: Request) -> None:
+        replace_cluster(api)
+
+    api.faults[NODE] = come_between
+    told, status = uncordon(tmp_path, **NO_RUN)
+    assert (status, f"its uid is other, not {CLUSTER}" in told, is_cordoned(api)) == (2, True, True), told
+
+
+def test_a_node_of_no_run_is_given_back_in_the_cluster_in_which_it_was_drained(tmp_path: Path, api: RunApi) -> None:
+    told, status = uncordon(tmp_path, **NO_RUN, drain_cluster="uid-of-before")
+    assert (status, f"its uid is {CLUSTER}, not uid-of-before" in told, is_cordoned(api)) == (2, True, True), told
 
 
 def test_whoever_is_to_leave_stays_by_choice(tmp_path: Path, api: RunApi) -> None:

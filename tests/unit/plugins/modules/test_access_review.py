@@ -28,7 +28,7 @@ from testbed.pki import Authority
 from unit.plugins.modules.test_maintenance_run import invocation
 from unit.plugins.support.fake_api import REVIEWS, Request, asked_for, refusal, serving
 from unit.plugins.support.modules import ModuleRunner
-from unit.plugins.support.run_api import RunApi, busy_run
+from unit.plugins.support.run_api import CLUSTER, RunApi, busy_run
 
 STOP = [{"policy": "stop"}]
 # What each task is refused without. A run's other tasks ask for nothing: role plan_maintenance has.
@@ -170,6 +170,12 @@ def test_all_that_are_missing_are_named_at_once(
     )
     assert advice in result["msg"]
     assert "\n" not in result["msg"]
+
+
+def test_it_tells_which_cluster_it_has_asked(run_module: ModuleRunner, connection: dict[str, Any], api: RunApi) -> None:
+    for check in (False, True):
+        result = run_module(access_review.main, check=check, **connection, roles=["live_migrate"])
+        assert result["cluster_uid"] == CLUSTER
 
 
 def test_who_may_not_even_ask_is_told_so_or_goes_on(
