@@ -352,7 +352,7 @@ def test_never_begins_what_a_missing_right_would_end(drain: Run, yard: Yard, mis
 
 
 def test_never_shows_a_secret(drain: Run, run: ModuleRunner, yard: Yard, tmp_path: Path) -> None:
-    """In each place where one can stand: cloud-init, ignition, and what kubectl apply remembers of both."""
+    """Of a VMI: Ignition's, and what kubectl apply remembers of it."""
     yard.start_vm("vm", SOURCE)
     path = resource_path(KUBEVIRT, "virtualmachineinstances", yard.namespace, "vm")
     told = {

@@ -37,6 +37,7 @@ projection.py           which fields of an object are kept: a small language
 projection_core.py      what is kept of nodes, pods and namespaces
 projection_kubevirt.py  what is kept of KubeVirt's objects
 projection_instance_types.py  what is kept of instance types, preferences and what VMs have stored of them
+secret_fields.py        where a secret can stand in a VMI: snapshots and results use it
 projection_storage.py   what is kept of claims, volumes and CSI objects
 drained_pod.py          what a drain makes of a pod
 prospect.py             a VMI that is wanted elsewhere, and what the cluster says to that

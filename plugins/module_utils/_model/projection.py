@@ -12,7 +12,7 @@ fields, times that change without meaning) never reaches a snapshot.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 Projection = Callable[[Any], Any]
@@ -57,7 +57,7 @@ def typed(*types: str) -> Callable[[Any], bool]:
 def keys(
     *names: str,
     prefixes: tuple[str, ...] = (),
-    but: tuple[str, ...] = (),
+    but: Collection[str] = (),
     parts: Mapping[str, Projection] | None = None,
 ) -> Projection:
     """Of a map the given keys and those that begin with one of `prefixes`, without the keys in `but`.

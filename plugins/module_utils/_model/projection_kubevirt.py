@@ -22,6 +22,10 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._model.projection
     presence,
     resource,
 )
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.secret_fields import (
+    HOOK_SIDECARS,
+    SECRET_ANNOTATIONS,
+)
 
 _HOOK = fields("image", pvc=fields("name"))
 
@@ -43,8 +47,8 @@ ANNOTATIONS = keys(
     # By it a service mesh adds containers to the pod.
     "sidecar.istio.io/inject",
     prefixes=("kubevirt.io/", "alpha.kubevirt.io/"),
-    but=("kubevirt.io/ignitiondata",),
-    parts={"hooks.kubevirt.io/hookSidecars": _hooks},
+    but=SECRET_ANNOTATIONS,
+    parts={HOOK_SIDECARS: _hooks},
 )
 
 _PROBE = fields(exec=presence, guestAgentPing=presence, httpGet=presence, tcpSocket=presence)

@@ -26,6 +26,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.launche
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model import quantity
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import JsonObject, Object
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.resources import CPU, EPHEMERAL_STORAGE, MEMORY
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.secret_fields import HOOK_SIDECARS
 
 Container = dict[str, Any]
 # `limits` and `requests` by name, as the API has them.
@@ -33,7 +34,6 @@ Resources = dict[str, dict[str, Any]]
 
 IMAGE_VOLUME = "ImageVolume"
 _NONE = SupportContainer()
-_HOOKS = "hooks.kubevirt.io/hookSidecars"
 
 
 def containers(
@@ -142,14 +142,14 @@ def hooks(vmi: Object, configuration: Configuration) -> list[Hook]:
 
 
 def _own_hooks(vmi: Object) -> Iterator[Hook]:
-    text = (vmi["metadata"].get("annotations") or {}).get(_HOOKS)
+    text = (vmi["metadata"].get("annotations") or {}).get(HOOK_SIDECARS)
     if text is None:
         return
     try:
         for entry in json.loads(text) or ():
             yield Hook(entry.get("image") or "", (entry.get("pvc") or {}).get("name") or "")
     except (ValueError, RecursionError, TypeError, AttributeError) as error:
-        raise HookError(f"its annotation {_HOOKS} is no JSON list of objects ({error})") from error
+        raise HookError(f"its annotation {HOOK_SIDECARS} is no JSON list of objects ({error})") from error
 
 
 def _hooks_of_bindings(vmi: Object, configuration: Configuration) -> Iterator[Hook]:

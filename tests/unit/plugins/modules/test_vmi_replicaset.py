@@ -11,9 +11,15 @@ from typing import Any, Protocol
 
 import pytest
 
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.secret_fields import (
+    HOOK_SIDECARS,
+    IGNITION,
+    SECRET_FIELDS,
+)
 from ansible_collections.virtops.kubevirt.plugins.modules.vmi_replicaset import main
 
 from testbed.pki import Authority
+from unit.plugins.support import confidential
 from unit.plugins.support.fake_api import Object, serving
 from unit.plugins.support.modules import ModuleRunner, Result
 from unit.plugins.support.replicas_api import SETS, ReplicasApi, shop
@@ -218,15 +224,18 @@ def test_absent_waits_for_what_an_interrupted_run_left(apply: Apply, api: Replic
 
 
 def test_guests_secrets_stay_secret(apply: Apply) -> None:
-    def template(user_data: str) -> Object:
-        volumes = [{"name": "c", "cloudInitNoCloud": {"userData": user_data}}]
-        return {**TEMPLATE, "spec": {**TEMPLATE["spec"], "volumes": volumes}}
+    """In each place where one can stand; only that they change is told."""
+
+    def template(secret: str) -> Object:
+        spec = {"domain": {**TEMPLATE["spec"]["domain"], **confidential.domain(secret)}, **confidential.spec(secret)}
+        return {"metadata": {**TEMPLATE["metadata"], "annotations": confidential.notes(secret)}, "spec": spec}
 
     apply(template=template("open-sesame-1"))
     result = apply(template=template("open-sesame-2"), diff=True)
     assert result["changed"]
     assert "open-sesame" not in str(result)
-    assert "(hidden, changed)" in str(result["diff"]["after"])
+    told = str(result["diff"]["after"])
+    assert told.count("(hidden, changed)") == len(SECRET_FIELDS | {IGNITION, HOOK_SIDECARS}), told
 
 
 @pytest.mark.parametrize("arguments", [{"replicas": 3}, {"state": "absent"}, {"replicas": 2}])

@@ -5,8 +5,7 @@
 
 from __future__ import annotations
 
-from itertools import zip_longest
-from pathlib import Path
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -14,24 +13,14 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.secret_fields import (
+    HOOK_SIDECARS,
+    SECRET_ANNOTATIONS,
+    SECRET_FIELDS,
+)
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot_kinds import BY_NAME
 
-Case = dict[str, Any]
-
-CASES: list[Case] = [
-    case
-    for path in sorted(Path(__file__).parent.glob("projections*.yaml"))
-    for case in yaml.safe_load(path.read_text())
-]
-
-
-def merged(kept: Any, dropped: Any) -> Any:
-    """The raw object: maps merged, lists item by item."""
-    if isinstance(kept, dict) and isinstance(dropped, dict):
-        return {key: merged(kept.get(key), dropped.get(key)) for key in kept | dropped}
-    if isinstance(kept, list) and isinstance(dropped, list):
-        return [merged(*pair) for pair in zip_longest(kept, dropped)]
-    return dropped if kept is None else kept
+from unit.plugins.module_utils._model.projected import CASES, Case, merged
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case["list"])
@@ -43,6 +32,22 @@ def test_what_is_kept(case: Case) -> None:
 
 def test_every_kind_is_in_the_table() -> None:
     assert {case["list"] for case in CASES} == set(BY_NAME)
+
+
+def names(value: Any) -> Iterator[str]:
+    """What the fields in it are called."""
+    if isinstance(value, dict):
+        yield from value
+    for part in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        yield from names(part)
+
+
+def test_no_secret_is_kept() -> None:
+    """Of sidecars what is no secret is kept, see below."""
+    secret = SECRET_FIELDS | SECRET_ANNOTATIONS - {HOOK_SIDECARS}
+    raw = [(case["list"], merged(case["kept"], case["dropped"])) for case in CASES]
+    assert secret <= {name for _kind, value in raw for name in names(value)}
+    assert secret.isdisjoint(name for kind, value in raw for name in names(BY_NAME[kind].project(value)))
 
 
 @st.composite
