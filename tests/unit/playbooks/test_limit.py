@@ -37,6 +37,12 @@ def test_a_playbook_of_ones_own_refuses_it_too(tmp_path: Path, limit: str) -> No
     assert f"The run was started with --limit {limit}" in told
 
 
+def test_it_is_refused_without_an_inventory(tmp_path: Path) -> None:
+    """There a limit leaves no host at all to say so: nothing was done, and all was well."""
+    told, status = play(tmp_path, IMPORTED, "--limit", "n1")
+    assert (status != 0, "The run was started with --limit n1" in told) == (True, True), told
+
+
 @pytest.mark.parametrize("batch", [["n1"], ["n1", "n2"]])
 def test_hosts_that_are_no_batch_are_refused(tmp_path: Path, batch: list[str]) -> None:
     """As a role of a playbook that does not import what refuses a limit."""
