@@ -14,6 +14,7 @@ import yaml
 from testbed.pki import Authority
 from unit.playbooks.playing import play
 from unit.plugins.support.fake_api import Request, serving
+from unit.plugins.support.migrating_api import migrations_path
 from unit.plugins.support.object_api import NAMESPACES, NODES
 from unit.plugins.support.playbooks import write_kubeconfig
 from unit.plugins.support.run_api import CLUSTER, RunApi, busy_run
@@ -119,6 +120,32 @@ def test_a_node_of_no_run_is_drained_in_one_cluster(tmp_path: Path) -> None:
     api.faults[f"{NODES}/n3"] = replace_cluster
     told, status = drained(tmp_path, {"owner": "kernel"}, tmp_path, api=api)
     assert (status, f"its uid is other, not {CLUSTER}" in " ".join(told.split())) == (2, True), told
+
+
+def test_a_node_is_not_maintained_to_which_a_vm_has_come_since_it_was_emptied(tmp_path: Path) -> None:
+    """While another one of its batch was emptied, which is after it, as Ansible does one at a time here."""
+    authority, api = Authority(tmp_path), busy_run()
+
+    def come(request: Request) -> None:
+        if request.method == "POST" and "dryRun" not in request.query:
+            api.add_vmi("newcomer", "n2")
+
+    api.faults[migrations_path()] = come
+    plays = {
+        "hosts": "n2,n1",
+        "gather_facts": False,
+        "vars": {"drain_owner": "kernel"},
+        "roles": ["virtops.kubevirt.drain"],
+        "tasks": [{"ansible.builtin.debug": {"msg": "maintained {{ inventory_hostname }}"}}],
+    }
+    with serving(api, authority.issue("server", "server", hosts=["127.0.0.1"])):
+        write_kubeconfig(tmp_path, api, authority)
+        options = ("-i", "n2,n1", "--forks", "1")
+        told, status = play(
+            tmp_path, yaml.safe_dump([plays]), *options, kubeconfig=tmp_path / "files/cluster.kubeconfig"
+        )
+    assert (status, "maintained n1" in told, "maintained n2" in told) == (2, True, False), told
+    assert "vm shop/newcomer" in told, told
 
 
 def test_a_path_of_a_plan_starts_from_the_folder_in_which_it_runs(tmp_path: Path) -> None:
