@@ -19,10 +19,7 @@ from typing import Any
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.configuration import Configuration
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.launcher import traits
-from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.launcher.devices import (
-    OWN_PREFIX,
-    unknown_networks,
-)
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.launcher.devices import unknown_networks
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.launcher.pod import (
     LauncherError,
     rendered_containers,
@@ -30,7 +27,12 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.launche
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.namespaces import Namespace
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model import quantity
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import JsonObject, Object
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.resources import CPU, MEMORY, nanos
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.resources import (
+    CPU,
+    KUBEVIRTS_DEVICES,
+    MEMORY,
+    nanos,
+)
 
 Containers = Mapping[str, Object]
 
@@ -105,7 +107,7 @@ def _with_devices(containers: Sequence[Object], before: Sequence[Object]) -> Ite
 
 def _is_device(name: str) -> bool:
     """Of a device plugin that is not KubeVirt's own."""
-    return "/" in name and not name.startswith(OWN_PREFIX)
+    return "/" in name and not name.startswith(KUBEVIRTS_DEVICES)
 
 
 def _more(amount: Any, now: Any) -> bool:

@@ -17,7 +17,12 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._model.taints imp
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """`images`: size in bytes by name, as the node reports them. `features`: what its kubelet declares."""
+    """`images`: size in bytes by name, as the node reports them. `features`: what its kubelet declares.
+
+    unregistered: KubeVirt's devices of which a kubelet that has restarted says 0, in its capacity, too, until
+    virt-handler is there again (readCheckpoint in pkg/kubelet/cm/devicemanager/manager.go). Where a device is missing
+    for good, virt-handler registers it and says that it is unhealthy, which counts in the capacity.
+    """
 
     name: str
     labels: Labels
@@ -26,6 +31,7 @@ class Node:
     allocatable: Amounts
     images: Mapping[str, int]
     features: frozenset[str]
+    unregistered: frozenset[str]
 
     def cordoned(self) -> Node:
         """As it is once it is cordoned and the node controller has tainted it."""
@@ -38,10 +44,20 @@ class Node:
             self, unschedulable=False, taints=tuple(taint for taint in self.taints if taint.key != CORDON.key)
         )
 
-    def maintained(self, labels: Labels) -> Node:
-        """As it is once its maintenance is over, in which it may be restarting now. labels: those that come back."""
+    def maintained(self, labels: Labels, devices: Amounts) -> Node:
+        """As it is once its maintenance is over, in which it may be restarting now.
+
+        labels: those that come back. devices: how many come back of those that are not registered.
+        """
         others = tuple(taint for taint in self.taints if taint.key not in OF_MAINTENANCE)
-        return replace(self, unschedulable=False, taints=others, labels={**self.labels, **labels})
+        missing = {name: amount for name, amount in devices.items() if name in self.unregistered}
+        return replace(
+            self,
+            unschedulable=False,
+            taints=others,
+            labels={**self.labels, **labels},
+            allocatable={**self.allocatable, **missing},
+        )
 
 
 def node(raw: Object) -> Node:
@@ -52,12 +68,16 @@ def node(raw: Object) -> Node:
         for image in status.get("images") or ()
         for name in image.get("names") or ()
     }
+    offered = resources.nanos(status.get("allocatable"))
+    capacity = (status.get("capacity") or {}).items()
+    devices = resources.nanos({name: most for name, most in capacity if name.startswith(resources.KUBEVIRTS_DEVICES)})
     return Node(
         name=metadata["name"],
         labels=metadata.get("labels") or {},
         taints=tuple(taints.taint(entry) for entry in spec.get("taints") or ()),
         unschedulable=bool(spec.get("unschedulable")),
-        allocatable=resources.amounts(resources.nanos(status.get("allocatable"))),
+        allocatable=resources.amounts(offered),
         images=images,
         features=frozenset(status.get("declaredFeatures") or ()),
+        unregistered=frozenset(name for name, amount in devices.items() if amount == offered.get(name) == 0),
     )

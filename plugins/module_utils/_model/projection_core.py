@@ -21,6 +21,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._model.projection
     resource,
     typed,
 )
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.resources import KUBEVIRTS_DEVICES
 
 NODE = resource(
     # virt-handler renews its heartbeat each minute; whether it is alive stands in label kubevirt.io/schedulable.
@@ -33,6 +34,8 @@ NODE = resource(
     spec=fields("unschedulable", taints=each(fields("key value effect"))),
     status=fields(
         "allocatable declaredFeatures",
+        # By it a device that the node lacks is told from one that has yet to come back after a restart.
+        capacity=keys(prefixes=(KUBEVIRTS_DEVICES,)),
         conditions=conditions,
         images=each(fields("names sizeBytes")),
         nodeInfo=fields("architecture bootID kubeletVersion operatingSystem"),

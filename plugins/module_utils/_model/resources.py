@@ -21,6 +21,8 @@ Nanos = dict[str, int]
 Amounts = dict[str, int]
 
 CPU, MEMORY, EPHEMERAL_STORAGE, PODS = "cpu", "memory", "ephemeral-storage", "pods"
+# Of the devices that virt-handler offers.
+KUBEVIRTS_DEVICES = "devices.kubevirt.io/"
 
 # What a container that requests nothing counts as when nodes are scored: a tenth of a core and 200 MiB.
 ASSUMED: Mapping[str, int] = {CPU: quantity.NANO // 10, MEMORY: 200 * 2**20 * quantity.NANO}

@@ -82,6 +82,7 @@ NODE = resource(
     status=record(
         addresses=each(record("type address", texts="type address")),
         allocatable=AMOUNTS,
+        capacity=AMOUNTS,
         declaredFeatures=TEXTS,
         conditions=CONDITIONS,
         images=each(record(names=TEXTS, wholes="sizeBytes")),

@@ -16,6 +16,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.labels 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.workloads import title
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.cordon import find_mark
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.printable import brief
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.resources import KUBEVIRTS_DEVICES, Amounts
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.board import Board
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.mover import Mover
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.scores.registry import Profile
@@ -26,11 +27,10 @@ _BACK = {SCHEDULABLE: "true"}
 
 def prospect(board: Board, mover: Mover, cluster: Surroundings) -> str | None:
     """A clause on what a VM without a node has to wait for; None if nothing would help that passes by itself."""
-    foreign = cordoned_by_others(board)
     with _when_all_have_arrived(board, cluster):
         if options := board.options(mover, Profile.NO_SCORING):
             return f"{options[0].node} can take it once what is on its way there or from there has arrived"
-        with board.state.maintained(foreign, _BACK):
+        with board.state.maintained(cordoned_by_others(board), _BACK, _devices(board)):
             options = board.options(mover, Profile.NO_SCORING)
     return _cordoned(options[0].node, cluster) if options else None
 
@@ -39,16 +39,25 @@ def with_prospects(board: Board, movers: Sequence[Mover], cluster: Surroundings)
     """Ids of the VMs that have one, of some without a node; what costs in proportion to all pods is done once."""
     if not movers:
         return set()
-    foreign = cordoned_by_others(board)
     with _when_all_have_arrived(board, cluster):
         found = {mover.id for mover in movers if board.options(mover, Profile.NO_SCORING)}
-        with board.state.maintained(foreign, _BACK):
+        with board.state.maintained(cordoned_by_others(board), _BACK, _devices(board)):
             return found | {mover.id for mover in movers if board.options(mover, Profile.NO_SCORING)}
 
 
 def cordoned_by_others(board: Board) -> list[str]:
     """Nodes that are cordoned, but not for this drain."""
     return [node.name for node in board.state.nodes.nodes if node.unschedulable and node.name not in board.draining]
+
+
+def _devices(board: Board) -> Amounts:
+    """Of virt-handler's devices the most that a node has: it offers as many on every node where it offers them."""
+    found: Amounts = {}
+    for node in board.state.nodes.nodes:
+        for name, amount in node.allocatable.items():
+            if name.startswith(KUBEVIRTS_DEVICES):
+                found[name] = max(amount, found.get(name, 0))
+    return found
 
 
 def _cordoned(name: str, cluster: Surroundings) -> str:

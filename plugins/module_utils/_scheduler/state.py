@@ -23,6 +23,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._model.occupant i
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.occupant import occupant as parsed_occupant
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.pod import Pod
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.pod import pod as parsed_pod
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.resources import Amounts
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.selectors import Labels
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.tables.node_table import NodeTable
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.tables.owner_selectors import (
@@ -119,10 +120,10 @@ class ClusterState:
         self.nodes = self._nodes_as_given = self._nodes_as_given.uncordoned(names)
 
     @contextmanager
-    def maintained(self, names: Collection[str], labels: Labels) -> Iterator[None]:
-        """As if the maintenance of these nodes were over, within a `with` statement. labels: that come back by it."""
+    def maintained(self, names: Collection[str], labels: Labels, devices: Amounts) -> Iterator[None]:
+        """As if the maintenance of these nodes were over, in a `with` statement. labels, devices: that come back."""
         before = self.nodes
-        self.nodes = before.maintained(names, labels)
+        self.nodes = before.maintained(names, labels, devices)
         try:
             yield
         finally:

@@ -14,9 +14,8 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.configu
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.launcher import traits
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.namespaces import Namespace
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Object
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.resources import KUBEVIRTS_DEVICES
 
-# Of the resources that virt-handler offers.
-OWN_PREFIX = "devices.kubevirt.io/"
 # By this feature gate a webhook of others adds the devices of networks, and KubeVirt none.
 _ADDED_BY_OTHERS = "ExternalNetResourceInjection"
 # Fields of a device that comes from a ResourceClaim rather than from a device plugin.
@@ -27,13 +26,13 @@ def virtualization_devices(vmi: Object, configuration: Configuration) -> Iterato
     """Of what a node with virt-handler offers; one of each."""
     devices, interfaces = traits.devices(vmi), traits.interfaces(vmi)
     if interfaces or devices.get("autoattachPodInterface") is not False:
-        yield f"{OWN_PREFIX}tun"
+        yield f"{KUBEVIRTS_DEVICES}tun"
     if not configuration.use_emulation:
         if any(entry.get("model") in (None, "", "virtio") for entry in interfaces):
-            yield f"{OWN_PREFIX}vhost-net"
-        yield f"{OWN_PREFIX}{'kvm' if configuration.hypervisor == KVM else 'mshv'}"
+            yield f"{KUBEVIRTS_DEVICES}vhost-net"
+        yield f"{KUBEVIRTS_DEVICES}{'kvm' if configuration.hypervisor == KVM else 'mshv'}"
     if devices.get("autoattachVSOCK"):
-        yield f"{OWN_PREFIX}vhost-vsock"
+        yield f"{KUBEVIRTS_DEVICES}vhost-vsock"
 
 
 def special_devices(vmi: Object) -> Iterator[str]:
@@ -44,9 +43,9 @@ def special_devices(vmi: Object) -> Iterator[str]:
             yield device["deviceName"]
     security = traits.domain(vmi).get("launchSecurity") or {}
     if traits.has(security, "sev") or traits.has(security, "snp"):
-        yield f"{OWN_PREFIX}sev"
+        yield f"{KUBEVIRTS_DEVICES}sev"
     if any((disk.get("lun") or {}).get("reservation") for disk in devices.get("disks") or ()):
-        yield f"{OWN_PREFIX}pr-helper"
+        yield f"{KUBEVIRTS_DEVICES}pr-helper"
 
 
 def network_devices(vmi: Object, configuration: Configuration, namespace: Namespace) -> Iterator[str]:

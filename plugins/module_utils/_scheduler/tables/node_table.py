@@ -22,6 +22,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._model.arrays imp
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.node import Node
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.pod import NodeAffinityTerms
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.resources import Amounts
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.selectors import (
     Labels,
     NodeSelectorTerm,
@@ -85,10 +86,11 @@ class NodeTable:
         """The same nodes, these with their cordons lifted."""
         return self._changed([node.uncordoned() if node.name in names else node for node in self.nodes])
 
-    def maintained(self, names: Collection[str], labels: Labels) -> NodeTable:
-        """The same nodes, the maintenance of these over, with labels that come back by it."""
-        found = self._changed([node.maintained(labels) if node.name in names else node for node in self.nodes])
+    def maintained(self, names: Collection[str], labels: Labels, devices: Amounts) -> NodeTable:
+        """The same nodes, the maintenance of these over, with labels and devices that come back by it."""
+        found = self._changed([node.maintained(labels, devices) if node.name in names else node for node in self.nodes])
         found._columns = {key: column for key, column in self._columns.items() if key not in labels}
+        found._allocatable = {name: amounts for name, amounts in self._allocatable.items() if name not in devices}
         return found
 
     def _changed(self, nodes: Sequence[Node]) -> NodeTable:

@@ -24,6 +24,7 @@ def tainted(key: str, effect: str = "NoSchedule") -> Json:
     return {"spec": {"taints": [{"key": key, "effect": effect}]}}
 
 
+NONE = {f"devices.kubevirt.io/{name}": "0" for name in ("kvm", "tun", "vhost-net")}
 STAGES: list[Json] = [
     tainted("node.kubernetes.io/unschedulable"),
     tainted("medik8s.io/drain"),
@@ -31,6 +32,8 @@ STAGES: list[Json] = [
     tainted("node.kubernetes.io/unreachable", "NoExecute"),
     tainted("node.cloudprovider.kubernetes.io/shutdown"),
     {"labels": {"kubevirt.io/schedulable": "false"}},
+    # The kubelet is back, and virt-handler is not.
+    {"allocatable": NONE, "capacity": NONE},
 ]
 
 
@@ -40,6 +43,8 @@ def with_a_node_of_others(stage: Json) -> Scene:
     other = scene.lists["nodes"][1]
     other["spec"]["taints"] = stage.get("spec", {}).get("taints", [])
     other["metadata"]["labels"] |= stage.get("labels", {})
+    other["status"]["allocatable"] |= stage.get("allocatable", {})
+    other["status"]["capacity"] = other["status"]["allocatable"] | stage.get("capacity", {})
     return scene
 
 
@@ -68,6 +73,8 @@ def test_a_maintenance_of_others_is_waited_for_at_every_stage(stage: Json, polic
     [
         tainted("dedicated"),
         {"labels": {"kubevirt.io/machine-type": ""}, **tainted("node.kubernetes.io/out-of-service")},
+        # A node without hardware virtualization.
+        {"allocatable": NONE, "capacity": dict.fromkeys(NONE, "1k")},
     ],
     ids=str,
 )
