@@ -65,8 +65,10 @@ options:
           - V(fail) leaves the VM alone and does not drain the node.
           - V(restart) ends the VM, for its VirtualMachine or replica set to start it elsewhere, and sees that it runs.
           - V(stop) ends the VM until the node is back. A VirtualMachine is stopped, and marked by the annotation
-            C(virtops.kubevirt/stopped-for) to be started by O(state=restored). Of a replica set the VMI is deleted;
-            the one in its place waits for a node, and the replica set is marked as well.
+            C(virtops.kubevirt/stopped-for) to be started by O(state=restored). The node notes it as well, by
+            C(stopped.virtops.kubevirt/) and the uid, for the case that somebody replaces the VirtualMachine meanwhile.
+          - Of a replica set the VMI is deleted; the one in its place waits for a node, and the replica set is marked as
+            well.
         type: str
         choices: [fail, restart, stop]
         required: true

@@ -37,6 +37,8 @@ options:
       - V(verified) changes nothing, and fails unless the node is cordoned by O(owner) and empty. It is the last look
         before the maintenance itself.
       - V(restored) starts the virtual machines again that were stopped for this node and owner, when the node is back.
+        One that has lost its mark since, as by C(kubectl replace), is not started, as nothing tells whether it is to
+        run. If it does not, the task fails and names it.
         Replica sets start theirs by themselves, and are waited for. A VM that fails before it runs is started again,
         after ever longer pauses.
     type: str

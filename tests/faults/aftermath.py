@@ -14,6 +14,7 @@ from integration.clusters import KUBEVIRT
 from testbed.api import resource_path
 
 _MARK, _RUN, _STOPPED = "virtops.kubevirt/maintenance", "virtops.kubevirt/run", "virtops.kubevirt/stopped-for"
+_NOTE = "stopped.virtops.kubevirt/"
 
 
 def left_behind(scene: Scene) -> Iterator[str]:
@@ -42,6 +43,8 @@ def _on_nodes(scene: Scene) -> Iterator[str]:
             yield f"{name} is cordoned"
         if _MARK in node["metadata"].get("annotations", {}):
             yield f"{name} carries our mark"
+        if any(key.startswith(_NOTE) for key in node["metadata"].get("annotations", {})):
+            yield f"{name} notes a VM as stopped for it"
 
 
 def off(scene: Scene) -> Iterator[str]:

@@ -34,6 +34,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.no
     FIELD_MANAGER,
     read_nodes,
 )
+from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.interrupting import VM
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.standing import Standing
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.cordon import MAINTAINED, find_mark, nodes_done
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.leases import lease_name, parse_lease
@@ -43,7 +44,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._model.migration 
     read_migration,
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import JsonObject
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.stopped_mark import find_marks
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.stopped_mark import find_marks, find_notes
 
 _INTERVAL = 0.5
 # What appears while the rest is undone is undone as well, so often; more of it is no straggler's any more.
@@ -134,19 +135,20 @@ def find_traces(client: Client, run: str, namespace: str) -> RunTraces:
         migrations=tuple(migration for migration in migrations if migration.unfinished),
         nodes=_taken(nodes, run),
         leases=tuple(lease for lease in leases if parse_lease(lease).holder == run),
-        stopped_for=tuple(stopped_for(client, run)),
+        stopped_for=tuple(_nodes_waiting(client, run, nodes)),
         done=tuple(sorted(nodes_done(nodes, run))),
     )
 
 
 def find_left(client: Client, run: str) -> RunLeft:
     """Raises Failure."""
-    return RunLeft(tuple(sorted(_stopped(client, run))), _taken(read_nodes(client), run))
+    nodes = read_nodes(client)
+    return RunLeft(tuple(sorted(_stopped(client, run, nodes))), _taken(nodes, run))
 
 
 def stopped_for(client: Client, owner: str) -> list[str]:
     """Nodes for which the owner has stopped what does not run again yet. Raises Failure."""
-    return sorted({item.node for item in _stopped(client, owner)})
+    return _nodes_waiting(client, owner, read_nodes(client))
 
 
 def maintained(client: Client, run: str, nodes: Iterable[str]) -> list[str]:
@@ -273,7 +275,27 @@ def _taken(nodes: Iterable[JsonObject], run: str) -> tuple[str, ...]:
     return tuple(name for name, mark in marks if mark and mark.owner == run)
 
 
-def _stopped(client: Client, owner: str) -> Iterator[Stopped]:
+def _nodes_waiting(client: Client, owner: str, nodes: Iterable[JsonObject]) -> list[str]:
+    return sorted({item.node for item in _stopped(client, owner, nodes)})
+
+
+def _stopped(client: Client, owner: str, nodes: Iterable[JsonObject]) -> set[Stopped]:
+    """By their marks, and by the notes of these nodes on VMs without any: who replaces one takes its mark away."""
+    items = list(_marked(client))
+    known = {item["metadata"]["uid"] for _kind, item in items}
+    found = {
+        Stopped(kind, item["metadata"]["namespace"], item["metadata"]["name"], node)
+        for kind, item in items
+        for node, mark in find_marks(item).items()
+        if mark.owner == owner
+    }
+    notes = ((node["metadata"]["name"], note) for node in nodes for note in find_notes(node))
+    own = ((node, note) for node, note in notes if note.owner == owner and note.uid not in known)
+    return found.union(Stopped(VM, note.namespace, note.name, node) for node, note in own)
+
+
+def _marked(client: Client) -> Iterator[tuple[str, JsonObject]]:
+    """What carries a mark, each with its kind."""
     for kind in objects.RESOURCES:
         try:
             items = objects.stopped(client, kind)
@@ -281,10 +303,7 @@ def _stopped(client: Client, owner: str) -> Iterator[Stopped]:
             if not error.unserved:  # a cluster without KubeVirt
                 raise
             items = []
-        for item in items:
-            for node, mark in find_marks(item).items():
-                if mark.owner == owner:
-                    yield Stopped(kind, item["metadata"]["namespace"], item["metadata"]["name"], node)
+        yield from ((kind, item) for item in items)
 
 
 def _nodes_of(leases: tuple[JsonObject, ...]) -> Iterator[str]:

@@ -1,7 +1,10 @@
 # Copyright: Contributors to the virtops.kubevirt project
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Start the VMs again that were stopped for a node, and see that they run; replica sets are only waited for."""
+"""Start the VMs again that were stopped for a node, and see that they run; replica sets are only waited for.
+
+One that the node notes and that bears no mark is not started, as nothing tells with what: it is seen to run, or named.
+"""
 
 from __future__ import annotations
 
@@ -12,13 +15,20 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.looks im
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.looks.inquiries import Inquiries
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.plan_run import Means, PlanRun, Teller
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.client import Client
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.paths import object_path
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.carrying_out import (
     Verbs,
     VerbSettings,
 )
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.machines import forget
+from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.interrupting import VM
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.observation import Observation, Questions
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.reducer import Execution
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.stopped_mark import find_marks
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.stopped_mark import (
+    StoppedNote,
+    find_marks,
+    find_notes,
+)
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import (
     Action,
     ActionKind,
@@ -36,11 +46,23 @@ def start_run(
     *,
     dry_run: bool = False,
 ) -> PlanRun:
-    """What starts all again that the owner has stopped for a node, with nothing done yet. Raises Failure."""
+    """What starts all again that the owner has stopped for a node, with none of it done yet. Raises Failure.
+
+    What the node notes of VMs that are gone, or were stopped for another node since, is forgotten.
+    """
+    marked = list(_marked(client, node, owner))
+    known = {reference.uid for reference in marked}
+    unmarked = [note for note in _notes(client, node) if note.owner == owner and note.uid not in known]
+    valid = [note for note in unmarked if _is_valid(client, node, note)]
+    for note in unmarked:
+        if note not in valid:
+            guard(())
+            forget(client, node, note.uid, dry_run=dry_run)
+    lost = [ObjectReference(VM, note.namespace, note.name, note.uid) for note in valid]
     return PlanRun(
         Means(StartLooks(client), Verbs(client, VerbSettings(dry_run=dry_run)), guard, teller),
         Execution(node="", run="", kinds=frozenset({ActionKind.START})),
-        plan_of(_actions(client, node, owner)),
+        plan_of(_start(reference, node) for reference in (*marked, *lost)),
     )
 
 
@@ -68,12 +90,27 @@ class StartLooks:
         self._is_due = True
 
 
-def _actions(client: Client, node: str, owner: str) -> Iterator[Action]:
+def _marked(client: Client, node: str, owner: str) -> Iterator[ObjectReference]:
     for kind in objects.RESOURCES:
         for item in objects.stopped(client, kind):
             mark = find_marks(item).get(node)
             if mark and mark.owner == owner:
                 metadata = item["metadata"]
-                reference = ObjectReference(kind, metadata["namespace"], metadata["name"], metadata["uid"])
-                # A replica set may have the name of a VM.
-                yield Action(f"start.{kind}.{reference.title}", ActionKind.START, 1, node, reference)
+                yield ObjectReference(kind, metadata["namespace"], metadata["name"], metadata["uid"])
+
+
+def _notes(client: Client, node: str) -> list[StoppedNote]:
+    found = objects.find(client, object_path("v1", None, "nodes", node), f"read node {node}")
+    return find_notes(found) if found else []
+
+
+def _is_valid(client: Client, node: str, note: StoppedNote) -> bool:
+    """Whether its VM is there, and not another one of its name, and its own mark says nothing else."""
+    vm = objects.find_owner(client, VM, note.namespace, note.name)
+    marks = find_marks(vm) if vm else {}
+    return vm is not None and vm["metadata"]["uid"] == note.uid and (not marks or node in marks)
+
+
+def _start(reference: ObjectReference, node: str) -> Action:
+    """A replica set may have the name of a VM."""
+    return Action(f"start.{reference.kind}.{reference.title}", ActionKind.START, 1, node, reference)

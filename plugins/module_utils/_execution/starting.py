@@ -36,6 +36,15 @@ STARTED, WOULD_START, NOT_STARTED = "started", "would_start", "failed"
 STILL_ENDING = "its guest has yet to shut down"
 STILL_THERE = f"{STILL_ENDING}, or its former VMI to be gone"
 LEFT_OFF = "somebody else has stopped it since; start it if it is to run"
+# Of one whose mark somebody has taken away, as who replaces all of a VM does. What it ran with went with it.
+HALTED_UNMARKED = (
+    "it was stopped for the node, and is halted by what somebody has written since in place of its mark; start it by "
+    "virtctl start if it is to run"
+)
+_OFF_UNMARKED = (
+    "it was stopped for the node, and nothing starts it, as somebody has replaced it since or taken its mark away; "
+    "start it by virtctl start, or set its run strategy to Halted if it is to stay off"
+)
 _FAILED = "its VMI has failed, and another one is asked for"
 _GONE = "it ended before it was seen running; start it, or set its run strategy to Halted if it is to stay off"
 # So often the pause doubles before what fails each time is asked for again: a node may lack its devices for minutes.
@@ -66,6 +75,8 @@ def start_stage(vm: SeenVm, vmi: SeenVmi | None, node: str) -> StartStage:
         return StartStage.WANTED if before and before not in BY_REQUEST else StartStage.UNWANTED
     ending = vmi is not None and is_ending(vm, vmi)
     if not is_on_its_way(vm, vmi):
+        if node not in vm.before:
+            return _off_unmarked(vm, vmi)
         if not before:
             return _why_off(vm, vmi)
         return StartStage.ENDING if ending or vm.stops else StartStage.WANTED
@@ -86,6 +97,13 @@ def _why_off(vm: SeenVm, vmi: SeenVmi | None) -> StartStage:
     if vmi is None:
         return StartStage.GONE
     return StartStage.ENDING if vmi.ending else StartStage.FAILED
+
+
+def _off_unmarked(vm: SeenVm, vmi: SeenVmi | None) -> StartStage:
+    """Of a VM whose mark somebody has taken away: a request to stop it may be ours as well as anybody's."""
+    if vm.stops or (vmi is not None and vmi.ending):
+        return StartStage.ENDING
+    return StartStage.GONE if vmi is None else StartStage.FAILED
 
 
 def is_on_its_way(vm: SeenVm, vmi: SeenVmi | None) -> bool:
@@ -172,7 +190,7 @@ class Starting(Timed):
 
     def answered(self, answer: Answer, now: float) -> Starting:
         # Of one that somebody else has stopped since the mark was taken off.
-        acted = answer.lost or not answer.refused or answer.refused == LEFT_OFF
+        acted = answer.lost or not answer.refused or answer.refused in (LEFT_OFF, HALTED_UNMARKED)
         entry = replace(self, has_acted=self.has_acted or acted)
         if answer.lost and not answer.refused:
             return entry
@@ -201,9 +219,12 @@ class Starting(Timed):
         entry = replace(self, is_missing=found is StartStage.GONE)
         if found in (StartStage.FAILED, StartStage.GONE) and self.node:
             return entry, self._take_mark_off()
+        if found is StartStage.FAILED and self.source_node not in vm.before:
+            return self._failed(_OFF_UNMARKED, moment.now), None
         if found is StartStage.GONE:
             # A single look may fall between the end of one VMI and KubeVirt's note that it starts the next.
-            return self._failed(_GONE, moment.now) if self.is_missing else entry, None
+            why = _GONE if self.source_node in vm.before else _OFF_UNMARKED
+            return self._failed(why, moment.now) if self.is_missing else entry, None
         if found in (StartStage.WANTED, StartStage.UNWANTED, StartStage.FAILED):
             return entry._asking(moment.now, again=found is StartStage.FAILED)
         return entry._following(found, vmi, moment)

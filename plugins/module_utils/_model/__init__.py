@@ -23,7 +23,7 @@ run_strategy.py         when a VirtualMachine runs
 disruption_budget.py    whether a disruption budget lets a pod be evicted now
 cordon.py               who made a node unschedulable, and who is done with it
 leases.py               Leases: of a node, for its maintainers, and of a run, for which invocation of it may act
-stopped_mark.py         the mark on what was stopped for a node
+stopped_mark.py         the mark on what was stopped for a node, and the note of it on the node
 shapes.py               of which types the fields of an object are: a small language
 shapes_core.py          the types of what is read of nodes, pods and namespaces
 shapes_instance_types.py  the types of what is read of instance types and preferences

@@ -3,7 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The mark on what was stopped for a node, so that it can be started when the node returns.
 
-A label to find it by, and an annotation with an entry for each node: a replica set may lack VMIs of several.
+A label to find it by, and an annotation with an entry for each node: a replica set may lack VMIs of several. Who
+replaces a VM whole takes both away, so its node notes it as well; a replica set replaces what it lacks by itself.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects im
 
 LABEL = "virtops.kubevirt/stopped"
 ANNOTATION = "virtops.kubevirt/stopped-for"
+# Of a node, before the uid of a VM that is stopped for it: many are noted at the same time.
+_NOTE = "stopped.virtops.kubevirt/"
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +35,16 @@ class StoppedMark:
     since: str
     ready: int = 0
     vmis: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class StoppedNote:
+    """On a node: which VM is stopped for it, by whom."""
+
+    owner: str
+    namespace: str
+    name: str
+    uid: str
 
 
 def find_marks(item: Object) -> dict[str, StoppedMark]:
@@ -70,6 +83,30 @@ def marked(marks: Mapping[str, StoppedMark]) -> dict[str, Any]:
         "labels": {LABEL: "true" if marks else None},
         "annotations": {ANNOTATION: text if marks else None},
     }
+
+
+def find_notes(node: Object) -> list[StoppedNote]:
+    """In order; without those that were tampered with."""
+    annotations = node["metadata"].get("annotations") or {}
+    texts = {key.removeprefix(_NOTE): text for key, text in sorted(annotations.items()) if key.startswith(_NOTE)}
+    found = ((uid, embedded(text)) for uid, text in texts.items())
+    return [StoppedNote(uid=uid, **fields) for uid, fields in found if _is_of_note(fields)]
+
+
+def noted(note: StoppedNote) -> dict[str, Any]:
+    """The metadata to merge into the node."""
+    fields = {name: value for name, value in asdict(note).items() if name != "uid"}
+    return {"annotations": {f"{_NOTE}{note.uid}": json.dumps(fields, sort_keys=True)}}
+
+
+def unnoted(uid: str) -> dict[str, Any]:
+    """The metadata to merge into a node so that it says nothing of this VM."""
+    return {"annotations": {f"{_NOTE}{uid}": None}}
+
+
+def _is_of_note(fields: object) -> bool:
+    names = {"owner", "namespace", "name"}
+    return isinstance(fields, dict) and fields.keys() == names and all(isinstance(fields[name], str) for name in names)
 
 
 def _mark(*, ready: object = 0, vmis: Iterable[object] = (), **fields: Any) -> StoppedMark:

@@ -179,6 +179,7 @@ INTERRUPT = need(
         get="see whether it has ended",
         list="see which VM a replica set has put in its place",
     ),
+    on("", "nodes", patch="note on it which VMs are stopped for it"),
     on(_KUBEVIRT, _VMS, get="see how a VM is started again", patch="mark a VM that is stopped for a node"),
     on(_KUBEVIRT, _REPLICA_SETS, get="see what replaces a VM", patch="mark one whose VM is stopped for a node"),
     on(_ACTS, "virtualmachines/stop", update="stop a VM until its node is back"),
@@ -187,6 +188,7 @@ INTERRUPT = need(
 
 START = need(
     "Start what was stopped for a node",
+    on("", "nodes", get="find what was stopped for it", patch="forget what runs again"),
     on("", "pods", list="tell why a VM gets no node"),
     on(_KUBEVIRT, _VMIS, get="see whether the VM runs", list="see whether a replica set has its VM back"),
     on(_KUBEVIRT, _VMS, get="see how it ran", list="find those that were stopped", patch="let it run as before"),

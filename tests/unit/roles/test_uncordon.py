@@ -16,6 +16,7 @@ import yaml
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.nodes import FIELD_MANAGER
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.cordon import Mark
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.stopped_mark import StoppedNote, noted
 
 from testbed.pki import Authority
 from unit.playbooks.playing import play
@@ -160,6 +161,16 @@ def test_whoever_is_to_leave_stays_by_choice(tmp_path: Path, api: RunApi) -> Non
     told, status = uncordon(tmp_path, uncordon_evacuations="withdraw", uncordon_wait_timeout=60)
     assert (status, is_cordoned(api)) == (0, False), told
     assert "evacuationNodeName" not in api.objects[vmi_path("db")]["status"]
+
+
+def test_a_vm_that_was_replaced_while_it_was_off_is_named(tmp_path: Path, api: RunApi) -> None:
+    """Of its mark nothing is left; the node is given back, and the role does not end well."""
+    api.add_vm("pets", "Manual")
+    del api.objects[vmi_path("pets")]
+    api.node("n1")["metadata"]["annotations"] |= noted(StoppedNote("kernel", "shop", "pets", "vm-pets"))["annotations"]
+    told, status = uncordon(tmp_path, uncordon_wait_timeout=60)
+    assert (status, is_cordoned(api)) == (2, False), told
+    assert "shop/pets: failed, it was stopped for the node, and nothing starts it" in told
 
 
 def test_without_a_boot_id_of_before_no_reboot_is_missed(tmp_path: Path, api: RunApi) -> None:

@@ -40,6 +40,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.interr
     VM,
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.starting import (
+    HALTED_UNMARKED,
     LEFT_OFF,
     STILL_ENDING,
     StartStage,
@@ -289,7 +290,7 @@ class Verbs:
             return Answer(command, f"the {VM} is gone")
         how_far = machines.start(self._client, vm, command.node, dry_run=self._settings.dry_run)
         if how_far is StartStage.UNWANTED:
-            return Answer(command, LEFT_OFF)
+            return Answer(command, LEFT_OFF if command.node in find_marks(vm) else HALTED_UNMARKED)
         return Answer(command, STILL_ENDING, passing=True) if how_far is StartStage.ENDING else None
 
     def _take_mark_off(self, command: TakeMarkOff) -> None:

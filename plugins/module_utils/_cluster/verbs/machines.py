@@ -27,6 +27,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transpor
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.paths import (
     object_path,
 )
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.nodes import FIELD_MANAGER
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.interrupting import (
     REPLICA_SET,
     VM,
@@ -46,8 +47,11 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._model.run_strate
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.stopped_mark import (
     StoppedMark,
+    StoppedNote,
     find_marks,
     marked,
+    noted,
+    unnoted,
     with_replica,
 )
 
@@ -69,8 +73,8 @@ def request(client: Client, verb: str, namespace: str, name: str, *, dry_run: bo
 def mark_vm(client: Client, vm: JsonObject, node: str, owner: str) -> None:
     """Note on a VM that it is stopped for a node, and what it ran with; older marks are void. Raises Failure.
 
-    One that is halted is stopped already, by a request whose answer was lost or by somebody else: what it ran with
-    stands in its mark, or is for them to know.
+    The node notes it as well, as the mark goes when somebody replaces the VM. One that is halted is stopped already, by
+    a request whose answer was lost or by somebody else: what it ran with stands in its mark, or is for them to know.
     """
     since = _now()
 
@@ -79,7 +83,10 @@ def mark_vm(client: Client, vm: JsonObject, node: str, owner: str) -> None:
             return {}
         return {"metadata": marked({node: StoppedMark(owner, run_strategy(current), since)})}
 
-    _write(client, vm, VM, change, dry_run=False)
+    if _write(client, vm, VM, change, dry_run=False):
+        metadata = vm["metadata"]
+        note = StoppedNote(owner, metadata["namespace"], metadata["name"], metadata["uid"])
+        _annotate(client, node, noted(note), dry_run=False)
 
 
 def mark_replica(client: Client, replica_set: JsonObject, node: str, owner: str, vmi: str) -> None:
@@ -93,13 +100,27 @@ def mark_replica(client: Client, replica_set: JsonObject, node: str, owner: str,
 
 
 def take_mark_off(client: Client, item: JsonObject, kind: str, node: str, *, dry_run: bool) -> None:
-    """What was stopped for the node runs again, or is not to. Raises Failure."""
+    """What was stopped for the node runs again, or is not to. Raises Failure.
+
+    The mark goes last: with it what is left is found again.
+    """
+    if kind == VM:
+        forget(client, node, item["metadata"]["uid"], dry_run=dry_run)
 
     def change(current: JsonObject) -> JsonObject:
         marks = find_marks(current)
         return {"metadata": marked(marks)} if marks.pop(node, None) else {}
 
     _write(client, item, kind, change, dry_run=dry_run)
+
+
+def forget(client: Client, node: str, uid: str, *, dry_run: bool) -> None:
+    """Let a node, if it is there still, say nothing more of a VM that was stopped for it. Raises Failure."""
+    try:
+        _annotate(client, node, unnoted(uid), dry_run=dry_run)
+    except Failure as error:
+        if not error.gone:
+            raise
 
 
 def start(client: Client, vm: JsonObject, node: str, *, dry_run: bool) -> StartStage:
@@ -179,17 +200,18 @@ def _as_before(vm: JsonObject, strategy: str) -> JsonObject:
 
 def _write(
     client: Client, item: JsonObject, kind: str, change: Callable[[JsonObject], JsonObject], *, dry_run: bool
-) -> None:
-    """Patch what was read, if there is a change; another one of its name is not it, with status 409."""
+) -> bool:
+    """Patch what was read, and say whether there was a change; another one of its name is not it, with status 409."""
     namespace, name = item["metadata"]["namespace"], item["metadata"]["name"]
     path, attempted = owner_path(kind, namespace, name), f"mark {kind} {namespace}/{name}"
     query = {"dryRun": "All"} if dry_run else {}
 
-    def write(found: JsonObject) -> None:
+    def write(found: JsonObject) -> bool:
         body = change(found)
         if body:
             body["metadata"]["resourceVersion"] = found["metadata"]["resourceVersion"]
             client.patch(path, attempted, body, **query)
+        return bool(body)
 
     def read(conflict: Failure) -> JsonObject:
         found: JsonObject = client.get(path, attempted)
@@ -197,4 +219,11 @@ def _write(
             raise conflict.replaced(message=f"{kind} {namespace}/{name} is another one by now")
         return found
 
-    retry_on_newest(item, write, read)
+    return retry_on_newest(item, write, read)
+
+
+def _annotate(client: Client, node: str, metadata: JsonObject, *, dry_run: bool) -> None:
+    """Whatever else is written there at the same time: each VM has an annotation of its own."""
+    query = {"fieldManager": FIELD_MANAGER, **({"dryRun": "All"} if dry_run else {})}
+    path = object_path("v1", None, "nodes", node)
+    client.patch(path, f"note on node {node} what is stopped for it", {"metadata": metadata}, **query)
