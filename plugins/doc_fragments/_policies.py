@@ -67,8 +67,10 @@ options:
           - V(stop) ends the VM until the node is back. A VirtualMachine is stopped, and marked by the annotation
             C(virtops.kubevirt/stopped-for) to be started by O(state=restored). The node notes it as well, by
             C(stopped.virtops.kubevirt/) and the uid, for the case that somebody replaces the VirtualMachine meanwhile.
-          - Of a replica set the VMI is deleted; the one in its place waits for a node, and the replica set is marked as
-            well.
+          - Of a replica set the VMI is deleted, and the replica set is marked as well. The one in its place starts at
+            once where it fits, and waits if it fits nowhere.
+          - What starts elsewhere starts where the scheduler puts it. If that is a node that is maintained later, it is
+            ended there once more.
         type: str
         choices: [fail, restart, stop]
         required: true

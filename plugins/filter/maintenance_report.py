@@ -12,7 +12,8 @@ author:
   - Contributors to the virtops.kubevirt project (@virtops)
 description:
   - Counts for each host of a run what has left its node, and names what has failed, came otherwise than planned, is
-    left on the node or still off. The playbook C(virtops.kubevirt.rolling_maintenance) ends with that.
+    left on the node or still off, and who was interrupted more than once. The playbook
+    C(virtops.kubevirt.rolling_maintenance) ends with that.
   - What the drain of one node has done for another one of its batch is told of the other one.
   - It runs on the controller.
 options:
@@ -73,6 +74,7 @@ _value:
     - "     VM  shop/db-1 failed, client socket is closed"
     - "     not as planned: VM  shop/db-1 goes to worker-3; instead: failed, client socket is closed"
     - Of 26 virtual machines and pods 25 have left as planned.
+    - "1 VM was interrupted more than once: shop/db-2 (worker-1, worker-2)"
     - Where each virtual machine and pod went is told only by a run that is started with -v or --diff.
 """
 

@@ -29,7 +29,8 @@ class Departure:
 
     kind: of the list that has it. sake: the node for whose maintenance it leaves. place: where it is by now, or would
     be; empty if that is not told. reason: why it failed, who has ended it, or what the server said last. owner: kind,
-    namespace and name of who brings it back. left: why it is still there, by the drain that tells of it, or empty.
+    namespace and name of who brings it back. successor: the name of the VM that has come in its place. left: why it is
+    still there, by the drain that tells of it, or empty.
     """
 
     kind: str
@@ -41,6 +42,7 @@ class Departure:
     seconds: int | None
     reason: str
     owner: tuple[str, str, str]
+    successor: str
     left: str
 
     @property
@@ -114,6 +116,7 @@ def _departures(result: Mapping[str, Any], left: Iterable[Remnant]) -> Iterator[
                 seconds=entry["seconds"],
                 reason=entry["refusal" if kind == EVICTED else "failure_reason"],
                 owner=(entry.get("owner_kind", ""), entry["namespace"], entry.get("owner", "")),
+                successor=entry.get("successor", ""),
                 left=reasons.get((_POD if kind == EVICTED else _VM, entry["namespace"], entry["name"]), ""),
             )
 

@@ -31,6 +31,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._report.plan_text
     batches_left,
     duration,
     heading,
+    interrupted_again,
     summary,
 )
 
@@ -70,6 +71,7 @@ def _overview(plan: Plan, batches: Sequence[Batch], done: frozenset[str], prefix
     if batches:
         yield from _standing(plan, kept(plan, done), prefix)
     yield from _interrupted([action for batch in batches for action in batch.leaving])
+    yield from interrupted_again(batches)
     yield from batch_table(plan, batches)
     yield from summary(plan, batches, done)
     yield from _span(plan, batches)
@@ -96,7 +98,7 @@ def _awaited(kinds: Sequence[str]) -> list[str]:
 
 def _interrupted(leaving: Sequence[Action]) -> Iterator[str]:
     for kind, single, several in _INTERRUPTED:
-        names = [action.object.title for action in leaving if action.kind is kind]
+        names = list(dict.fromkeys(action.object.title for action in leaving if action.kind is kind))
         if names:
             yield f"{_number(len(names), single, several)}: {some(names)}"
 

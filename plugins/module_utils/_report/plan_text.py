@@ -11,19 +11,21 @@ Names and reasons come from the cluster, and anybody may have written them: what
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.printable import printable
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.difference import named, room, unable
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import Action, ActionKind, Blocked, Plan
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.remainder import LEAVING, stages
+from ansible_collections.virtops.kubevirt.plugins.module_utils._report.obstacles import some
 
 # In a batch with more, it is not worked out whom somebody waits for only because others do.
 _MOST_WAITING = 1000
 _MOST_NAMED = 3
 _MOST_ASSUMED = 5
 _INDENT = "     "
+_INTERRUPTING = frozenset({ActionKind.RESTART, ActionKind.STOP})
 _NOUNS = {"VirtualMachineInstance": "VM ", "Pod": "pod", "Node": "node"}
 _COUNTED = (
     (ActionKind.MIGRATE, "migration", "migrations"),
@@ -81,6 +83,7 @@ def _lines(plan: Plan, done: frozenset[str]) -> Iterator[str]:
         yield f"Done already: {', '.join(sorted(done))}"
     yield from batch_lines(plan, batches)
     yield from summary(plan, batches, done)
+    yield from interrupted_again(batches)
 
 
 def batch_lines(plan: Plan, batches: Sequence[Batch]) -> Iterator[str]:
@@ -199,6 +202,24 @@ def summary(plan: Plan, batches: Sequence[Batch], done: Collection[str]) -> Iter
     helping = sum(action.makes_room for action in leaving)
     room = f", {helping} of which to make room on other nodes" if helping else ""
     yield f"In all: {counts(leaving)}{room}.{bound}"
+
+
+def interrupted_again(batches: Sequence[Batch]) -> Iterator[str]:
+    """Who comes, started anew, to a node of a later batch. A replica set's VM has the name of its first one here."""
+    places: dict[str, list[str]] = {}
+    for batch in batches:
+        for action in batch.leaving:
+            if action.kind in _INTERRUPTING:
+                places.setdefault(action.object.title, []).append(f"{action.node} in batch {batch.number}")
+    yield from more_than_once("is", "are", places.items())
+
+
+def more_than_once(single: str, several: str, places: Iterable[tuple[str, Sequence[str]]]) -> Iterator[str]:
+    """A line at most. single, several: the verb. places: what each VM is called, and where it is interrupted."""
+    names = [f"{title} ({some(found)})" for title, found in places if len(found) > 1]
+    if names:
+        verb = f"VM {single}" if len(names) == 1 else f"VMs {several}"
+        yield f"{len(names)} {verb} interrupted more than once: {some(names)}"
 
 
 def counts(actions: Collection[Action]) -> str:

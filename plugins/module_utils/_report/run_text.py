@@ -18,16 +18,19 @@ from typing import Any
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.printable import printable
 from ansible_collections.virtops.kubevirt.plugins.module_utils._report.departures import (
     EVICTED,
+    INTERRUPTED,
     MOVES,
     Departed,
     Departure,
     departed,
 )
+from ansible_collections.virtops.kubevirt.plugins.module_utils._report.plan_text import more_than_once
 
 _INDENT = "     "
 _NOUNS = {"vm": "VM ", "pod": "pod"}
 # Outcomes that are not told by their own words.
 _COUNTED = {"gone": "had gone"}
+_REPLICA_SET = "VirtualMachineInstanceReplicaSet"
 
 # Where VMs run again that were stopped, by kind, namespace and name of who brings them back.
 _Again = Mapping[tuple[str, str, str], str]
@@ -72,6 +75,7 @@ def _lines(run: str, batches: Sequence[Sequence[Host]], verbose: bool, foretold:
         yield f"{section.host.name}: {_state(section.host, foretold)}{_counts(section)}"
         yield from (f"{_INDENT}{line}" for line in _details(section))
     yield from _fidelity([section.host.drained or {} for section in sections], foretold)
+    yield from more_than_once("was", "were", _interruptions(sections))
     if any(len(section.named) < len(section.found.departures) for section in sections):
         # True as well for who reads it later, where it was kept.
         verb = "would go" if foretold else "went"
@@ -189,6 +193,23 @@ def _standing(entry: Departure) -> str:
         # A failure of a migration that goes on is over. Of one that has begun its drain tells the phase.
         return entry.left if entry.left.startswith(words) else f"{words}, {entry.left}" if entry.left else words
     return entry.left or f"{words}{_reason(entry, ', ')}"
+
+
+def _interruptions(sections: Iterable[_Section]) -> Iterable[tuple[str, list[str]]]:
+    """What each VM is called, and the hosts for which it, or who has come in its place, was interrupted."""
+    found: dict[tuple[str, str], tuple[str, list[str]]] = {}
+    for section in sections:
+        for entry in section.found.departures:
+            if entry.kind == INTERRUPTED and entry.outcome in ("restarted", "stopped"):
+                title, hosts = found.pop((entry.namespace, entry.name), (_machine(entry), []))
+                found[entry.namespace, entry.successor or entry.name] = title, [*hosts, section.host.name]
+    return found.values()
+
+
+def _machine(entry: Departure) -> str:
+    """The VM, or whose it is where another one has another name."""
+    kind, namespace, owner = entry.owner
+    return f"one of replica set {namespace}/{owner}" if kind == _REPLICA_SET else f"{namespace}/{entry.name}"
 
 
 def _fidelity(results: Sequence[Mapping[str, Any]], foretold: bool) -> Iterator[str]:

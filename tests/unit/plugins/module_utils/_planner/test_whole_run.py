@@ -17,9 +17,10 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.plan_options import BatchRules, PlanOptions
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.run_plan import plan_run
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.whole_run import plan_whole_run
+from ansible_collections.virtops.kubevirt.plugins.module_utils._report.plan_text import plan_text
 
 from unit.plugins.module_utils._planner.replay_actions import ActionReplay
-from unit.plugins.module_utils._planner.scene import HOST, ZONE, Lists, Scene, apart, node
+from unit.plugins.module_utils._planner.scene import FIXED, HOST, ZONE, Lists, Scene, apart, node
 from unit.plugins.module_utils._planner.tight import tight_cluster
 
 
@@ -45,6 +46,24 @@ def test_the_emptiest_node_makes_room_for_the_others() -> None:
     assert batches(planned(scene.lists))[0] == "c"
     assert batches(planned(scene.lists, free=False)) == ["a", "b", "c"]
     assert planned(scene.lists).totals.migrations < planned(scene.lists, free=False).totals.migrations
+
+
+@pytest.mark.parametrize("owner", ["VirtualMachine", "VirtualMachineInstanceReplicaSet"])
+def test_an_order_is_taken_in_which_nobody_is_interrupted_twice(owner: str) -> None:
+    """By the order that is given it starts anew on a node that comes later."""
+    scene = Scene(*(node(name) for name in "abc"))
+    scene.vm("db-1", "a", owner=owner, status=FIXED)
+    restart = ({"policy": "restart"},)
+
+    def restarts(*, free: bool) -> list[str]:
+        options = PlanOptions(policies=restart, batching=BatchRules(1, free=free))
+        plan = plan_whole_run(from_plain(scene.lists), "patch", list("abc"), options)
+        assert any("interrupted more than once: shop/db-1 (a in" in line for line in plan_text(plan)) is not free
+        return [action.node for action in plan.actions if action.kind is ActionKind.RESTART]
+
+    assert restarts(free=False)[0] == "a"
+    assert len(restarts(free=False)) > 1
+    assert restarts(free=True) == ["a"]
 
 
 @pytest.mark.parametrize(

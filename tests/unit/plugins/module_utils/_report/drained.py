@@ -31,6 +31,7 @@ CUT: dict[str, Any] = {
     "outcome": "stopped",
     "owner_kind": "VirtualMachine",
     "owner": "db",
+    "successor": "",
     "target_node": "",
     "seconds": 4,
     "failure_reason": "",

@@ -18,6 +18,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import
     Totals,
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._report import plan_text as text
+from ansible_collections.virtops.kubevirt.plugins.module_utils._report.overview import told as told_at_once
 from ansible_collections.virtops.kubevirt.plugins.module_utils._report.plan_text import blocked_text, plan_text
 
 from unit.plugins.module_utils._plan.plans import action, plan, pod, vm
@@ -126,6 +127,38 @@ def test_in_a_large_batch_all_that_somebody_waits_for_is_named(monkeypatch: pyte
     """What others wait for already is not worked out then, which would grow with the square of the batch."""
     monkeypatch.setattr(text, "_MOST_WAITING", 2)
     assert "     VM  shop/c -> n3, after VM shop/a, VM shop/b" in told(FIRST, SECOND, THIRD)
+
+
+def twice(name: str) -> list[Action]:
+    """A VM that starts anew on a node of a later batch."""
+    first = action(ActionKind.RESTART, vm(name), "n1", "n3")
+    return [first, action(ActionKind.RESTART, vm(name), "n3", "n1", first, batch=3)]
+
+
+def test_who_is_interrupted_more_than_once_is_named() -> None:
+    once = action(ActionKind.STOP, vm("pets"), "n1")
+    moved = action(ActionKind.MIGRATE, vm("pets"), "n3", "n1", batch=3)
+    found = replace(plan(*twice("db"), once, moved), batches=(("n1",), ("n2",), ("n3",)))
+    line = "1 VM is interrupted more than once: shop/db (n1 in batch 1, n3 in batch 3)"
+    assert plan_text(found)[-1] == line
+    assert told_at_once(found)[2:5] == [
+        "1 VM is off until its node is back: shop/pets",
+        "1 VM is shut down, and starts anew elsewhere: shop/db",
+        line,
+    ]
+    assert not any("more than once" in told for told in (*plan_text(found, ["n1"]), *told_at_once(found, ["n1"])))
+
+
+def test_many_who_are_interrupted_more_than_once_are_counted() -> None:
+    every = [each for number in range(5) for each in twice(f"db-{number}")]
+    found = replace(plan(*every), batches=(("n1",), ("n2",), ("n3",)))
+    assert plan_text(found)[-1] == (
+        "5 VMs are interrupted more than once: shop/db-0 (n1 in batch 1, n3 in batch 3), "
+        "shop/db-1 (n1 in batch 1, n3 in batch 3), shop/db-2 (n1 in batch 1, n3 in batch 3) and 2 more"
+    )
+    assert "5 VMs are shut down, and start anew elsewhere: shop/db-0, shop/db-1, shop/db-2 and 2 more" in told_at_once(
+        found
+    )
 
 
 def test_nothing_of_the_cluster_steers_the_terminal() -> None:

@@ -277,3 +277,33 @@ def test_a_run_over_sixty_nodes_is_told_in_about_as_many_lines(size: int) -> Non
     ]
     assert lines[-2:] == ["Of 600 virtual machines and pods 599 have left as planned.", ASK]
     assert len(run_text("kernel", batches, verbose=True, foretold=False)) == 60 + 600 + 3
+
+
+CUT_ON = [{**CUT, "outcome": "restarted", "target_node": "n2", "successor": "db"}, {**CUT, "for_node": "n2"}]
+
+
+def over(*interrupted: dict[str, Any], foretold: bool = False) -> str:
+    """The last line of a run over n1 and n2, one after the other, that has interrupted so."""
+    hosts = [
+        [replace(DONE, name=f"host-{cut['for_node']}", node=cut["for_node"], drained={"interrupted": [cut]})]
+        for cut in interrupted
+    ]
+    return run_text("kernel", hosts, verbose=True, foretold=foretold)[-1]
+
+
+def test_who_was_interrupted_more_than_once_is_named() -> None:
+    assert over(*CUT_ON) == "1 VM was interrupted more than once: shop/db (host-n1, host-n2)"
+
+
+def test_a_replica_set_whose_new_vm_was_interrupted_as_well_is_named() -> None:
+    of_set = {"owner_kind": "VirtualMachineInstanceReplicaSet", "owner": "set"}
+    first, second = ({**cut, **of_set, "outcome": "restarted"} for cut in CUT_ON)
+    chain = [{**first, "name": "set-a", "successor": "set-b"}, {**second, "name": "set-b", "successor": "set-c"}]
+    assert over(*chain) == "1 VM was interrupted more than once: one of replica set shop/set (host-n1, host-n2)"
+    others = [chain[0], {**chain[1], "name": "set-x"}]
+    assert "more than once" not in over(*others), "another one of the set"
+
+
+@pytest.mark.parametrize("outcome", ["ended", "already_gone", "failed", "would_stop"])
+def test_what_the_run_has_not_interrupted_counts_not(outcome: str) -> None:
+    assert "more than once" not in over(CUT_ON[0], {**CUT_ON[1], "outcome": outcome})
