@@ -122,6 +122,17 @@ class Yard:
         assert self.node_of(name) == node
         return self.vmi(name)
 
+    def replace_vm(self, name: str) -> None:
+        """As `kubectl replace` does, with a file that knows nothing of what others have noted on it."""
+        vm = self.vm(name)
+        metadata = {key: vm["metadata"][key] for key in ("name", "namespace", "resourceVersion")}
+        self.testbed.api.replace(self._vm_path(name), {**vm, "metadata": metadata})
+
+    def start_again(self, name: str) -> None:
+        """As `virtctl start` does."""
+        self.testbed.api.patch(self._vm_path(name) + "/status", _start_request())
+        self._wait(f"{name} to run again", lambda: self.exists(name) and self._is_ready(name))
+
     def start_replica(self, name: str, node: str) -> str:
         """A replica set of one VMI that cannot be migrated; the VMI's name."""
         template = _template(name, node, migratable=False)

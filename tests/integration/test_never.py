@@ -97,6 +97,18 @@ def test_never_leaves_a_vm_off_because_its_guest_is_slow(drain: Run, yard: Yard,
     assert yard.vm("pet")["spec"]["runStrategy"] == run_strategy
 
 
+def test_never_leaves_a_vm_off_that_somebody_has_replaced(drain: Run, yard: Yard) -> None:
+    """As `kubectl replace` does, with a file of old. Without its mark nothing tells whether it is to run."""
+    yard.start_vm("pet", SOURCE, migratable=False, run_strategy="Manual")
+    assert drain(policies=STOP)["left"] == []
+    yard.replace_vm("pet")
+    for _attempt in range(2):
+        assert f"{yard.namespace}/pet: failed, it was stopped for the node" in drain(state="restored")["msg"]
+    yard.start_again("pet")
+    assert outcomes(drain(state="restored")["started"]) == {"pet": "started"}
+    assert drain(state="restored")["started"] == []
+
+
 def test_never_goes_on_when_the_cordon_is_taken_away(drain: Run, relay: Proxy, yard: Yard) -> None:
     """In mid-drain, when somebody's VM comes at once to what looks like a free node."""
     yard.start_vm("vm", SOURCE)
