@@ -29,12 +29,13 @@ class Failure(Exception):
     attempted: a verb with its object, as in "list pods". where: the server or path it was tried on. status: of HTTP,
     where there was an answer. reason: one word of the server's or the system's. message: the other side's own words.
     remedy: what the reader can do, a sentence. details: further data for programs, such as the rules that are missing.
-    unanswered: it was asked, and no answer came. What has neither status nor that was judged on this side.
-    unsent: no connection came about, so nothing can have been done. retry_after: seconds that the server asks to wait
-    before the next try. considered: the answer is one of somebody who has looked at what was asked for, such as a
-    disruption budget or a webhook, and not of a server that is busy. maybe_done: what it was to change has perhaps been
-    changed all the same. foreign: a 404 of no API server, but of something before it, such as a proxy without a server
-    for now. since: time of day at which the server fell silent, where somebody asks on; empty if unknown.
+    unanswered: it was asked, and no answer came. What has neither status nor that was judged on this side. unsent: no
+    connection came about, so nothing can have been done. retry_after: seconds that the server asks to wait before the
+    next try. considered: the answer is one of somebody who has looked at what was asked for, such as a disruption
+    budget or a webhook, and not of a server that is busy. unadmitted: a webhook that has a say could not be asked, so
+    that nothing was done. maybe_done: what it was to change has perhaps been changed all the same. foreign: a 404 of no
+    API server, but of something before it, such as a proxy without a server for now. since: time of day at which the
+    server fell silent, where somebody asks on; empty if unknown.
     """
 
     def __init__(
@@ -51,6 +52,7 @@ class Failure(Exception):
         unsent: bool = False,
         retry_after: float | None = None,
         considered: bool = False,
+        unadmitted: bool = False,
         maybe_done: bool = False,
         foreign: bool = False,
         since: str = "",
@@ -67,6 +69,7 @@ class Failure(Exception):
         self.unsent = unsent
         self.retry_after = retry_after
         self.considered = considered
+        self.unadmitted = unadmitted
         self.maybe_done = maybe_done
         self.foreign = foreign
         self.since = since
@@ -87,6 +90,7 @@ class Failure(Exception):
             unsent=self.unsent,
             retry_after=self.retry_after,
             considered=self.considered,
+            unadmitted=self.unadmitted,
             maybe_done=self.maybe_done,
             foreign=self.foreign,
             since=self.since,
@@ -123,7 +127,8 @@ class Failure(Exception):
             return self.unsent and self.passing
         if self.status == HTTPStatus.TOO_MANY_REQUESTS:
             return not self.considered
-        return self.status >= HTTPStatus.INTERNAL_SERVER_ERROR and self.retry_after is not None
+        is_told = self.unadmitted or self.retry_after is not None
+        return self.status >= HTTPStatus.INTERNAL_SERVER_ERROR and is_told
 
     @property
     def ambiguous(self) -> bool:

@@ -3,10 +3,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Send a request again: whether, when, and for how long. The one place that decides it.
 
-What a server has never carried out, as it is busy or cannot be reached, is sent again; client-go does the same with
-what bears Retry-After, ten times (rest/with_retry.go). What it may have carried out, as no answer came, is never simply
-sent again: who asks says how one sees that it was done, and only what was not is asked for once more, guarded by what
-makes a second time harmless. Everything else is final.
+What a server has never carried out, as it is busy, cannot ask a webhook that has a say, or cannot be reached, is sent
+again; client-go does the same with what bears Retry-After, ten times (rest/with_retry.go). What it may have carried
+out, as no answer came, is never simply sent again: who asks says how one sees that it was done, and only what was not
+is asked for once more, guarded by what makes a second time harmless. Everything else is final.
 
 How one sees that a write was done:
 
@@ -229,7 +229,8 @@ def _pause(error: Failure, tries: int) -> float:
 
 def _words(error: Failure) -> str:
     if error.status is not None:
-        return f"{'busy' if error.untouched else 'in trouble'} ({error.status})"
+        is_busy = error.untouched and not error.unadmitted
+        return f"{'busy' if is_busy else 'in trouble'} ({error.status})"
     return f"gives no answer ({error.message.partition(',')[0]})"
 
 

@@ -43,6 +43,9 @@ _NO_SUCH_PATH = "404 page not found"
 _TAG = re.compile(r"<[^>]*>")
 # What a refusal says whose reason is a rule.
 _BUDGET, _BY_WEBHOOK = "DisruptionBudget", "admission webhook"
+_BUDGETS = "more than one PodDisruptionBudget"
+# Of an admission that came to no end (k8s.io/apiserver, pkg/admission/plugin/webhook): nothing has been done then.
+_UNADMITTED = "failed calling webhook"
 # By which OpenSSL tells that this side or the other one wants no such connection (SSL_R_* in include/openssl/sslerr.h):
 # no TLS at all, none of this kind, or not with this certificate. Anything else may be the end of a server or a proxy.
 _REFUSED = re.compile(
@@ -132,6 +135,7 @@ def _from_answer(error: Any, attempted: str, where: str, *, always_served: bool)
         reason=reason,
         retry_after=_seconds((error.headers or {}).get("Retry-After")),
         considered=_is_considered(answer),
+        unadmitted=_UNADMITTED in str(answer.get("message") or ""),
         foreign=foreign,
     )
 
@@ -159,8 +163,9 @@ def _seconds(text: str | None) -> float | None:
 
 def _is_considered(answer: dict[str, Any]) -> bool:
     """Whether a webhook has said no, or a disruption budget (pkg/registry/core/pod/storage/eviction.go)."""
+    words = str(answer.get("message") or "")
     by_budget = any(cause.get("reason") == _BUDGET for cause in _causes_in(answer))
-    return by_budget or _BY_WEBHOOK in str(answer.get("message") or "")
+    return by_budget or _BUDGETS in words or _BY_WEBHOOK in words
 
 
 def _said(answer: dict[str, Any]) -> str:

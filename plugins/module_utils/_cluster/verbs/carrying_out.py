@@ -336,6 +336,7 @@ def _refusal(command: Command, error: Failure) -> Answer:
     if error.status is None or error.concerns_all:
         raise error
     # A budget's own words say all; of a server that is busy, or of a proxy before it, the status is news.
-    own = error.message.partition(", ")[2] if error.passing and error.considered else ""
+    tells = error.considered or error.unadmitted
+    own = error.message.partition(", ")[2] if error.passing and tells else ""
     words = own or error.message
     return Answer(command, words, error.passing, lost=error.maybe_done)

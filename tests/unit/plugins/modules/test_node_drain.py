@@ -21,7 +21,16 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._module import li
 from ansible_collections.virtops.kubevirt.plugins.modules.node_drain import main
 
 from testbed.pki import Authority
-from unit.plugins.support.draining_api import BUDGET, QUICK, DrainingApi, busy_node, pod_path, vm_path, writes_to
+from unit.plugins.support.draining_api import (
+    BUDGET,
+    QUICK,
+    TWO_BUDGETS,
+    DrainingApi,
+    busy_node,
+    pod_path,
+    vm_path,
+    writes_to,
+)
 from unit.plugins.support.fake_api import Answer, Request, refusal, serving
 from unit.plugins.support.listener import listener
 from unit.plugins.support.migrating_api import FAILURE, SUCCESS, migrations_path, vmi_path
@@ -31,7 +40,6 @@ from unit.plugins.support.plan_schema import plan_in
 NEAR = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"app": "api"}}}
 NEAR_PODS = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [NEAR]}}
 FORBIDDEN = 'pods "api" is forbidden: User "jane" cannot create resource "pods/eviction" in API group ""'
-TWO_BUDGETS = refusal(500, "InternalError", "This pod has more than one PodDisruptionBudget")
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transpor
 from ansible_collections.virtops.kubevirt.plugins.modules.pod_eviction import main
 
 from testbed.pki import Authority
-from unit.plugins.support.draining_api import BUDGET, QUICK, pod_path
+from unit.plugins.support.draining_api import BUDGET, QUICK, TWO_BUDGETS, UNADMITTED, pod_path
 from unit.plugins.support.evicting_api import READY, EvictingApi
 from unit.plugins.support.fake_api import SILENCE, Answer, Request, refusal, serving
 from unit.plugins.support.listener import listener
@@ -154,6 +154,19 @@ def test_a_budget_that_never_yields_is_named(evict: Any, api: EvictingApi) -> No
     assert "after 1 s pod shop/web-1: held back, Cannot evict pod as it would violate" in result["msg"]
     assert "The disruption budget api needs 1" in result["msg"]
     assert result["evicted"][0]["outcome"] == "waiting"
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [(TWO_BUDGETS, "This pod has more than one PodDisruptionBudget"), (UNADMITTED, "Internal error occurred: failed")],
+)
+def test_an_error_of_the_server_before_anything_is_done_changes_nothing(
+    evict: Any, api: EvictingApi, answer: Answer, words: str
+) -> None:
+    api.evictions = [answer] * 1000
+    result = evict(wait_timeout=1)
+    assert (result["failed"], result["changed"], result["evicted"][0]["outcome"]) == (True, False, "waiting")
+    assert f"pod shop/web-1: held back, {words}" in result["msg"]
 
 
 def test_a_server_that_is_busy_is_told_from_a_budget(evict: Any, api: EvictingApi) -> None:

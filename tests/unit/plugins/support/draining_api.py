@@ -48,6 +48,14 @@ BUDGET = Answer(
         "details": {"causes": [{"reason": "DisruptionBudget", "message": "The disruption budget api needs 1"}]},
     },
 )
+# As the eviction handler says it (pkg/registry/core/pod/storage/eviction.go).
+TWO_BUDGETS = refusal(
+    500, "", "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."
+)
+# Of a webhook whose server is away.
+UNADMITTED = refusal(
+    500, "InternalError", 'Internal error occurred: failed calling webhook "v.x": failed to call webhook: no endpoints'
+)
 
 
 # What a drain waits for between looks and attempts, where nothing happens by itself.

@@ -24,7 +24,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transpor
 )
 
 from testbed.pki import Authority, write_kubeconfig
-from unit.plugins.support.draining_api import BUDGET
+from unit.plugins.support.draining_api import BUDGET, TWO_BUDGETS, UNADMITTED
 from unit.plugins.support.fake_api import SILENCE, Answer, Fault, Request, refusal, serving
 from unit.plugins.support.modules import isolate
 from unit.plugins.support.object_api import NODES, ObjectApi
@@ -78,12 +78,16 @@ def start(_request: Request) -> Answer:
     return Answer(503, refusal(503, "ServiceUnavailable", "starting").body, headers=SOON)
 
 
+def lack_a_webhook(_request: Request) -> Answer:
+    return UNADMITTED
+
+
 def redirect(_request: Request) -> Answer:
     return Answer(307, {}, headers=(("Location", NODE),))
 
 
 UNCERTAIN: list[Fault] = [drop, take_too_long, cut, fail]
-REFUSING: list[Fault] = [be_busy, start]
+REFUSING: list[Fault] = [be_busy, start, lack_a_webhook]
 
 WRITES: dict[str, tuple[str, Callable[[Client], Any]]] = {
     "create": (NODES, lambda client: client.create(NODES, "create", {"metadata": {"name": "n2"}, "spec": {}})),
@@ -229,7 +233,9 @@ def test_a_read_is_repeated(client: Client, api: ObjectApi, fault: Fault) -> Non
     assert client.get(NODE, "read")["metadata"]["name"] == "n1"
 
 
-@pytest.mark.parametrize(("answer", "status", "times"), [(BUDGET, 429, 1), (TOO_MANY, 404, 2)])
+@pytest.mark.parametrize(
+    ("answer", "status", "times"), [(BUDGET, 429, 1), (TWO_BUDGETS, 500, 1), (TOO_MANY, 404, 2), (UNADMITTED, 404, 2)]
+)
 def test_a_budgets_answer_is_not_a_busy_servers(
     client: Client, api: ObjectApi, answer: Answer, status: int, times: int
 ) -> None:
@@ -238,7 +244,7 @@ def test_a_budgets_answer_is_not_a_busy_servers(
     api.objects.clear()
     with pytest.raises(Failure) as told:
         client.post(path, "evict", {"metadata": {"name": "web"}}, done=None)
-    assert (told.value.status, len(writes)) == (status, times)
+    assert (told.value.status, told.value.maybe_done, len(writes)) == (status, False, times)
 
 
 @pytest.mark.parametrize(
