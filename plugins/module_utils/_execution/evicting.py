@@ -29,8 +29,9 @@ GONE = "gone"
 class Evicting(Timed):
     """expected_node: where its replacement will run, if that was foretold. refusal: of the last attempt.
 
-    has_acted: it was asked for, and not refused as far as is known. is_missing: the server had no such pod at the last
-    attempt. begun_at, asked_at, ended_at: seconds since the epoch, 0 if not yet.
+    has_acted: it was asked for, and not refused as far as is known. is_unsure: no answer tells whether that was carried
+    out, nor a look as yet. is_missing: the server had no such pod at the last attempt. begun_at, asked_at, ended_at:
+    seconds since the epoch, 0 if not yet.
     """
 
     action: str
@@ -42,6 +43,7 @@ class Evicting(Timed):
     outcome: str = WAITING
     refusal: str = ""
     has_acted: bool = False
+    is_unsure: bool = False
     is_missing: bool = False
     begun_at: float = 0.0
     asked_at: float = 0.0
@@ -74,7 +76,7 @@ class Evicting(Timed):
         return self.outcome == WAITING and bool(self.refusal)
 
     def questions(self) -> Questions:
-        return Questions()
+        return Questions(pods=frozenset({self.title} if self.is_unsure and self.unfinished else ()))
 
     def step(self, moment: Moment) -> tuple[Evicting, Evict | None]:
         if not self.unfinished:
@@ -85,19 +87,28 @@ class Evicting(Timed):
             outcome = EVICTED if self.has_acted else GONE
             return replace(self, outcome=outcome, refusal="", begun_at=begun, ended_at=moment.now), None
         if pod.ending:
-            return replace(self, outcome=EVICTING, refusal="", begun_at=self.begun_at or moment.now), None
-        if not moment.ready or (self.asked_at and moment.now - self.asked_at < RETRY_AFTER):
+            begun = self.begun_at or moment.now
+            return replace(self, outcome=EVICTING, refusal="", is_unsure=False, begun_at=begun), None
+        if self.asked_at and moment.now - self.asked_at < RETRY_AFTER:
             return self, None
+        entry = replace(self, has_acted=False, is_unsure=False) if self.is_unsure else self
+        if not moment.ready:
+            return entry, None
         # The server took an eviction, and yet the pod is not ending: it is asked again.
         command = Evict(self.action, self.namespace, self.name, self.uid)
-        return replace(self, begun_at=self.begun_at or moment.now), command
+        return replace(entry, begun_at=self.begun_at or moment.now), command
 
     def answered(self, answer: Answer, now: float) -> Evicting:
-        done = answer.lost or not (answer.refused or answer.needless)
-        entry = replace(self, has_acted=self.has_acted or done, is_missing=answer.needless)
+        done = not (answer.lost or answer.refused or answer.needless)
+        asked = replace(
+            self,
+            has_acted=self.has_acted or done or answer.lost,
+            is_unsure=self._stays_unsure(done=done, lost=answer.lost),
+            is_missing=answer.needless,
+            asked_at=now,
+        )
         if answer.lost and not answer.refused:
-            return entry
-        asked = replace(entry, asked_at=now)
+            return asked
         if answer.needless:
             return replace(asked, refusal="")  # the next look shows it
         if not answer.refused:

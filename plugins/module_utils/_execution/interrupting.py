@@ -45,9 +45,9 @@ class Interrupting(Timed):
 
     owner_kind, owner, owner_uid: who brings the VMI back. known: uids of its VMIs before, of which none is the
     successor. has_acted: it was asked for, and not refused as far as is known. is_unsure: no answer tells whether that
-    was carried out. is_missing: it has ended, and no successor showed at the last look. target_node: where it is
-    expected to run again, or does. reason: why it failed or waits, or who has ended it. message: why the successor has
-    no node, in the scheduler's words. begun_at, asked_at, ended_at: seconds since the epoch, else 0.
+    was carried out, nor a look as yet. is_missing: it has ended, and no successor showed at the last look. target_node:
+    where it is expected to run again, or does. reason: why it failed or waits, or who has ended it. message: why the
+    successor has no node, in the scheduler's words. begun_at, asked_at, ended_at: seconds since the epoch, else 0.
     """
 
     action: str
@@ -115,7 +115,10 @@ class Interrupting(Timed):
         unplaced = {self.successor_uid: self.namespace} if self.successor_uid else {}
         owners = frozenset({(self.namespace, self.owner_uid)} if self._watches_siblings else ())
         replica_sets = frozenset({self._owner} if self.is_missing else ())
-        return Questions(known=titles, unplaced=unplaced, owners=owners, replica_sets=replica_sets)
+        asked = Questions(known=titles, unplaced=unplaced, owners=owners, replica_sets=replica_sets)
+        if not self.is_unsure:
+            return asked
+        return asked | Questions(vmis=titles, vms=frozenset({self._owner} if self.owner_kind == VM else ()))
 
     def step(self, moment: Moment) -> tuple[Interrupting, Interrupt | None]:
         if not self.unfinished:
@@ -129,9 +132,12 @@ class Interrupting(Timed):
             return entry._gone(moment), None
         if vmi.ending:
             return replace(entry, outcome=ENDING, begun_at=entry.begun_at or moment.now), None
+        is_early = self.asked_at > 0 and moment.now - self.asked_at < RETRY_AFTER
+        if self.is_unsure and not (is_early or entry._may_be_asked(moment.look)):
+            entry = replace(entry, has_acted=False, is_unsure=False)
         if vmi.node and vmi.node != self.source_node:
             return replace(entry, outcome=ALREADY_GONE, target_node=vmi.node, reason=""), None
-        if not moment.ready or (self.asked_at and moment.now - self.asked_at < RETRY_AFTER):
+        if not moment.ready or is_early:
             return entry, None
         if entry._watches_siblings and not entry.known:
             return entry, None  # until it is known who was there before, nobody can be told for its successor
@@ -139,14 +145,14 @@ class Interrupting(Timed):
 
     def answered(self, answer: Answer, now: float) -> Interrupting:
         done = not (answer.lost or answer.refused)
-        entry = replace(
+        asked = replace(
             self,
             has_acted=self.has_acted or done or answer.lost,
-            is_unsure=not done and (self.is_unsure or answer.lost),
+            is_unsure=self._stays_unsure(done=done, lost=answer.lost),
+            asked_at=now,
         )
         if answer.lost and not answer.refused:
-            return entry
-        asked = replace(entry, asked_at=now)
+            return asked
         if not answer.refused:
             return replace(asked, outcome=ENDING, reason="")
         # Who has stopped its VM is known, also when the next answer is that it has ended.
@@ -207,6 +213,13 @@ class Interrupting(Timed):
     @property
     def _owner(self) -> str:
         return f"{self.namespace}/{self.owner or self.name}"
+
+    def _may_be_asked(self, look: Observation) -> bool:
+        """Whether its VM may know already that it is to end. Of who is deleted it shows on itself."""
+        if self.owner_kind != VM:
+            return False
+        vm = look.vms.get(self._owner)
+        return vm is None or self.uid in vm.stops or (self.kind == STOP and vm.strategy == HALTED)
 
     def _command(self) -> Interrupt:
         return Interrupt(
@@ -269,7 +282,9 @@ class Interrupting(Timed):
             marks = vm.before if vm is not None else replica_set.wanted if replica_set is not None else ()
             ours, theirs = self.source_node in marks, theirs or (vm is not None and vm.strategy == HALTED)
         reason = STOPPED_BY_OTHERS if theirs and not ours else ""
-        return replace(self, outcome=STOPPED if ours else ENDED, reason=reason, ended_at=moment.now)
+        acted = ours if self.is_unsure else self.has_acted
+        outcome = STOPPED if ours else ENDED
+        return replace(self, outcome=outcome, has_acted=acted, reason=reason, ended_at=moment.now)
 
     def _awaited(self, moment: Moment, *, asked: bool) -> Interrupting:
         """asked: the look was asked for the VM, or replica set, that is to bring it back."""

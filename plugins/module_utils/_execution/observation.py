@@ -212,7 +212,7 @@ class Questions:
     this look will do. unplaced: uids of VMIs whose pod may lack a node, with their namespace. placing: uids of
     migrations whose target pods may lack a node, by namespace. failed: uids of failed migrations to be explained, with
     the title of their VMI. owners: namespace and uid of those whose VMIs are to be read. vms, replica_sets: titles of
-    those to read.
+    those to read. pods: titles of those on the nodes to read anew.
     """
 
     vmis: frozenset[str] = frozenset()
@@ -223,6 +223,7 @@ class Questions:
     owners: frozenset[tuple[str, str]] = frozenset()
     vms: frozenset[str] = frozenset()
     replica_sets: frozenset[str] = frozenset()
+    pods: frozenset[str] = frozenset()
 
     def __or__(self, other: Questions) -> Questions:
         """What both ask."""
@@ -239,4 +240,5 @@ class Questions:
             owners=self.owners | other.owners,
             vms=self.vms | other.vms,
             replica_sets=self.replica_sets | other.replica_sets,
+            pods=self.pods | other.pods,
         )

@@ -78,7 +78,7 @@ class Entry(Protocol):
 
     @property
     def has_acted(self) -> bool:
-        """Whether something in the cluster was changed by it."""
+        """Whether something in the cluster was changed by it, or may have been, as neither answer nor look tells."""
 
     @property
     def worth_telling(self) -> bool:
@@ -119,6 +119,8 @@ class Timed:
     namespace: str
     name: str
     outcome: str
+    has_acted: bool
+    is_unsure: bool
     begun_at: float
     ended_at: float
 
@@ -130,6 +132,10 @@ class Timed:
     def seconds(self) -> int | None:
         """From the first command to the end."""
         return round(self.ended_at - self.begun_at) if self.ended_at else None
+
+    def _stays_unsure(self, *, done: bool, lost: bool) -> bool:
+        """Whether after an answer only answers that were lost speak for its having acted."""
+        return not done and (self.is_unsure or (lost and not self.has_acted))
 
     def forgotten(self: _Timed) -> _Timed | None:
         return None if self.outcome == WAITING else self

@@ -12,12 +12,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from enum import Enum
-from typing import Any
+from typing import Any, TypeAlias
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.commands import Answer, Start, TakeMarkOff
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.interrupting import REPLICA_SET
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.observation import (
     Questions,
+    SeenReplicaSet,
     SeenVm,
     SeenVmi,
 )
@@ -117,13 +118,18 @@ def is_ending(vm: SeenVm, vmi: SeenVmi) -> bool:
     return vmi.ending or vmi.uid in vm.stops
 
 
+# What is to start, and its VMI.
+Shown: TypeAlias = "tuple[SeenVm | SeenReplicaSet, SeenVmi | None]"
+
+
 @dataclass(frozen=True, slots=True)
 class Starting(Timed):
     """kind: of the API. source_node: for which it was stopped. node: where it runs.
 
     vmi_uid: of its VMI that may lack a node. message: what it waits for, or why it failed. attempts: how often it was
-    asked for. has_acted: something was asked for, and not refused as far as is known. is_missing: nothing of it was
-    there at the last look. begun_at, asked_at, ended_at: seconds since the epoch, 0 if not yet.
+    asked for. has_acted: something was asked for, and not refused as far as is known. is_unsure: no answer tells
+    whether that was carried out, nor a look as yet. shown: it and its VMI, when something was asked for. is_missing:
+    nothing of it was there at the last look. begun_at, asked_at, ended_at: seconds since the epoch, 0 if not yet.
     """
 
     action: str
@@ -138,6 +144,8 @@ class Starting(Timed):
     message: str = ""
     attempts: int = 0
     has_acted: bool = False
+    is_unsure: bool = False
+    shown: Shown | None = None
     is_missing: bool = False
     begun_at: float = 0.0
     asked_at: float = 0.0
@@ -181,20 +189,24 @@ class Starting(Timed):
         found = seen.get(self.title)
         if found is None or found.uid != self.uid:
             return entry._failed(f"the {self.kind} is gone", moment.now), None
-        if isinstance(found, SeenVm):
-            return entry._with_vm(found, moment)
-        wanted = found.wanted.get(self.source_node, 0)
-        if found.ready >= wanted:
-            return replace(entry, message=""), entry._take_mark_off()
-        return replace(entry, outcome=STARTING, message=f"{found.ready} of {wanted} replicas are ready"), None
+        shown, is_early = (found, moment.look.vmis.get(self.title)), moment.now - self.asked_at < RETRY_AFTER
+        entry = entry._knowing(shown, is_early=is_early)
+        entry, command = entry._with_vm(found, moment) if isinstance(found, SeenVm) else entry._with_set(found)
+        if command is None or (entry.is_unsure and is_early):
+            return entry, None
+        return replace(entry, shown=shown), command
 
     def answered(self, answer: Answer, now: float) -> Starting:
         # Of one that somebody else has stopped since the mark was taken off.
-        acted = answer.lost or not answer.refused or answer.refused in (LEFT_OFF, HALTED_UNMARKED)
-        entry = replace(self, has_acted=self.has_acted or acted)
+        done = not answer.lost and answer.refused in ("", LEFT_OFF, HALTED_UNMARKED)
+        asked = replace(
+            self,
+            has_acted=self.has_acted or done or answer.lost,
+            is_unsure=self._stays_unsure(done=done, lost=answer.lost),
+            asked_at=now,
+        )
         if answer.lost and not answer.refused:
-            return entry
-        asked = replace(entry, asked_at=now)
+            return asked
         if answer.refused:
             return replace(asked, message=answer.refused) if answer.passing else asked._failed(answer.refused, now)
         if isinstance(answer.command, TakeMarkOff):
@@ -212,6 +224,18 @@ class Starting(Timed):
     def result(self) -> dict[str, Any]:
         names = ("kind", "namespace", "name", "outcome", "node", "message")
         return {**{name: getattr(self, name) for name in names}, "seconds": self.seconds}
+
+    def _knowing(self, shown: Shown, *, is_early: bool) -> Starting:
+        """After a look that may show what no answer has told. is_early: what was asked for may still be done."""
+        if not self.is_unsure or (is_early and shown == self.shown):
+            return self
+        return replace(self, has_acted=shown != self.shown, is_unsure=False)
+
+    def _with_set(self, found: SeenReplicaSet) -> tuple[Starting, TakeMarkOff | None]:
+        wanted = found.wanted.get(self.source_node, 0)
+        if found.ready >= wanted:
+            return replace(self, message=""), self._take_mark_off()
+        return replace(self, outcome=STARTING, message=f"{found.ready} of {wanted} replicas are ready"), None
 
     def _with_vm(self, vm: SeenVm, moment: Moment) -> tuple[Starting, Start | TakeMarkOff | None]:
         vmi = moment.look.vmis.get(self.title)

@@ -9,6 +9,7 @@ Reasons are worth reading, but not worth a migration: what may not be read is le
 
 from __future__ import annotations
 
+import itertools
 import math
 import time
 from collections import defaultdict
@@ -34,6 +35,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.observ
     SeenVm,
     SeenVmi,
 )
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.drained_pod import has_ended
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.migration import (
     Migration,
     by_vmi,
@@ -79,6 +81,8 @@ class Inquiries:
         pods: Iterable[SeenPod] = (),
     ) -> Observation:
         """What was seen by watches, with the answers to what they do not tell. VMIs are read later than all of that."""
+        anew = self._pods_anew(questions.pods)
+        present = (anew.get(pod.uid) if pod.title in questions.pods else pod for pod in pods)
         vms = self._owners(VM, questions.vms)
         replica_sets = self._owners(REPLICA_SET, questions.replica_sets)
         found = {vmi.title: vmi for vmi in vmis}
@@ -90,7 +94,7 @@ class Inquiries:
             reasons[uid], words[uid] = self._reason(uid, title, read.get(title))
         return Observation(
             vmis={title: vmi for title, vmi in found.items() if title not in gone},
-            pods={pod.uid: pod for pod in pods},
+            pods={pod.uid: pod for pod in present if pod is not None},
             migrations=by_vmi(migrations),
             words=words,
             reasons=reasons,
@@ -106,6 +110,14 @@ class Inquiries:
     def _vmi(self, title: str) -> JsonObject | None:
         namespace, _slash, name = title.partition("/")
         return find_vmi(self._client, namespace, name)
+
+    def _pods_anew(self, titles: Iterable[str]) -> dict[str, SeenPod]:
+        """By uid, without those that have ended."""
+        found: list[JsonObject] = []
+        for title in titles:
+            namespace, _slash, name = title.partition("/")
+            found += _pods(self._client, namespace, fieldSelector=f"metadata.name={name}")
+        return {pod.uid: pod for pod in map(SeenPod.of, itertools.filterfalse(has_ended, found))}
 
     def _scheduler_words(self, questions: Questions) -> dict[str, str]:
         words: dict[str, str] = {}

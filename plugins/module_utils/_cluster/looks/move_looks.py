@@ -57,11 +57,12 @@ class MoveLooks:
         wait = 0.0 if self._is_at_hand else seconds
         found = Observation()
         if self._migrating:
-            found = self.migrations.look(questions, wait)
+            found = self.migrations.look(replace(questions, pods=frozenset()), wait)
         else:
             time.sleep(wait)
-        # VMIs may change many times meanwhile: that is no reason to list pods as often.
-        if not self._is_at_hand and time.monotonic() - self._listed_at >= seconds:
+        # VMIs may change many times meanwhile: that is no reason to list pods as often, unless they are asked about.
+        is_due = bool(questions.pods) or time.monotonic() - self._listed_at >= seconds
+        if is_due and not self._is_at_hand:
             self.read_pods(self._namespaces)
         self._is_at_hand = False
         seen = (SeenPod.of(pod) for name in self._namespaces for pod in self._pods[name])

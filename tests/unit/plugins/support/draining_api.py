@@ -330,7 +330,10 @@ def _listed(path: str) -> Kind | None:
 def _is_wanted(item: Object, query: dict[str, str]) -> bool:
     node = str((item.get("status") or {}).get("nodeName") or "")
     labels = {**(item["metadata"].get("labels") or {}), **({"kubevirt.io/nodeName": node} if node else {})}
-    fields = {"spec.nodeName": str((item.get("spec") or {}).get("nodeName") or "")}
+    fields = {
+        "metadata.name": item["metadata"]["name"],
+        "spec.nodeName": str((item.get("spec") or {}).get("nodeName") or ""),
+    }
     return is_selected(query.get("labelSelector", ""), labels) and is_selected(query.get("fieldSelector", ""), fields)
 
 

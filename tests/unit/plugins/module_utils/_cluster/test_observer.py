@@ -13,8 +13,12 @@ from typing import Any
 
 import pytest
 
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.looks.inquiries import Inquiries
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.looks.observer import Observer
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.observation import Questions
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import JsonObject
+
+from unit.plugins.module_utils._execution.moments import seen_pod
 
 # Seconds without news, after which a look ends.
 QUIET = 0.2
@@ -45,6 +49,22 @@ class Server:
         self.closing.wait(60)
 
 
+def pod(name: str, phase: str = "Running", **metadata: str) -> JsonObject:
+    named = {"namespace": "shop", "name": name, "uid": f"uid-{name}"}
+    return {"metadata": named | metadata, "spec": {"nodeName": "n1"}, "status": {"phase": phase}}
+
+
+class Pods:
+    """What a Client offers to who asks for pods by their names."""
+
+    def __init__(self, *pods: JsonObject) -> None:
+        self._pods = pods
+
+    def get(self, path: str, attempted: str, fieldSelector: str) -> Any:  # noqa: N803  # as the API has it
+        assert path == "/api/v1/namespaces/shop/pods"
+        return {"items": [pod for pod in self._pods if f"metadata.name={pod['metadata']['name']}" == fieldSelector]}
+
+
 @pytest.fixture
 def server() -> Iterator[Server]:
     server = Server()
@@ -66,3 +86,14 @@ def test_watches_that_others_have_taken_the_place_of_wake_nobody(server: Server)
     begun = time.monotonic()
     observer.look(Questions(), QUIET)
     assert time.monotonic() - begun >= QUIET
+
+
+def test_pods_may_be_read_anew_that_a_watch_has_shown() -> None:
+    """What it has not shown yet it will."""
+    client: Any = Pods(
+        pod("ending", deletionTimestamp="2026-01-01T00:00:00Z"), pod("ended", "Failed"), pod("another", uid="uid-new")
+    )
+    shown = [seen_pod(name) for name in ("ending", "ended", "another", "gone", "other")]
+    asked = Questions(pods=frozenset(pod.title for pod in shown[:-1]))
+    found = Inquiries(client, 30).observe(asked, (), (), shown).pods
+    assert {pod.name: pod.ending for pod in found.values()} == {"ending": True, "other": False}

@@ -104,3 +104,26 @@ def test_an_eviction_whose_answer_is_lost_counts_as_asked_for() -> None:
     assert (missing.step(moment(after=3.0))[0].outcome, missing.has_acted) == ("evicted", True)
     refused = entry.answered(Answer(command, "a budget forbids it", passing=True), NOW)
     assert not refused.has_acted
+
+
+@pytest.mark.parametrize("words", ["", "the server fails"])
+def test_an_eviction_without_an_answer_that_a_later_look_does_not_show_has_changed_nothing(words: str) -> None:
+    lost = BEGUN.answered(Answer(COMMAND, words, passing=bool(words), lost=True), NOW)
+    assert (lost.has_acted, lost.questions().pods) == (True, frozenset({"shop/cache"}))
+    early, command = lost.step(moment(seen_pod(), after=1.0))
+    assert (early, command) == (lost, None)
+    intact, command = early.step(moment(seen_pod(), after=2.0, ready=False))
+    assert (intact.has_acted, command, intact.questions().pods) == (False, None, frozenset())
+    assert intact.step(moment(seen_pod(), after=2.0))[1] == COMMAND
+    assert intact.step(moment(after=8.0))[0].outcome == "gone"
+
+
+def test_an_eviction_without_an_answer_is_one_if_the_pod_ends() -> None:
+    lost = BEGUN.answered(Answer(COMMAND, lost=True), NOW)
+    ending, _nothing = lost.step(moment(seen_pod(ending=True), after=1.0))
+    assert (ending.status(), ending.has_acted, ending.questions().pods) == ("evicted, ending", True, frozenset())
+
+
+def test_an_answer_that_is_lost_takes_back_nothing() -> None:
+    lost = ASKED.answered(Answer(COMMAND, lost=True), NOW)
+    assert lost.step(moment(seen_pod(), after=2.0))[0].has_acted

@@ -173,7 +173,42 @@ def test_whether_a_stop_without_an_answer_was_carried_out_its_mark_tells(
     assert entry.questions().vms == frozenset({"shop/web"})
     found = SeenVm("uid-vm", "Always", before=marks)
     ended, _nothing = entry.step(moment(*there, after=1.0, vms={"shop/web": found}))
-    assert (ended.outcome, ended.has_acted) == (outcome, True)
+    assert (ended.outcome, ended.has_acted) == (outcome, outcome == "stopped")
+
+
+@pytest.mark.parametrize("words", ["", "the server fails"])
+@pytest.mark.parametrize("begun", [RESTART, STOP], ids=["restart", "stop"])
+def test_what_no_answer_and_no_later_look_tells_was_not_carried_out(begun: Interrupting, words: str) -> None:
+    entry, there = lost(begun, words), {"shop/web": SeenVm("uid-vm", "Manual")}
+    assert (entry.questions().vmis, entry.questions().vms) == (frozenset({"shop/web"}),) * 2
+    early, command = entry.step(moment(WEB, after=1.0, vms=there))
+    assert (early.has_acted, command) == (True, None)
+    intact, command = early.step(moment(WEB, after=2.0, vms=there))
+    assert (intact.has_acted, command is not None, intact.questions().vms) == (False, True, frozenset())
+    moved, _nothing = early.step(moment(replace(WEB, node="n7"), after=2.0, vms=there))
+    assert (moved.outcome, moved.has_acted) == ("already_gone", False)
+
+
+@pytest.mark.parametrize(
+    ("begun", "vms"),
+    [
+        (RESTART, {}),
+        (RESTART, {"shop/web": SeenVm("uid-vm", "Manual", stops=frozenset({"uid-web"}))}),
+        (STOP, {"shop/web": SeenVm("uid-vm", "Manual", stops=frozenset({"uid-web"}))}),
+        (STOP, {"shop/web": SeenVm("uid-vm", "Halted")}),
+    ],
+)
+def test_what_no_answer_tells_may_be_known_to_its_vm_already(begun: Interrupting, vms: dict[str, SeenVm]) -> None:
+    entry, command = lost(begun).step(moment(WEB, after=2.0, vms=vms))
+    assert (entry.has_acted, command is not None) == (True, True)
+
+
+def test_a_replica_that_is_as_it_was_was_not_stopped() -> None:
+    entry, command = STOP.step(moment(REPLICA))
+    assert command is not None
+    entry = entry.answered(Answer(command, lost=True), NOW)
+    assert (entry.questions().vmis, entry.questions().vms) == (frozenset({"shop/web"}), frozenset())
+    assert not entry.step(moment(REPLICA, after=2.0))[0].has_acted
 
 
 def test_what_ends_by_itself_after_a_restart_without_an_answer_is_not_waited_for() -> None:

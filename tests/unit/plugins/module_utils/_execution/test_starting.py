@@ -192,6 +192,32 @@ def test_what_was_asked_for_has_changed_something_whatever_comes_of_it() -> None
     assert not BEGUN.answered(Answer(START, STILL, passing=True), NOW).has_acted
 
 
+@pytest.mark.parametrize("words", ["", "the server fails"])
+@pytest.mark.parametrize(
+    ("vm", "vmi", "asked", "done"),
+    [
+        (stopped("Manual", "Manual"), (), START, stopped("Manual", "Manual", start_requested=True)),
+        (stopped("Halted", "Always"), (), START, stopped("Always")),
+        (stopped("Manual"), (FAILED,), START, stopped("Manual", start_requested=True)),
+        (stopped("Always"), (RUNS,), FORGET, SeenVm("uid-vm", "Always")),
+    ],
+    ids=["by request", "by itself", "failed", "mark"],
+)
+def test_what_no_answer_tells_a_later_look_does(
+    vm: SeenVm, vmi: tuple[SeenVmi, ...], asked: Start | TakeMarkOff, done: SeenVm, words: str
+) -> None:
+    entry, command = BEGUN.step(seen(vm, *vmi))
+    assert command == asked
+    lost = entry.answered(Answer(asked, words, passing=bool(words), lost=True), NOW)
+    early, command = lost.step(seen(vm, *vmi, after=1.0))
+    assert (early.has_acted, command) == (True, None)
+    intact, command = early.step(seen(vm, *vmi, after=2.0))
+    assert (intact.has_acted, command) == (False, asked)
+    assert early.step(seen(done, *vmi, after=2.0))[0].has_acted
+    known = early.step(seen(done, *vmi, after=1.0))[0].answered(Answer(FORGET, lost=True), NOW + 1.0)
+    assert known.step(seen(done, *vmi, after=4.0))[0].has_acted
+
+
 def test_what_is_only_waited_for_has_changed_nothing() -> None:
     waiting, command = OF_SET.step(moment(replica_sets={"shop/set": SeenReplicaSet("uid-set", 1, {"n1": 2})}))
     assert (waiting.outcome, command, waiting.has_acted) == ("starting", None, False)

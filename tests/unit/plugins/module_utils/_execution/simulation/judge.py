@@ -23,7 +23,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.draini
     hindrances,
     under_way,
 )
-from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.evicting import EVICTED
+from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.evicting import EVICTED, Evicting
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.interrupting import (
     ENDED,
     ENDING,
@@ -38,7 +38,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.migrat
     NOT_MIGRATED,
     Migrating,
 )
-from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.record import Entry
+from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.record import WAITING, Entry
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.reducer import Execution, Record
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import Action, ActionKind, Plan
 
@@ -153,6 +153,8 @@ class Judge:
         for entry in record.entries.values():
             known = isinstance(entry, Migrating) and entry.outcome == MIGRATED and entry.migration in names
             assert entry.has_acted or not (known or entry.uid in others), f"{entry} has changed nothing?"
+            if isinstance(entry, Evicting) and entry.outcome == WAITING and not entry.is_unsure:
+                assert entry.uid in others or not entry.has_acted, f"{entry} has changed something?"
 
     def lost(self, drain: NodeDrain) -> None:
         """Of a drain that ends though its node is not empty: what is there has a reason, and nothing is under way."""

@@ -27,6 +27,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.interr
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.migrating import Migrating
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.observation import (
     Observation,
+    Questions,
     SeenVm,
     SeenVmi,
 )
@@ -114,6 +115,30 @@ def takes_what_it_evicted_for_gone(patch: pytest.MonkeyPatch) -> None:
         return entry if answer.refused else replace(entry, outcome="evicted", ended_at=now)
 
     patch.setattr(Evicting, "answered", answered)
+
+
+def stands_by_an_eviction_that_never_was(patch: pytest.MonkeyPatch) -> None:
+    right = Evicting.step
+
+    def step(self: Evicting, moment: Moment) -> Any:
+        entry, command = right(self, moment)
+        return replace(entry, has_acted=self.has_acted), command
+
+    patch.setattr(Evicting, "step", step)
+
+
+def believes_watches_that_nothing_was_evicted(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Evicting, "questions", _always(Questions()))
+
+
+def believes_watches_that_nothing_was_interrupted(patch: pytest.MonkeyPatch) -> None:
+    right = Interrupting.questions
+
+    def questions(self: Interrupting) -> Questions:
+        asked = right(self)
+        return replace(asked, vmis=frozenset()) if self.is_unsure and not self.is_missing else asked
+
+    patch.setattr(Interrupting, "questions", questions)
 
 
 def stops_what_is_to_be_restarted(patch: pytest.MonkeyPatch) -> None:
@@ -311,6 +336,9 @@ MUTANTS: Mapping[str, Patch] = {
         tries_for_ever,
         calls_a_node_empty_while_pods_of_vms_end,
         takes_what_it_evicted_for_gone,
+        stands_by_an_eviction_that_never_was,
+        believes_watches_that_nothing_was_evicted,
+        believes_watches_that_nothing_was_interrupted,
         stops_what_is_to_be_restarted,
         interrupts_again_what_is_ending,
         takes_the_vm_itself_for_its_successor,

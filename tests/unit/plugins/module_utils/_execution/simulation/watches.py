@@ -83,7 +83,7 @@ class Watches:
         self.fresh = not lagging
         return Observation(
             vmis=self._with_answers(asked),
-            pods=self._pods,
+            pods=self._pods_with(asked),
             migrations=self._migrations,
             reasons=dict.fromkeys(asked.failed, "guest said no"),
             siblings={
@@ -93,6 +93,13 @@ class Watches:
             vms=see_vms(world, asked.vms),
             replica_sets=see_replica_sets(world, asked.replica_sets),
         )
+
+    def _pods_with(self, asked: Questions) -> Mapping[str, SeenPod]:
+        if not asked.pods:
+            return self._pods
+        anew = see_pods(self.world, self.nodes)
+        present = {uid: anew.get(uid) if pod.title in asked.pods else pod for uid, pod in self._pods.items()}
+        return {uid: pod for uid, pod in present.items() if pod is not None}
 
     def _with_answers(self, asked: Questions) -> Mapping[str, SeenVmi]:
         titles = asked.vmis | (asked.known - self._vmis.keys())
