@@ -216,11 +216,15 @@ class Verbs:
         try:
             vmi = objects.find_vmi(self._client, command.namespace, command.vmi)
             if why := _elsewhere(vmi, command.uid, command.node):
-                stopped = command.stop and _has_ended(vmi) and self._is_marked(command)
-                return None if stopped else Answer(command, why, passing=True, needless=True)
+                return self._by_itself(command, vmi, why)
             return end(command, vmi or {})
         except Failure as error:
             return _refusal(command, error)
+
+    def _by_itself(self, command: Interrupt, vmi: JsonObject | None, why: str) -> Answer | None:
+        """Of what is elsewhere already, unless an earlier command has stopped it."""
+        stopped = command.stop and _has_ended(vmi) and self._is_marked(command)
+        return None if stopped else Answer(command, why, passing=True, needless=True)
 
     def _end_vm(self, command: Interrupt, vmi: JsonObject) -> Answer | None:
         vm = self._owner(VM, command)
@@ -230,6 +234,10 @@ class Verbs:
             return Answer(command, f"VM {command.owner} is being deleted", passing=True)
         if _is_asked(command, vm, vmi):
             return _by_whom(command, is_marked=command.node in find_marks(vm))
+        # What its VM was asked for before the look at it, and has done since, a later look at the VMI shows.
+        newest = objects.find_vmi(self._client, command.namespace, command.vmi)
+        if why := _elsewhere(newest, command.uid, command.node):
+            return self._by_itself(command, newest, why)
         try:
             self._ask_vm(command, vm)
         except Failure as error:

@@ -203,6 +203,23 @@ def test_a_restart_that_was_asked_for_is_not_asked_for_again(drain: Any, api: Dr
     assert api.acts == []
 
 
+@pytest.mark.parametrize(("policies", "outcome"), [(RESTART, "restarted"), (STOP, "ended")])
+def test_who_comes_between_two_looks_is_left_alone(drain: Any, api: DrainingApi, policies: Any, outcome: str) -> None:
+    """The restart was asked for before, and is carried out right before its VM is looked at, which shows it no more."""
+    api.add_vm("pets", "Manual")
+
+    def restart(_request: Request) -> Answer | None:
+        if api.objects[vmi_path("pets")]["metadata"]["uid"] == "uid-pets":
+            api.start("pets", "n2", number=2)
+        return None
+
+    api.faults[vm_path("pets")] = restart
+    result = drain(policies=policies)
+    assert (result["interrupted"][0]["outcome"], result["left"], api.acts) == (outcome, [], [])
+    assert api.objects[vmi_path("pets")]["metadata"]["uid"] == "uid-pets-2"
+    assert "annotations" not in api.objects[vm_path("pets")]["metadata"]
+
+
 def test_a_vm_is_restarted_once_though_the_answer_was_lost(drain: Any, api: DrainingApi) -> None:
     api.add_vm("pets", "Manual")
     api.lose_answer(act_path("restart", "pets"))
