@@ -6,6 +6,7 @@
 failure.py       the one exception of everything that reaches out of the process
 client.py        requests to the API: JSON in, JSON out
 line.py          the connection under them, and its credentials
+dialling.py      makes that connection, by what options, variables and files say
 conflicts.py     read, change and write again when somebody else was quicker
 persistence.py   sends a request again: whether, when, and for how long
 as_wanted.py     whether an object is as a request wanted it

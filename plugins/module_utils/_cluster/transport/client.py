@@ -17,15 +17,15 @@ from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
-from ansible_collections.kubernetes.core.plugins.module_utils.k8s.client import get_api_client
 from ansible_collections.kubernetes.core.plugins.module_utils.k8s.core import AnsibleK8SModule
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.as_wanted import (
     Alike,
     is_as_wanted,
     is_just_as_wanted,
 )
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.dialling import Dialled, Dialler
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.failure import Failure
-from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.line import Dial, Line, dialled
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.line import Line
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.persistence import (
     Done,
     May,
@@ -211,39 +211,45 @@ class Client:
 
     def _answer(self, method: str, path: str, attempted: str, read_timeout: float, **arguments: Any) -> Any:
         """What the server answers, whose body is still to be read."""
-        dynamic = self._line.dynamic
+        used = self._line.dialled
         try:
-            return self._open(method, path, attempted, read_timeout, arguments)
+            return self._open(used, method, path, attempted, read_timeout, arguments)
         except Failure as error:
-            # A token may have run out, and the kubeconfig or its plugin have a newer one.
-            if error.status != HTTPStatus.UNAUTHORIZED or not self._line.renew(dynamic, self.patience):
+            if error.status != HTTPStatus.UNAUTHORIZED:
                 raise
-        return self._open(method, path, attempted, read_timeout, arguments)
+            # A token may have run out, and the kubeconfig or its plugin have a newer one.
+            renewed = self._line.renewed(used, error, self.patience)
+        return self._open(renewed, method, path, attempted, read_timeout, arguments)
 
-    def _open(self, method: str, path: str, attempted: str, read_timeout: float, arguments: Mapping[str, Any]) -> Any:
+    def _open(
+        self,
+        used: Dialled,
+        method: str,
+        path: str,
+        attempted: str,
+        read_timeout: float,
+        arguments: Mapping[str, Any],
+    ) -> Any:
         timeout = (self.patience, read_timeout)
         try:
-            return self._line.dynamic.request(method, path, serialize=False, _request_timeout=timeout, **arguments)
+            return used.dynamic.request(method, path, serialize=False, _request_timeout=timeout, **arguments)
         except TRANSPORT_ERRORS as error:
             raise failure(error, attempted, self.server) from error
 
 
 def connect(module: AnsibleK8SModule, timeout: float, persistence: Persistence) -> Client:
     """Connect with the module's options, K8S_AUTH_* variables, the pod's service account or the default kubeconfig."""
-    return _connected(lambda: get_api_client(module).client, module.params.get("host"), timeout, persistence)
+    return _connected(Dialler(module, {}), timeout, persistence)
 
 
 def connect_by(options: Mapping[str, Any], timeout: float, persistence: Persistence | None = None) -> Client:
     """As `connect` does, with a module's options where there is no module. Raises Failure."""
-    host = options.get("host")
-    return _connected(lambda: get_api_client(**options).client, host, timeout, persistence or Persistence(None))
+    return _connected(Dialler(None, options), timeout, persistence or Persistence(None))
 
 
-def _connected(dial: Dial, host: str | None, timeout: float, persistence: Persistence) -> Client:
-    # Whatever the kubeconfig says, its path included, is a secret to Ansible and would be struck from the message.
-    where = host or "the server of the kubeconfig"
-    connected = persistence.carry(lambda: dialled(dial, timeout, where), repeatable, reads=True)
-    return Client(Line(dial, connected), timeout, persistence)
+def _connected(dialler: Dialler, timeout: float, persistence: Persistence) -> Client:
+    dialled = persistence.carry(lambda: dialler.dialled(timeout), repeatable, reads=True)
+    return Client(Line(dialler, dialled), timeout, persistence)
 
 
 def _lines(chunks: Iterable[bytes]) -> Iterator[bytes]:

@@ -5,15 +5,12 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
-import yaml
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport import persistence
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.client import Client, connect_by
@@ -23,10 +20,9 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transpor
     repeatable,
 )
 
-from testbed.pki import Authority, write_kubeconfig
+from testbed.pki import Authority
 from unit.plugins.support.draining_api import BUDGET, TWO_BUDGETS, UNADMITTED
 from unit.plugins.support.fake_api import SILENCE, Answer, Fault, Request, refusal, serving
-from unit.plugins.support.modules import isolate
 from unit.plugins.support.object_api import NODES, ObjectApi
 
 NODE, ACT = f"{NODES}/n1", "/apis/subresources.kubevirt.io/v1/namespaces/shop/virtualmachines/db/restart"
@@ -72,6 +68,10 @@ def fail(_request: Request) -> Answer:
 
 def be_busy(_request: Request) -> Answer:
     return TOO_MANY
+
+
+def be_busy_for_a_day(_request: Request) -> Answer:
+    return Answer(429, TOO_MANY.body, headers=(("Retry-After", "86400"),))
 
 
 def start(_request: Request) -> Answer:
@@ -280,6 +280,27 @@ def test_a_server_that_is_busy_for_ever_ends_it_in_time(
     assert sum(slept) == pytest.approx(0.5)
 
 
+@pytest.mark.parametrize("fault", [drop, be_busy_for_a_day])
+def test_no_library_repeats_what_connecting_asks(
+    connection: dict[str, str], api: ObjectApi, monkeypatch: pytest.MonkeyPatch, fault: Fault
+) -> None:
+    """Nor waits for as long as the server says."""
+    slept: list[float] = []  # the only time that passes
+    monkeypatch.setattr(persistence, "clock", SimpleNamespace(now=lambda: sum(slept)))
+    monkeypatch.setattr(persistence, "time", SimpleNamespace(sleep=slept.append, strftime=time.strftime))
+    asked: list[Request] = []
+
+    def come_to_grief(request: Request) -> Answer | None:
+        asked.append(request)
+        return fault(request)
+
+    api.faults["/version"] = come_to_grief
+    with pytest.raises(Failure, match=r"connection was lost|answered 429, Too many requests.*; tried \d+ times since"):
+        connect_by(connection, LONG, Persistence(100.0))
+    assert len(asked) == len(slept) + 1
+    assert sum(slept) == pytest.approx(100.0)
+
+
 def test_reviews_and_tokens_may_come_twice(client: Client, api: ObjectApi) -> None:
     answers: list[Fault] = [drop]
     api.faults[ACT] = lambda request: answers.pop()(request) if answers else Answer(201, {"status": {}})
@@ -292,39 +313,3 @@ def test_a_server_that_is_away_at_first_is_waited_for(
     faults = [drop, start, drop]
     api.faults["/version"] = lambda request: faults.pop()(request) if faults else None
     assert connect_by(connection, 5.0).get(NODE, "read")["metadata"]["name"] == "n1"
-
-
-def read(client: Client) -> object:
-    return client.get(NODE, "read")["metadata"]["labels"]
-
-
-def write(client: Client) -> object:
-    return client.patch(NODE, "change", {"metadata": {"labels": {"old": "1"}}})["metadata"]["labels"]
-
-
-def watch(client: Client) -> object:
-    return next(client.watch(NODES, "watch nodes", 5))["object"]["metadata"]["labels"]
-
-
-@pytest.mark.parametrize("ask", [read, write, watch])
-def test_credentials_are_read_anew_when_they_have_run_out(
-    api: ObjectApi,
-    authority: Authority,
-    monkeypatch: pytest.MonkeyPatch,
-    tmp_path: Path,
-    ask: Callable[[Client], object],
-) -> None:
-    isolate(monkeypatch, tmp_path)
-    path = write_kubeconfig(tmp_path / "config", api.url, authority.cert, {"token": "first"})
-    api.token = "first"  # guards nothing
-    client = connect_by({"kubeconfig": str(path)}, 5.0)
-    read(client)
-    api.token = "second"
-    with pytest.raises(Failure, match="401"):
-        ask(client)
-    content = yaml.safe_load(path.read_text())
-    content["users"][0]["user"]["token"] = "second"
-    path.write_text(yaml.safe_dump(content))
-    added = {"type": "ADDED", "object": {"metadata": {"labels": {"old": "1"}}}}
-    api.faults[NODES] = lambda _request: Answer(200, json.dumps(added).encode() + b"\n")
-    assert ask(client) == {"old": "1"}

@@ -1,0 +1,122 @@
+# Copyright: Contributors to the virtops.kubevirt project
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A token that runs out while a task is at work: read anew, for as long as that may come about, and never worse."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport import persistence
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.client import Client, connect_by
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.failure import Failure
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.persistence import Persistence
+
+from testbed.pki import Authority, write_kubeconfig
+from unit.plugins.support.fake_api import SILENCE, Answer, Fault, Request, refusal, serving
+from unit.plugins.support.modules import isolate
+from unit.plugins.support.object_api import NODES, ObjectApi
+
+NODE, VERSION = f"{NODES}/n1", "/version"
+# In seconds; what is to come about comes about in it, however slow the machine is.
+LONG = 60.0
+PAST = "2020-01-01T00:00:00Z"
+EVICTION = "/api/v1/namespaces/shop/pods/web/eviction"
+
+
+@pytest.fixture
+def api(authority: Authority, monkeypatch: pytest.MonkeyPatch) -> Iterator[ObjectApi]:
+    monkeypatch.setattr(persistence, "READING", LONG)
+    monkeypatch.setattr(persistence, "_FIRST", 0.01)
+    fake = ObjectApi()
+    fake.token = "first"  # guards nothing
+    fake.add_node("n1", {"old": "1"})
+    with serving(fake, authority.issue("server", "server", hosts=["127.0.0.1"])):
+        yield fake
+
+
+@pytest.fixture
+def kubeconfig(api: ObjectApi, authority: Authority, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    isolate(monkeypatch, tmp_path)
+    return write_kubeconfig(tmp_path / "config", api.url, authority.cert, {"token": "first"})
+
+
+@pytest.fixture
+def client(kubeconfig: Path) -> Client:
+    return connect_by({"kubeconfig": str(kubeconfig)}, LONG, Persistence(LONG))
+
+
+def give(kubeconfig: Path, **user: Any) -> None:
+    """From now on, these credentials."""
+    content = yaml.safe_load(kubeconfig.read_text())
+    content["users"][0]["user"] = user
+    kubeconfig.write_text(yaml.safe_dump(content))
+
+
+def read(client: Client) -> object:
+    return client.get(NODE, "read")["metadata"]["labels"]
+
+
+def write(client: Client) -> object:
+    return client.patch(NODE, "change", {"metadata": {"labels": {"old": "1"}}})["metadata"]["labels"]
+
+
+def watch(client: Client) -> object:
+    return next(client.watch(NODES, "watch nodes", 5))["object"]["metadata"]["labels"]
+
+
+@pytest.mark.parametrize("ask", [read, write, watch])
+def test_credentials_are_read_anew_when_they_have_run_out(
+    api: ObjectApi, client: Client, kubeconfig: Path, ask: Callable[[Client], object]
+) -> None:
+    read(client)
+    api.token = "second"
+    with pytest.raises(Failure, match="401"):
+        ask(client)
+    give(kubeconfig, token="second")
+    added = {"type": "ADDED", "object": {"metadata": {"labels": {"old": "1"}}}}
+    api.faults[NODES] = lambda _request: Answer(200, json.dumps(added).encode() + b"\n")
+    assert ask(client) == {"old": "1"}
+
+
+def be_away(_request: Request) -> Answer:
+    return SILENCE
+
+
+def be_busy(_request: Request) -> Answer:
+    return Answer(429, b"Too many requests", headers=(("Retry-After", "0"),))
+
+
+def be_in_trouble(_request: Request) -> Answer:
+    return refusal(500, "InternalError", "etcdserver: request timed out")
+
+
+@pytest.mark.parametrize("fault", [be_away, be_busy, be_in_trouble])
+def test_a_server_that_is_away_while_credentials_are_read_anew_is_waited_for(
+    api: ObjectApi, client: Client, kubeconfig: Path, fault: Fault
+) -> None:
+    """Also by what is never looked for, and so never sent again: with the old credentials nothing was carried out."""
+    for remembered in kubeconfig.parent.glob("k8srcp-*"):  # what the server offers; folders for such files are emptied
+        remembered.unlink()
+    api.token = "second"
+    give(kubeconfig, token="second")
+    faults = [fault] * 5
+    api.faults[VERSION] = lambda request: faults.pop()(request) if faults else None
+    api.faults[EVICTION] = lambda _request: Answer(201, {"kind": "Status"})
+    assert client.post(EVICTION, "evict", {}, done=None) == {"kind": "Status"}
+    assert not faults
+
+
+def test_credentials_that_cannot_be_read_any_more_are_told_with_the_refusal(
+    api: ObjectApi, client: Client, kubeconfig: Path
+) -> None:
+    api.token = "second"
+    kubeconfig.write_text("clusters: [")
+    with pytest.raises(Failure, match=r"answered 401, Unauthorized; with .* anew, its settings are not usable"):
+        read(client)
