@@ -48,6 +48,8 @@ class Line:
                 renewed = self._dialler.dialled(seconds)
             except Failure as error:
                 raise _unread(refusal, error) from error
+            if not _has_credentials(renewed):
+                raise _adding(refusal, "read anew, there are no credentials")
             if _credentials(renewed) == _credentials(refused):
                 raise refusal
             self.dialled = renewed
@@ -57,7 +59,7 @@ class Line:
 def _unread(refusal: Failure, error: Failure) -> Failure:
     """What to tell where credentials were refused, and then an error came in the way of reading them anew."""
     if not error.passing:
-        return refusal.replaced(message=f"{refusal.message.rstrip('.')}; with credentials read anew, {error.message}")
+        return _adding(refusal, f"with credentials read anew, {error.message}")
     return Failure(
         refusal.attempted,
         refusal.where,
@@ -68,6 +70,16 @@ def _unread(refusal: Failure, error: Failure) -> Failure:
         unsent=True,
         retry_after=error.retry_after,
     )
+
+
+def _adding(refusal: Failure, more: str) -> Failure:
+    return refusal.replaced(message=f"{refusal.message.rstrip('.')}; {more}")
+
+
+def _has_credentials(dialled: Dialled) -> bool:
+    """A token has its kind before it, also if it is empty."""
+    used = dialled.configuration
+    return bool(used.username or used.cert_file or any(key.partition(" ")[2].strip() for key in used.api_key.values()))
 
 
 def _credentials(dialled: Dialled) -> tuple[object, ...]:

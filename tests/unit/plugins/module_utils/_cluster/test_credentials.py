@@ -120,3 +120,29 @@ def test_credentials_that_cannot_be_read_any_more_are_told_with_the_refusal(
     kubeconfig.write_text("clusters: [")
     with pytest.raises(Failure, match=r"answered 401, Unauthorized; with .* anew, its settings are not usable"):
         read(client)
+
+
+def exec_by(script: str) -> dict[str, Any]:
+    """Credentials that a program prints."""
+    return {"exec": {"apiVersion": "client.authentication.k8s.io/v1", "command": "sh", "args": ["-c", script]}}
+
+
+def printed(token: str, until: str = PAST) -> str:
+    status = {"token": token, "expirationTimestamp": until}
+    answer = {"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential", "status": status}
+    return f"echo '{json.dumps(answer)}'"
+
+
+@pytest.mark.parametrize("user", [{"tokenFile": "/dev/null"}, exec_by("exit 1"), exec_by(printed("")), {}])
+def test_credentials_that_are_none_replace_no_others(
+    api: ObjectApi, client: Client, kubeconfig: Path, user: dict[str, Any]
+) -> None:
+    """As nobody, a task would be refused what it may do, and never ask for a token again."""
+    api.token = "second"
+    give(kubeconfig, **user)
+    with pytest.raises(Failure, match=r"answered 401, Unauthorized; read anew, there are no credentials") as told:
+        read(client)
+    assert told.value.concerns_all
+    assert {request.authorization for request in api.requests} == {"Bearer first"}
+    api.token = "first"
+    assert read(client) == {"old": "1"}
