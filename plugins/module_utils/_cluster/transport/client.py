@@ -232,7 +232,8 @@ class Client:
     ) -> Any:
         timeout = (self.patience, read_timeout)
         try:
-            return used.dynamic.request(method, path, serialize=False, _request_timeout=timeout, **arguments)
+            ready = used.ready(self.patience)
+            return ready.request(method, path, serialize=False, _request_timeout=timeout, **arguments)
         except TRANSPORT_ERRORS as error:
             raise failure(error, attempted, self.server) from error
 

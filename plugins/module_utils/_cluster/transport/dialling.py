@@ -9,6 +9,7 @@ any limit of time. So both are done beside, and left alone after a while.
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import threading
 from collections.abc import Callable, Mapping
@@ -25,6 +26,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transpor
 
 try:
     from kubernetes.config import ConfigException
+    from kubernetes.config.kube_config import KUBE_CONFIG_DEFAULT_LOCATION, KubeConfigMerger
     from yaml import YAMLError
 except ImportError:  # AnsibleK8SModule requires both
     ConfigException = ValueError
@@ -33,6 +35,7 @@ except ImportError:  # AnsibleK8SModule requires both
 _Result = TypeVar("_Result")
 _CONNECT = "connect to the Kubernetes API"
 _SETTINGS_REMEDY = "Check the kubeconfig and its context, or the connection options of the task."
+_LATE_REMEDY = "Run it by hand to see what it waits for. If it is only slow, raise request_timeout."
 # What reading a kubeconfig raises when it is no kubeconfig.
 _SETTINGS_ERRORS = (
     ConfigException,
@@ -49,12 +52,26 @@ _SETTINGS_ERRORS = (
 class Dialled:
     """kubernetes.core's client, on which every request goes out once, with credentials as they were read."""
 
-    def __init__(self, dynamic: Any) -> None:
-        self.dynamic = _alone(dynamic)
+    def __init__(self, dynamic: Any, dialler: Dialler) -> None:
+        self._renew = dynamic.configuration.refresh_api_key_hook
+        self._dynamic = _alone(dynamic)
+        self._dialler = dialler
 
     @property
     def configuration(self) -> Any:
-        return self.dynamic.configuration
+        return self._dynamic.configuration
+
+    def ready(self, seconds: float) -> Any:
+        """The client, its token renewed if that has run out and can be.
+
+        Raises Failure if that takes longer. Why it cannot be told else shows when the server refuses the old one.
+        """
+        if self._renew is not None:
+            # It hangs itself on what it is given; the keys of a copy are those of the original.
+            given = copy.copy(self.configuration)
+            with contextlib.suppress(*_SETTINGS_ERRORS, *TRANSPORT_ERRORS):
+                self._dialler.read(lambda: self._renew(given), seconds)
+        return self._dynamic
 
 
 class Dialler:
@@ -72,7 +89,7 @@ class Dialler:
         """seconds: for reading the credentials, and for the server. Raises Failure."""
         where = self._where
         try:
-            configuration, headers = _in_time(self._settings, seconds)
+            configuration, headers = self.read(self._settings, seconds)
             where = str(configuration.host)
             # What urllib3 repeats by itself it repeats when the server says so, after a day if that says a day.
             configuration.retries = False
@@ -84,13 +101,37 @@ class Dialler:
             raise failure(TimeoutError(), _CONNECT, where) from None
         except TRANSPORT_ERRORS as error:
             raise failure(error, _CONNECT, where, always_served=True) from error
-        return Dialled(dynamic)
+        return Dialled(dynamic, self)
+
+    def read(self, credentials: Callable[[], _Result], seconds: float) -> _Result:
+        """Raises Failure if they do not come in time, and what reading them raises."""
+        try:
+            return _in_time(credentials, seconds)
+        except _Late:
+            plugin = self._plugin()
+            who = f"the command {plugin} of the kubeconfig" if plugin else "what the credentials are read from"
+            message = f"{who} gave none within {seconds:g} seconds"
+            raise Failure(_CONNECT, self._where, message, _LATE_REMEDY, reason="CredentialsLate") from None
 
     def _settings(self) -> tuple[Any, dict[str, Any]]:
         """As get_api_client reads them, which then asks the server by what urllib3 repeats."""
-        given = kubernetes_core._create_auth_spec(self._module, **self._options)
-        configuration = kubernetes_core._create_configuration(given)
+        configuration = kubernetes_core._create_configuration(self._given())
         return configuration, kubernetes_core._create_headers(self._module, **self._options)
+
+    def _given(self) -> dict[str, Any]:
+        """The options and variables, by the names of the client library."""
+        given: dict[str, Any] = kubernetes_core._create_auth_spec(self._module, **self._options)
+        return given
+
+    def _plugin(self) -> str:
+        """The command of the kubeconfig that gives the credentials, without arguments; empty if there is none."""
+        given = self._given()
+        kubeconfig = given.get("kubeconfig") or KUBE_CONFIG_DEFAULT_LOCATION
+        with contextlib.suppress(*_SETTINGS_ERRORS, OSError):
+            config = kubeconfig if isinstance(kubeconfig, dict) else KubeConfigMerger(kubeconfig).config.value
+            context = _named(config["contexts"], given.get("context") or config["current-context"])["context"]
+            return str(_named(config["users"], context["user"])["user"]["exec"]["command"])
+        return ""
 
 
 class _Late(Exception):
@@ -127,11 +168,19 @@ def _alone(dynamic: Any) -> Any:
     """
     once = copy.copy(dynamic.configuration)
     once.retries = False
+    once.refresh_api_key_hook = None
+    once.api_key = dict(once.api_key)
     client = copy.copy(dynamic.client)
+    client.configuration = once
     client.rest_client = type(client.rest_client)(once)
     alone = copy.copy(dynamic)
-    alone.client = client
+    alone.client, alone.configuration = client, once
     return alone
+
+
+def _named(entries: list[dict[str, Any]], name: str) -> dict[str, Any]:
+    """Raises LookupError."""
+    return {entry["name"]: entry for entry in entries}[name]
 
 
 def _first_line(error: BaseException) -> str:

@@ -111,7 +111,10 @@ BAD: dict[str, tuple[Callable[[Config], Any] | str | bytes, str]] = {
     "a program that fails": (program(f"echo {SECRET} >&2; exit 1"), UNKNOWN_USER),
     "a program that says nothing": (program("true"), UNKNOWN_USER),
     "a program that prints rubbish": (program("echo $TOKEN"), UNKNOWN_USER),
-    "a program that never ends": (program("exec sleep 20"), "there was no answer in time"),
+    "a program that never ends": (
+        program("exec sleep 20"),
+        "the command sh of the kubeconfig gave none within 1 seconds",
+    ),
 }
 
 

@@ -7,11 +7,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from datetime import datetime, timedelta
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 import yaml
+from kubernetes.config import incluster_config
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport import persistence
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.client import Client, connect_by
@@ -146,3 +150,48 @@ def test_credentials_that_are_none_replace_no_others(
     assert {request.authorization for request in api.requests} == {"Bearer first"}
     api.token = "first"
     assert read(client) == {"old": "1"}
+
+
+def test_a_plugin_that_hangs_in_mid_task_is_named_in_time(kubeconfig: Path, tmp_path: Path, api: ObjectApi) -> None:
+    """Its token has always run out already."""
+    hanging = tmp_path / "hanging"
+    give(kubeconfig, **exec_by(f"test ! -e {hanging} || exec sleep 20; {printed('first')}"))
+    connected = connect_by({"kubeconfig": str(kubeconfig)}, LONG, Persistence(LONG))
+    assert read(connected) == {"old": "1"}
+    connected.patience = 0.2
+    hanging.mkdir()
+    asked = len(api.requests)
+    with pytest.raises(Failure, match=r"the command sh of the kubeconfig gave none within 0\.2 seconds") as told:
+        read(connected)
+    assert (told.value.reason, told.value.passing) == ("CredentialsLate", False)
+    assert len(api.requests) == asked
+    hanging.rmdir()
+    connected.patience = LONG
+    assert read(connected) == {"old": "1"}
+
+
+@pytest.mark.parametrize("is_there", [False, True])
+def test_a_pods_token_stays_while_the_next_cannot_be_read(
+    api: ObjectApi, authority: Authority, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, is_there: bool
+) -> None:
+    """Whether it has run out is the server's to say."""
+    isolate(monkeypatch, tmp_path)
+    api.token = ""
+    token = tmp_path / "token"
+    token.write_text("first")
+    server = urlsplit(api.url)
+    monkeypatch.setenv("KUBERNETES_SERVICE_HOST", str(server.hostname))
+    monkeypatch.setenv("KUBERNETES_SERVICE_PORT", str(server.port))
+    monkeypatch.setattr(incluster_config, "SERVICE_TOKEN_FILENAME", str(token))
+    monkeypatch.setattr(incluster_config, "SERVICE_CERT_FILENAME", str(authority.cert))
+    at_once = SimpleNamespace(datetime=datetime, timedelta=lambda **_minutes: timedelta())
+    monkeypatch.setattr(incluster_config, "datetime", at_once)
+    client = connect_by({}, LONG, Persistence(LONG))
+    token.unlink()
+    if is_there:  # and empty
+        token.touch()
+    assert read(client) == {"old": "1"}
+    assert api.requests[-1].authorization == "bearer first"
+    token.write_text("second")
+    read(client)
+    assert api.requests[-1].authorization == "bearer second"
