@@ -22,6 +22,7 @@ import threading
 from collections.abc import Mapping
 from dataclasses import asdict
 from datetime import datetime, timezone
+from pathlib import Path
 from typing import Any
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport import clock, persistence
@@ -52,6 +53,9 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._model.printable 
 # nothing outlives a run by more than a moment; between two tries of an API server that is away; of one request.
 _POLL, _LAST_WORD, _RETRY, _REQUEST = 0.5, 1.0, 2.0, 5.0
 _READY = "ready"
+# Options and variables that name files.
+_OPTIONS = {"kubeconfig", "ca_cert", "ssl_ca_cert", "client_cert", "cert_file", "client_key", "key_file"}
+_FILES = {"KUBECONFIG"} | _OPTIONS | {f"K8S_AUTH_{name.upper()}" for name in _OPTIONS}
 # What a new interpreter needs before it can find this file. Its grandchild works on, as nobody's child, so that nobody
 # has to wait for it.
 _BEGIN = """\
@@ -137,7 +141,7 @@ def start(connection: Mapping[str, Any], hold: RunHold, playbook: Process, secon
     """
     given = {
         "path": [entry for entry in sys.path if entry],
-        "connection": dict(connection),
+        "connection": _found_anywhere(connection),
         "playbook": asdict(playbook),
         "run": hold.run,
         "invocation": hold.invocation.id,
@@ -148,7 +152,7 @@ def start(connection: Mapping[str, Any], hold: RunHold, playbook: Process, secon
     pipe, nowhere = subprocess.PIPE, subprocess.DEVNULL
     # A module's run_command waits for the end of what it starts, and this is to live on.
     with subprocess.Popen(  # pylint: disable=ansible-bad-function
-        command, stdin=pipe, stdout=pipe, stderr=nowhere, start_new_session=True
+        command, stdin=pipe, stdout=pipe, stderr=nowhere, start_new_session=True, env=_found_anywhere(os.environ)
     ) as child:
         try:
             # Its output ends with the answer, as the process that renews lets go of it then.
@@ -222,6 +226,18 @@ def _leave() -> None:
     for descriptor in (0, 1, 2):
         os.dup2(nowhere, descriptor)
     os.close(nowhere)
+
+
+def _found_anywhere(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Options or variables, with files that are found from every folder: they are read anew in another one."""
+    named = {name: value for name, value in settings.items() if name in _FILES and isinstance(value, str)}
+    return {**settings, **{name: _absolute(name, value) for name, value in named.items()}}
+
+
+def _absolute(name: str, value: str) -> str:
+    """A kubeconfig may be several files, and in the user's home."""
+    paths = value.split(os.pathsep) if name.lower().endswith("kubeconfig") else [value]
+    return os.pathsep.join(str(Path(path).absolute()) if path and path[0] != "~" else path for path in paths)
 
 
 def _lives(renewer: str) -> bool:

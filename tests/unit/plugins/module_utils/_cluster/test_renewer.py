@@ -1,0 +1,82 @@
+# Copyright: Contributors to the virtops.kubevirt project
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The process that renews a run finds its credentials again when they have run out, wherever it was begun."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.client import connect_by
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.processes import Process
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs import renewer
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.run_lease import RunHold
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.leases import Invocation
+
+from testbed.pki import Authority, write_kubeconfig
+from unit.plugins.support.fake_api import Answer, Request
+from unit.plugins.support.modules import isolate
+from unit.plugins.support.run_api import LEASES, RunApi, running
+
+LEASE = f"{LEASES}/virtops-run-kernel"
+# Of what comes about at once, on a busy machine.
+SOON = 60.0
+
+
+@pytest.fixture
+def api(authority: Authority) -> Iterator[RunApi]:
+    with running(authority.issue("server", "server", hosts=["127.0.0.1"])) as fake:
+        yield fake
+
+
+@pytest.fixture
+def playbook(api: RunApi) -> Iterator[Process]:
+    """What the run is renewed for; nothing is left of it afterwards."""
+    with subprocess.Popen(["sleep", "1000"]) as running:
+        yield Process.of(running.pid)
+        api.faults.clear()
+        api.token = ""
+        running.kill()
+
+
+@pytest.mark.parametrize("known_by", ["option", "K8S_AUTH_KUBECONFIG", "KUBECONFIG"])
+def test_a_kubeconfig_is_found_from_elsewhere_too(
+    api: RunApi,
+    authority: Authority,
+    playbook: Process,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    known_by: str,
+) -> None:
+    isolate(monkeypatch, tmp_path)
+    monkeypatch.chdir(tmp_path)
+    kubeconfig = Path("config")
+    write_kubeconfig(kubeconfig, api.url, authority.cert, {"token": "first"})
+    api.token = "first"  # guards nothing
+    hold = RunHold(connect_by({"kubeconfig": "config"}, SOON), "kernel", Invocation("a1"), "medik8s-leases")
+    hold.take(0.0)
+    found = threading.Event()
+
+    def run_out(request: Request) -> Answer | None:
+        """With the first renewal, by the process that has begun."""
+        if request.method == "PUT" and api.token == "first":
+            write_kubeconfig(kubeconfig, api.url, authority.cert, {"token": "second"})
+            answer = api._list(request)
+            api.token = "second"
+            return answer
+        if request.method == "PUT":
+            found.set()
+        return None
+
+    api.faults[LEASE] = run_out
+    options = {"kubeconfig": "config"} if known_by == "option" else {}
+    if not options:
+        monkeypatch.setenv(known_by, f"{os.pathsep}config" if known_by == "KUBECONFIG" else "config")
+    renewer.start(options, hold, playbook, SOON)
+    assert found.wait(SOON)
