@@ -13,7 +13,11 @@ from typing import Protocol
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.clock import Clock
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.failure import Failure
-from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.persistence import May, always
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.persistence import (
+    TOLD_AFTER,
+    May,
+    always,
+)
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution import telling
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.commands import Answer, Command
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.migrating import Migrating
@@ -119,6 +123,8 @@ class PlanRun:
     last_ours: float | None = None
     ends_at: float = float("inf")
     _guarded_at: float = float("-inf")
+    _troubled_at: float = 0.0
+    _is_told: bool = False
     _seeing: threading.Lock = field(default_factory=threading.Lock)
     _origin: tuple[float, float] = field(init=False)
 
@@ -240,11 +246,16 @@ class PlanRun:
         self._tell_totals()
 
     def _endure(self, error: Failure) -> None:
-        """Wait a moment after the server gave no answer; it is told once."""
-        if self.trouble is None:
-            self.means.teller.tell(f"{error} Trying again.")
-        self.trouble = error
+        """Wait a moment after the server gave no answer. One that lasts is told, once."""
         clock = self.means.clock
+        if self.trouble is None:
+            self._troubled_at, self._is_told = clock.steady(), False
+            error.since = error.since or time.strftime("%H:%M:%S", time.localtime(self._now()))
+        self.trouble = error.following(self.trouble)
+        self._is_told = self._is_told or error.announced
+        if not self._is_told and clock.steady() - self._troubled_at >= TOLD_AFTER:
+            self._is_told = True
+            self.means.teller.tell(f"{error} Trying again since {error.since}.")
         clock.sleep(min(max(0.0, self.ends_at - clock.steady()), _PAUSE_AFTER_TROUBLE))
 
     def _now(self) -> float:

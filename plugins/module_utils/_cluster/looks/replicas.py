@@ -54,7 +54,7 @@ class Replicas:
             except Failure as error:
                 if not error.passing:
                     raise
-                self.trouble = error
+                self.trouble = error.following(self.trouble)
                 time.sleep(min(left, _PAUSE_AFTER_TROUBLE))
         return True
 

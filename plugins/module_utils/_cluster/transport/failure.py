@@ -35,7 +35,8 @@ class Failure(Exception):
     budget or a webhook, and not of a server that is busy. unadmitted: a webhook that has a say could not be asked, so
     that nothing was done. maybe_done: what it was to change has perhaps been changed all the same. foreign: a 404 of no
     API server, but of something before it, such as a proxy without a server for now. since: time of day at which the
-    server fell silent, where somebody asks on; empty if unknown.
+    server fell silent, where somebody asks on; empty if unknown. tries: how often it was asked since then. announced:
+    people have been told meanwhile that it lasts.
     """
 
     def __init__(
@@ -56,6 +57,8 @@ class Failure(Exception):
         maybe_done: bool = False,
         foreign: bool = False,
         since: str = "",
+        tries: int = 0,
+        announced: bool = False,
     ) -> None:
         super().__init__(sentence(f"Cannot {attempted} ({where}): {message.rstrip('.')}. {remedy}"))
         self.attempted = attempted
@@ -73,6 +76,8 @@ class Failure(Exception):
         self.maybe_done = maybe_done
         self.foreign = foreign
         self.since = since
+        self.tries = tries
+        self.announced = announced
 
     def replaced(
         self, *, message: str | None = None, remedy: str | None = None, details: dict[str, Any] | None = None
@@ -94,12 +99,23 @@ class Failure(Exception):
             maybe_done=self.maybe_done,
             foreign=self.foreign,
             since=self.since,
+            tries=self.tries,
+            announced=self.announced,
         )
+
+    def following(self, before: Failure | None) -> Failure:
+        """The same, where somebody has asked on after the one before; None if that was over, or there was none."""
+        if before is not None:
+            self.since, self.tries = before.since or self.since, before.tries + max(1, self.tries)
+        return self
 
     @property
     def at_the_end(self) -> str:
         """The message, for who has asked on in vain until his time was over."""
-        return f"{self.message.rstrip('.')}, since {self.since}" if self.since else self.message
+        if not self.since:
+            return self.message
+        often = f"tried {self.tries} times " if self.tries > 1 else ""
+        return f"{self.message.rstrip('.')}, {often}since {self.since}"
 
     @property
     def passing(self) -> bool:

@@ -49,7 +49,7 @@ _FIRST, _LONGEST, _MOST_ASKED_FOR = 0.2, 5.0, 30.0
 # So often a pause is doubled at most, whatever it begins with.
 _DOUBLED = 10
 # Trouble that lasts so many seconds is told.
-_TOLD_AFTER = 10.0
+TOLD_AFTER = 10.0
 
 
 def repeatable() -> None:
@@ -74,7 +74,7 @@ class _Trouble:
         self._tell = tell
         self._lock = threading.Lock()
         self._since, self._begun = float("inf"), ""
-        self._is_told = False
+        self.is_told = False
         self._teller: _Request | None = None
 
     def goes_on(self, request: _Request, error: Failure) -> float:
@@ -85,9 +85,9 @@ class _Trouble:
                 self._since, self._begun = now, request.begun
             request.troubled = self._begun if self._since < request.since else ""
             since = min(self._since, request.since)
-            is_news = not self._is_told and self._teller is None and now - since >= _TOLD_AFTER
+            is_news = not self.is_told and self._teller is None and now - since >= TOLD_AFTER
             if is_news:
-                self._is_told, self._teller = True, request
+                self.is_told, self._teller = True, request
         if is_news:
             self._tell(f"API server {_words(error)}, trying again since {request.begun}")
         return since
@@ -95,7 +95,7 @@ class _Trouble:
     def is_over(self, request: _Request, *, answered: bool) -> None:
         with self._lock:
             if answered:
-                self._since, self._is_told = float("inf"), False
+                self._since, self.is_told = float("inf"), False
             if self._teller is request:
                 self._teller = None
 
@@ -194,9 +194,9 @@ class Persistence:
     def _given_up(self, request: _Request, error: Failure) -> Failure:
         self._trouble.is_over(request, answered=not error.passing)
         refusal = request.refusal or error
-        # Who asks anew tells what is new, and how often that was is none. In the end he tells since when.
+        # Who asks anew tells what is new, and how often that was is none. In the end he tells that, and since when.
         told = _dated(refusal, request) if self._brief else _tried(refusal, request)
-        told.maybe_done = request.maybe_done
+        told.maybe_done, told.announced = request.maybe_done, self._trouble.is_told
         return told
 
     def _answered(self, request: _Request, answer: Answer) -> Answer:
@@ -236,6 +236,7 @@ def _words(error: Failure) -> str:
 
 def _dated(refusal: Failure, request: _Request) -> Failure:
     refusal.since = (request.troubled or request.begun) if refusal.passing else ""
+    refusal.tries = request.tries
     return refusal
 
 
@@ -244,7 +245,7 @@ def _tried(refusal: Failure, request: _Request) -> Failure:
         more = f"tried {request.tries} times since {request.begun}"
     elif request.troubled:
         more = f"in trouble since {request.troubled}"
-    elif refusal.passing and clock.now() - request.since >= _TOLD_AFTER:
+    elif refusal.passing and clock.now() - request.since >= TOLD_AFTER:
         more = f"since {request.begun}"
     else:
         return refusal

@@ -89,7 +89,7 @@ class Cancellation:
                 self._look(client)
                 self.trouble = None
             except Failure as error:
-                self.trouble = error
+                self.trouble = error.following(self.trouble)
                 if not error.passing:
                     return
             if self.left:

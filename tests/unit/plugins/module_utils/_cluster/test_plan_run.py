@@ -5,10 +5,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from contextlib import nullcontext
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -54,9 +54,9 @@ class Scene:
     def stands(self, standing: Standing) -> None: ...
 
 
-@pytest.mark.parametrize(("trouble", "more"), [(AWAY, [f"{AWAY} Trying again."]), (TAKEN, [])])
+@pytest.mark.parametrize("trouble", [AWAY, TAKEN])
 def test_what_was_seen_is_told_also_when_nothing_more_may_be_done(
-    monkeypatch: pytest.MonkeyPatch, trouble: Failure, more: list[str]
+    monkeypatch: pytest.MonkeyPatch, trouble: Failure
 ) -> None:
     monkeypatch.setattr(plan_run, "_PAUSE_AFTER_TROUBLE", 0.01)
     scene, troubles = Scene([look(STAYS), look()]), [None, trouble]
@@ -71,7 +71,7 @@ def test_what_was_seen_is_told_also_when_nothing_more_may_be_done(
     ends: Any = nullcontext() if trouble.passing else pytest.raises(Failure, match="somebody has uncordoned it")
     with ends:
         run.run(10)
-    assert scene.told == ["pod shop/cache: gone already", *more]
+    assert scene.told == ["pod shop/cache: gone already"]
 
 
 class Hours(Clock):
@@ -103,3 +103,48 @@ def test_it_goes_by_the_clock_that_it_is_given() -> None:
     run = PlanRun(Means(scene, verbs, guard, scene, hours), Execution(node="n1", run="run-1"), plan(EVICT))
     run.run(100)
     assert (hours.passed, run.is_over, run.trouble) == (100.0, False, AWAY)
+
+
+def lost(**more: Any) -> Failure:
+    return Failure("read node n1", "server", "no answer came", "Wait.", unanswered=True, **more)
+
+
+class Slow(Scene):
+    """Each look takes a second."""
+
+    hours = Hours()
+
+    def look(self, questions: Questions, seconds: float) -> Observation:
+        self.hours.sleep(1.0)
+        return super().look(questions, seconds)
+
+
+def enduring(troubles: Callable[[float], Failure | None]) -> tuple[PlanRun, list[str]]:
+    """What has gone on for 100 seconds, and was told of trouble. troubles: of which moment."""
+    scene, verbs = Slow([look(STAYS)]), cast(Any, None)
+    scene.hours = Hours()
+
+    def guard(_nodes: Collection[str]) -> None:
+        if error := troubles(scene.hours.passed):
+            raise error
+
+    run = PlanRun(Means(scene, verbs, guard, scene, scene.hours), Execution(node="n1", run="run-1"), plan(EVICT))
+    run.run(100)
+    return run, [line for line in scene.told if "Trying again" in line]
+
+
+def test_a_server_that_stays_away_is_told_once_and_in_the_end_how_often() -> None:
+    run, told = enduring(lambda _now: lost(since="02:14:07", tries=3))
+    assert told == [f"{AWAY} Trying again since 02:14:07."]
+    assert run.trouble is not None
+    assert run.trouble.at_the_end == "no answer came, tried 150 times since 02:14:07"
+
+
+def test_lost_answers_now_and_then_are_no_news() -> None:
+    run, told = enduring(lambda now: lost() if now % 20 < 8 else None)
+    assert (told, run.trouble) == ([], None)
+
+
+def test_what_is_told_by_who_sends_it_again_is_not_told_twice() -> None:
+    _run, told = enduring(lambda _now: lost(announced=True))
+    assert told == []
