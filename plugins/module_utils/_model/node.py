@@ -47,16 +47,18 @@ class Node:
     def maintained(self, labels: Labels, devices: Amounts) -> Node:
         """As it is once its maintenance is over, in which it may be restarting now.
 
-        labels: those that come back. devices: how many come back of those that are not registered.
+        labels: those that come back. devices: how many come back of those that are not there now, while virt-handler,
+        who brings those labels, is away.
         """
         others = tuple(taint for taint in self.taints if taint.key not in OF_MAINTENANCE)
-        missing = {name: amount for name, amount in devices.items() if name in self.unregistered}
+        is_away = any(self.labels.get(name) != value for name, value in labels.items())
+        gone = [name for name in devices if self.allocatable.get(name) == 0 and (is_away or name in self.unregistered)]
         return replace(
             self,
             unschedulable=False,
             taints=others,
             labels={**self.labels, **labels},
-            allocatable={**self.allocatable, **missing},
+            allocatable={**self.allocatable, **{name: devices[name] for name in gone}},
         )
 
 

@@ -32,6 +32,8 @@ STAGES: list[Json] = [
     tainted("node.kubernetes.io/unreachable", "NoExecute"),
     tainted("node.cloudprovider.kubernetes.io/shutdown"),
     {"labels": {"kubevirt.io/schedulable": "false"}},
+    # virt-handler has ended, and the kubelet has not.
+    {"labels": {"kubevirt.io/schedulable": "false"}, "allocatable": NONE, "capacity": dict.fromkeys(NONE, "1k")},
     # The kubelet is back, and virt-handler is not.
     {"allocatable": NONE, "capacity": NONE},
 ]
