@@ -38,6 +38,7 @@ _REBALANCE = (READ, IDENTIFY, MIGRATE, EXPLAIN, EVICT)
 _ABORT = (IDENTIFY, HOLD_RUN, FORGET, FIND_NODES, CANCEL, GIVE_BACK, START)
 
 # What accounts are made for: the roles, a whole run with what gives it up, and who only foretells one.
+# Of what a right is for the first is told: rather what is done to a node than what is done for a run.
 ROLES: Mapping[str, tuple[Need, ...]] = {
     "planning": (READ, IDENTIFY, LOOK_AT_RUN),
     "plan_maintenance": _PLAN,
@@ -45,7 +46,7 @@ ROLES: Mapping[str, tuple[Need, ...]] = {
     "uncordon": _UNCORDON,
     "live_migrate": (READ, IDENTIFY, MIGRATE, EXPLAIN),
     "rebalance": _REBALANCE,
-    "rolling_maintenance": tuple(dict.fromkeys((*_PLAN, *_DRAIN, *_UNCORDON, *_REBALANCE, *_ABORT))),
+    "rolling_maintenance": tuple(dict.fromkeys((*_DRAIN, *_UNCORDON, *_PLAN, *_REBALANCE, *_ABORT))),
 }
 
 MODULES: Mapping[str, tuple[Need, ...]] = {
