@@ -42,8 +42,8 @@ options:
     default: held
   force:
     description: >-
-      Whether C(state=aborted) takes the run even from a process that lives. That one ends its work when it notices,
-      within seconds, and what it has begun by then may have to be undone by hand.
+      Whether C(state=aborted) takes the run even from a process that lives. That one is ended when it notices, within
+      seconds, and what it has begun by then may have to be undone by hand.
     type: bool
     default: false
   keep_record:
@@ -98,7 +98,8 @@ attributes:
 notes:
   - It works on the controller only, whose process it watches. Elsewhere delegate it to V(localhost).
   - A small process renews the Leases every 10 seconds. It gets the credentials of the task through a pipe, keeps them
-    in its memory, and ends within two seconds after C(ansible-playbook), or within ten after the run was released.
+    in its memory, and ends within two seconds after C(ansible-playbook), or when the run is released. When the run is
+    taken or aborted by somebody else it ends that C(ansible-playbook), whatever task that is at, and says why.
   - No clock of another machine is trusted. A Lease is taken from another process only after it was watched, unchanged,
     for as long as it lasts.
   - The rights that are needed stand in R(the guide to rights,ansible_collections.virtops.kubevirt.docsite.rights);

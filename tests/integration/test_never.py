@@ -189,7 +189,10 @@ def test_never_holds_a_run_twice(testbed: RunningTestbed, tmp_path: Path) -> Non
 def test_never_goes_on_after_it_has_stood_still(
     relay: Proxy, proxy: tuple[str, Proxy], yard: Yard, run: ModuleRunner, tmp_path: Path
 ) -> None:
-    """The controller is paused while its first migration is asked for, and has lost the run when it wakes up."""
+    """The controller is paused while its first migration is asked for, and has lost the run when it wakes up.
+
+    It is ended then, or the task notices first.
+    """
     names = ("first", "second", "third")
     with yard.emptied_afterwards():
         for name in names:  # KubeVirt moves two of a node at a time
@@ -211,7 +214,8 @@ def test_never_goes_on_after_it_has_stood_still(
             with playbooks.begin(playbook) as going:
                 going.wait(300)
             assert moment.met == 1
-            assert json.loads(failure.read_text())["error"]["reason"] == "RunLost"
+            noticed = json.loads(failure.read_text())["error"]["reason"] if failure.exists() else ""
+            assert going.returncode == -signal.SIGTERM or noticed == "RunLost"
             assert sum(migrations(yard, name) for name in names) <= 2
         finally:
             run(node_maintenance, kubeconfig=proxy[0], name=SOURCE, owner="never-paused", state="uncordoned")

@@ -82,6 +82,12 @@ def read(params: Mapping[str, Any], *, dry_run: bool) -> RunTask:
         raise InvalidRequest("hold or release the run", problems, "Correct the task; nothing was written.")
     given = params["_invocation"] or {}
     process = Process.of(0) if not given else Process(given["pid"], given["started"], given["place"])
+    if not process.here:
+        raise InvalidRequest(
+            "hold or release the run",
+            ["the task runs on another machine than ansible-playbook, and who renews the run"],
+            "Let it run on the controller, with delegate_to: localhost.",
+        )
     return RunTask(
         run=params["run"],
         namespace=params["lease_namespace"],
@@ -106,13 +112,7 @@ def own_time(params: Mapping[str, Any]) -> float | None:
 
 
 def held(client: Client, task: RunTask, *, diff: bool) -> JsonObject:
-    """Take the run and have it renewed from now on. Raises Failure, InvalidRequest."""
-    if not task.playbook.here:
-        raise InvalidRequest(
-            "hold the run",
-            ["the task runs on another machine than ansible-playbook, which is to be watched"],
-            "Let it run on the controller, with delegate_to: localhost.",
-        )
+    """Take the run and have it renewed from now on. Raises Failure."""
     hold, uid = task.hold(client), task.cluster_uid(client)
     if task.dry_run:
         return _foretold(hold, task, client, uid, diff=diff)

@@ -12,6 +12,8 @@ import signal
 from dataclasses import dataclass
 from pathlib import Path
 
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import embedded
+
 _DEAD = frozenset("ZXx")
 
 
@@ -27,10 +29,19 @@ class Process:
     def of(cls, pid: int) -> Process:
         return cls(pid, _stat(pid)[1], place())
 
+    @classmethod
+    def told(cls, text: str) -> Process | None:
+        """The one that somebody has written of as JSON; None if that tells of none."""
+        try:
+            process = cls(**embedded(text))
+        except TypeError:
+            return None
+        return process if isinstance(process.pid, int) and isinstance(process.place, str) else None
+
     @property
     def here(self) -> bool:
-        """Whether its number means anything in this place."""
-        return self.place == place()
+        """Whether its number means anything in this place. A machine that has woken elsewhere may have another name."""
+        return _nameless(self.place) == _nameless(place())
 
     @property
     def alive(self) -> bool:
@@ -61,6 +72,18 @@ class Process:
         with contextlib.suppress(OSError):
             os.kill(self.pid, signal.SIGTERM)
 
+    def dismiss(self, words: str) -> None:
+        """End it without a word, if `words` are part of the command by which it was begun."""
+        with contextlib.suppress(OSError):
+            command = Path(f"/proc/{self.pid}/cmdline").read_text(encoding="utf-8", errors="replace")
+            if self.here and self.alive and words in command:
+                os.kill(self.pid, signal.SIGTERM)
+
+
+def can_dismiss() -> bool:
+    """Whether this system tells by which commands processes were begun."""
+    return Path("/proc/self/cmdline").exists()
+
 
 def place() -> str:
     """Names a boot of a machine and a container in it: the ones that this process is in."""
@@ -70,6 +93,11 @@ def place() -> str:
     with contextlib.suppress(OSError):
         parts.append(str(Path("/proc/self/ns/pid").readlink()))
     return " ".join(parts)
+
+
+def _nameless(place: str) -> list[str]:
+    """Without the machine's name, if there is more to tell it by."""
+    return place.split()[1:] or [place]
 
 
 def _stat(pid: int) -> tuple[str, str]:

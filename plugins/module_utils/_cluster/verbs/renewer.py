@@ -5,9 +5,10 @@
 
 A process of its own, as tasks of the user's may last an hour and know nothing of Leases. It is bound to that
 ansible-playbook: when that ends, however it ends, it releases the run, so that the same command can go on at once, and
-ends as well. It ends too when the run was released. When it is another's, it ends its ansible-playbook as well, as that
-may be about to restart a node that is not its own any more. It never takes a Lease, so one that was lost while the
-machine slept stays lost. What it needs of the cluster's credentials comes through a pipe and stays in its memory.
+ends as well. Who releases the run dismisses it before. When the run is another's, or nobody's any more, it ends its
+ansible-playbook, which may be about to restart a node that is not its own any more. It never takes a Lease, so one that
+was lost while the machine slept stays lost. What it needs of the cluster's credentials comes through a pipe and stays
+in its memory.
 """
 
 from __future__ import annotations
@@ -32,12 +33,16 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transpor
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.failure import Failure
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.persistence import Persistence
-from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.processes import Process
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.processes import (
+    Process,
+    can_dismiss,
+)
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.leases import NodeLeases
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.nodes import FIELD_MANAGER
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.run_lease import (
     RUN_LOST,
     RunHold,
+    renewal_of,
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.leases import (
     RENEWAL,
@@ -46,7 +51,6 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._model.leases imp
     renewed_lease,
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.migration import RUN_LABEL
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import embedded
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.printable import sentence
 
 # In seconds: how often to see whether ansible-playbook lives; how long the last word to the API may take, so that
@@ -76,8 +80,8 @@ class Renewer:
         self._run = run
         self._me = json.dumps(asdict(me), sort_keys=True)
         self._woken, self._is_over = threading.Event(), False
-        # Whose the run is, if it is another's: a clause.
-        self.taken = ""
+        # Whose the run is, if it is not its own any more: a clause.
+        self.lost = ""
         self._patient = RunHold(client, run, Invocation(invocation), namespace)
         # What fails for longer is asked again when the time to renew has come.
         brief = client.briefly()
@@ -125,7 +129,8 @@ class Renewer:
                 return None
         except Failure as error:
             if error.reason == RUN_LOST:
-                self.taken = error.message if "holder" in error.details else ""
+                # Where it cannot be dismissed a Lease that is gone may have been released by its own playbook.
+                self.lost = error.message if "holder" in error.details or can_dismiss() else ""
                 return None
             return _RETRY
         with contextlib.suppress(Failure):
@@ -148,7 +153,7 @@ def start(connection: Mapping[str, Any], hold: RunHold, playbook: Process, secon
         "namespace": hold.namespace,
         "patience": persistence.READING,
     }
-    command = [sys.executable, "-I", "-c", f"# virtops.kubevirt holds run {hold.run}\n{_BEGIN}"]
+    command = [sys.executable, "-I", "-c", f"{renewal_of(hold.run)}{_BEGIN}"]
     pipe, nowhere = subprocess.PIPE, subprocess.DEVNULL
     # A module's run_command waits for the end of what it starts, and this is to live on.
     with subprocess.Popen(  # pylint: disable=ansible-bad-function
@@ -202,8 +207,8 @@ def _accompany(renewer: Renewer, playbook: Process) -> None:
         if clock.now() - seen > RENEWAL:  # the machine slept, or this process stood still
             renewer.hurry()
         seen = clock.now()
-    if renewer.taken:
-        playbook.end(sentence(f"ansible-playbook is ended, as {renewer.taken}."))
+    if renewer.lost:
+        playbook.end(sentence(f"ansible-playbook is ended, as {renewer.lost}."))
     renewer.end()
     work.join(_LAST_WORD)
 
@@ -242,7 +247,5 @@ def _absolute(name: str, value: str) -> str:
 
 def _lives(renewer: str) -> bool:
     """Whether the process that the Lease names lives; one on another machine does as far as can be told."""
-    try:
-        return Process(**embedded(renewer)).alive
-    except (TypeError, ValueError):
-        return False
+    process = Process.told(renewer)
+    return process is not None and process.alive

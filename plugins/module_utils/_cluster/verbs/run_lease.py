@@ -11,6 +11,7 @@ invocations never hold it together. Each write is made on the version that was l
 
 from __future__ import annotations
 
+import os
 import time
 from dataclasses import dataclass
 from datetime import datetime, timezone
@@ -23,6 +24,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transpor
     retry_on_conflict,
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.failure import Failure
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.processes import Process
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.leases import Leases
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.nodes import FIELD_MANAGER
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.leases import (
@@ -122,10 +124,16 @@ class RunHold:
         self._seen = begun
 
     def release(self) -> RunLease | None:
-        """Let go of it, and say what was held; a Lease of another invocation stays."""
+        """Let go of it, and say what was held; a Lease of another invocation stays.
+
+        Who renews it for this invocation is dismissed before, as a Lease that is gone is a run that is lost to him.
+        """
         lease, holder = self._look()
-        if lease is None or not self.owns(holder):
+        if lease is None or holder is None or not self.owns(holder):
             return None
+        renewer = Process.told(holder.renewer)
+        if renewer and renewer.pid != os.getpid():
+            renewer.dismiss(renewal_of(self.run))
         self._leases.release(lease)
         return holder
 
@@ -189,6 +197,11 @@ def require_run(client: Client, run: str, invocation: str, namespace: str) -> Ru
     hold = RunHold(client, run, Invocation(invocation), namespace)
     hold.require()
     return hold
+
+
+def renewal_of(run: str) -> str:
+    """The first line of the program that renews a run, by which it is told from any other process."""
+    return f"# virtops.kubevirt holds run {run}\n"
 
 
 def _age(holder: RunLease) -> float:

@@ -45,8 +45,12 @@ class Playbook:
         self._folder = folder
         self._kubeconfig = write_kubeconfig(folder, api, authority)
 
+    @property
+    def connection(self) -> dict[str, str]:
+        return {"kubeconfig": self._kubeconfig}
+
     def command(self, *tasks: dict[str, Any]) -> list[str]:
-        hold = {"virtops.kubevirt.maintenance_run": {"run": self.run, "kubeconfig": self._kubeconfig}}
+        hold = {"virtops.kubevirt.maintenance_run": {"run": self.run, **self.connection}}
         play = {"hosts": "localhost", "gather_facts": False, "tasks": [hold, *tasks]}
         (self._folder / "play.yml").write_text(yaml.safe_dump([play]))
         program = str(Path(sys.executable).with_name("ansible-playbook"))
@@ -127,6 +131,12 @@ def taken_by_another(playbook: Playbook) -> Any:
     return lease
 
 
+def aborted_by_another(playbook: Playbook) -> None:
+    """Its Lease is gone then."""
+    path = next(path for path in playbook._api.objects if path.endswith(playbook.run))
+    del playbook._api.objects[path]
+
+
 def test_a_run_is_held_through_a_long_task(playbook: Playbook, start: Callable[..., Any], tmp_path: Path) -> None:
     process = start(13)
     first = playbook.lease["spec"]["renewTime"]
@@ -187,17 +197,35 @@ def test_who_slept_does_not_take_back_what_another_holds(playbook: Playbook, sta
     assert playbook.lease == lease
 
 
-def test_a_playbook_whose_run_another_holds_does_nothing_more(
-    playbook: Playbook, start: Callable[..., Any], tmp_path: Path
+@pytest.mark.parametrize(
+    ("lose", "words"), [(taken_by_another, "it is held by"), (aborted_by_another, "nobody holds it")]
+)
+def test_a_playbook_whose_run_is_lost_does_nothing_more(
+    playbook: Playbook, start: Callable[..., Any], tmp_path: Path, lose: Callable[[Playbook], Any], words: str
 ) -> None:
     """Its next task might restart a node that the other one has given back."""
     process = start(600)
-    lease = taken_by_another(playbook)
+    lease = lose(playbook)
     assert process.wait(SOON) == -signal.SIGTERM
     output = (tmp_path / "output").read_text()
-    assert "ansible-playbook is ended, as this invocation does not hold the run any more, it is held by" in output
+    assert f"ansible-playbook is ended, as this invocation does not hold the run any more, {words}" in output
     wait_until(lambda: not playbook.renewers(), SOON)
     assert playbook.lease == lease
+
+
+def test_a_playbook_goes_on_after_its_run(playbook: Playbook, tmp_path: Path) -> None:
+    """Also if somebody else holds the run by then: it has let go of it, and nobody is left who would end it."""
+    release = {"virtops.kubevirt.maintenance_run": {"run": playbook.run, "state": "released", **playbook.connection}}
+    released, go_on = tmp_path / "released", tmp_path / "go on"
+    touch = {"ansible.builtin.file": {"path": str(released), "state": "touch"}}
+    wait = {"ansible.builtin.wait_for": {"path": str(go_on)}}
+    with subprocess.Popen(
+        playbook.command(release, touch, wait), env=playbook.environment, stdout=subprocess.DEVNULL
+    ) as process:
+        wait_until(released.exists, SOON)
+        assert not playbook.renewers()
+        go_on.touch()
+        assert process.wait(SOON) == 0
 
 
 def test_a_reader_that_leaves_does_not_hang_it(playbook: Playbook) -> None:
