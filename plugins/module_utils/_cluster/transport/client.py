@@ -243,9 +243,18 @@ def connect(module: AnsibleK8SModule, timeout: float, persistence: Persistence) 
     return _connected(Dialler(module, {}), timeout, persistence)
 
 
-def connect_by(options: Mapping[str, Any], timeout: float, persistence: Persistence | None = None) -> Client:
-    """As `connect` does, with a module's options where there is no module. Raises Failure."""
-    return _connected(Dialler(None, options), timeout, persistence or Persistence(None))
+def connect_by(
+    options: Mapping[str, Any],
+    timeout: float,
+    persistence: Persistence | None = None,
+    *,
+    for_credentials: float | None = None,
+) -> Client:
+    """As `connect` does, with a module's options where there is no module. Raises Failure.
+
+    for_credentials: seconds in which they have to be read, if not `timeout`.
+    """
+    return _connected(Dialler(None, options, for_credentials), timeout, persistence or Persistence(None))
 
 
 def _connected(dialler: Dialler, timeout: float, persistence: Persistence) -> Client:

@@ -28,25 +28,27 @@ try:
     from kubernetes.config import ConfigException
     from kubernetes.config.kube_config import KUBE_CONFIG_DEFAULT_LOCATION, KubeConfigMerger
     from yaml import YAMLError
-except ImportError:  # AnsibleK8SModule requires both
-    ConfigException = ValueError
-    YAMLError = ValueError  # type: ignore[assignment,misc]
+except ImportError:  # AnsibleK8SModule says which library is missing before any of this is used
+    _SETTINGS_ERRORS: tuple[type[BaseException], ...] = ()
+else:
+    # What reading a kubeconfig raises when it is no kubeconfig.
+    _SETTINGS_ERRORS = (
+        ConfigException,
+        CoreException,
+        YAMLError,
+        ValueError,
+        TypeError,
+        LookupError,
+        AttributeError,
+        RecursionError,
+    )
 
 _Result = TypeVar("_Result")
 _CONNECT = "connect to the Kubernetes API"
+# Seconds in which a file is read that does not hang.
+_A_MOMENT = 1.0
 _SETTINGS_REMEDY = "Check the kubeconfig and its context, or the connection options of the task."
 _LATE_REMEDY = "Run it by hand to see what it waits for. If it is only slow, raise request_timeout."
-# What reading a kubeconfig raises when it is no kubeconfig.
-_SETTINGS_ERRORS = (
-    ConfigException,
-    CoreException,
-    YAMLError,
-    ValueError,
-    TypeError,
-    LookupError,
-    AttributeError,
-    RecursionError,
-)
 
 
 class Dialled:
@@ -77,11 +79,17 @@ class Dialled:
 class Dialler:
     """Makes the client, from what options, variables and files say by now.
 
-    module: whose options they are, or `options` where there is no module.
+    module: whose options they are, or `options` where there is no module. patience: seconds for reading credentials,
+    where that may take longer than a request.
     """
 
-    def __init__(self, module: AnsibleK8SModule | None, options: Mapping[str, Any]) -> None:
+    def __init__(
+        self, module: AnsibleK8SModule | None, options: Mapping[str, Any], patience: float | None = None
+    ) -> None:
         self._module, self._options = module, options
+        self._patience = patience
+        self._lock = threading.Lock()
+        self._hanging: threading.Thread | None = None
         # Whatever the kubeconfig says, its path included, is a secret to Ansible and would be struck from the message.
         self._where = (module.params if module else options).get("host") or "the server of the kubeconfig"
 
@@ -104,14 +112,21 @@ class Dialler:
         return Dialled(dynamic, self)
 
     def read(self, credentials: Callable[[], _Result], seconds: float) -> _Result:
-        """Raises Failure if they do not come in time, and what reading them raises."""
-        try:
-            return _in_time(credentials, seconds)
-        except _Late:
-            plugin = self._plugin()
-            who = f"the command {plugin} of the kubeconfig" if plugin else "what the credentials are read from"
-            message = f"{who} gave none within {seconds:g} seconds"
-            raise Failure(_CONNECT, self._where, message, _LATE_REMEDY, reason="CredentialsLate") from None
+        """Raises Failure if they do not come in time, and what reading them raises.
+
+        While one reading hangs no other is begun: each would leave a program behind that waits as well.
+        """
+        allowed = self._patience or seconds
+        with self._lock:
+            if self._hanging is None or not self._hanging.is_alive():
+                try:
+                    return _in_time(credentials, allowed)
+                except _Late as late:
+                    self._hanging = late.thread
+        plugin = self._plugin_in_time()
+        who = f"the command {plugin} of the kubeconfig" if plugin else "what the credentials are read from"
+        message = f"{who} gave none within {allowed:g} seconds"
+        raise Failure(_CONNECT, self._where, message, _LATE_REMEDY, reason="CredentialsLate")
 
     def _settings(self) -> tuple[Any, dict[str, Any]]:
         """As get_api_client reads them, which then asks the server by what urllib3 repeats."""
@@ -122,6 +137,13 @@ class Dialler:
         """The options and variables, by the names of the client library."""
         given: dict[str, Any] = kubernetes_core._create_auth_spec(self._module, **self._options)
         return given
+
+    def _plugin_in_time(self) -> str:
+        """The kubeconfig itself may be what hangs."""
+        try:
+            return _in_time(self._plugin, _A_MOMENT)
+        except _Late:
+            return ""
 
     def _plugin(self) -> str:
         """The command of the kubeconfig that gives the credentials, without arguments; empty if there is none."""
@@ -135,7 +157,11 @@ class Dialler:
 
 
 class _Late(Exception):
-    """It is not done in time."""
+    """It is not done in time. thread: in which it goes on."""
+
+    def __init__(self, thread: threading.Thread) -> None:
+        super().__init__()
+        self.thread = thread
 
 
 def _in_time(work: Callable[[], _Result], seconds: float) -> _Result:
@@ -155,7 +181,7 @@ def _in_time(work: Callable[[], _Result], seconds: float) -> _Result:
     if errors:
         raise errors[0]
     if not results:
-        raise _Late
+        raise _Late(thread)
     return results[0]
 
 

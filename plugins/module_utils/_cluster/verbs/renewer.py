@@ -142,7 +142,7 @@ def start(connection: Mapping[str, Any], hold: RunHold, playbook: Process, secon
     """Have the run renewed from now on as long as `playbook` lives. Raises Failure if that did not come about in time.
 
     connection: options of kubernetes.core. The run has to be held. seconds: for all that is not waiting for a server
-    that is away or busy.
+    that is away or busy, as reading credentials.
     """
     given = {
         "path": [entry for entry in sys.path if entry],
@@ -152,6 +152,7 @@ def start(connection: Mapping[str, Any], hold: RunHold, playbook: Process, secon
         "invocation": hold.invocation.id,
         "namespace": hold.namespace,
         "patience": persistence.READING,
+        "for_credentials": seconds,
     }
     command = [sys.executable, "-I", "-c", f"{renewal_of(hold.run)}{_BEGIN}"]
     pipe, nowhere = subprocess.PIPE, subprocess.DEVNULL
@@ -186,7 +187,12 @@ def main(given: Mapping[str, Any]) -> None:
             given["invocation"],
             given["namespace"],
             Process.of(os.getpid()),
-            connect_by(given["connection"], _REQUEST, Persistence(given["patience"])),
+            connect_by(
+                given["connection"],
+                _REQUEST,
+                Persistence(given["patience"]),
+                for_credentials=given["for_credentials"],
+            ),
         )
         begun = renewer.begin()
     except Failure as error:

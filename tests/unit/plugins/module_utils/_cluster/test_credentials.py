@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -23,6 +24,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transpor
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.persistence import Persistence
 
 from testbed.pki import Authority, write_kubeconfig
+from testbed.waiting import wait_for
 from unit.plugins.support.fake_api import SILENCE, Answer, Fault, Request, refusal, serving
 from unit.plugins.support.modules import isolate
 from unit.plugins.support.object_api import NODES, ObjectApi
@@ -153,21 +155,41 @@ def test_credentials_that_are_none_replace_no_others(
 
 
 def test_a_plugin_that_hangs_in_mid_task_is_named_in_time(kubeconfig: Path, tmp_path: Path, api: ObjectApi) -> None:
-    """Its token has always run out already."""
-    hanging = tmp_path / "hanging"
-    give(kubeconfig, **exec_by(f"test ! -e {hanging} || exec sleep 20; {printed('first')}"))
+    """Its token has always run out already. Asked for twice, it is begun once, and again when it has ended."""
+    hanging, begun = tmp_path / "hanging", tmp_path / "begun"
+    hang = f"echo >> {begun}; while test -e {hanging}; do sleep 0.05; done"
+    give(kubeconfig, **exec_by(f"{hang}; {printed('first')}"))
     connected = connect_by({"kubeconfig": str(kubeconfig)}, LONG, Persistence(LONG))
     assert read(connected) == {"old": "1"}
     connected.patience = 0.2
     hanging.mkdir()
-    asked = len(api.requests)
-    with pytest.raises(Failure, match=r"the command sh of the kubeconfig gave none within 0\.2 seconds") as told:
-        read(connected)
-    assert (told.value.reason, told.value.passing) == ("CredentialsLate", False)
+    asked, before = len(api.requests), begun.read_text()
+    for _attempt in range(2):
+        with pytest.raises(Failure, match=r"the command sh of the kubeconfig gave none within 0\.2 seconds") as told:
+            read(connected)
+        assert (told.value.reason, told.value.passing) == ("CredentialsLate", False)
     assert len(api.requests) == asked
+    assert begun.read_text() in (before, f"{before}\n")  # it may not have come to say so yet
     hanging.rmdir()
     connected.patience = LONG
-    assert read(connected) == {"old": "1"}
+    wait_for("the plugin to have ended", lambda: succeeds(partial(read, connected)), LONG)
+
+
+def succeeds(attempt: Callable[[], object]) -> bool:
+    try:
+        attempt()
+    except Failure:
+        return False
+    return True
+
+
+def test_credentials_may_take_longer_than_a_request(kubeconfig: Path, api: ObjectApi) -> None:
+    """A plugin that asks for a token elsewhere; with a second it would be too late."""
+    give(kubeconfig, **exec_by(f"sleep 2; {printed('first', '2999-01-01T00:00:00Z')}"))
+    with pytest.raises(Failure, match=r"gave none within 1 seconds"):
+        connect_by({"kubeconfig": str(kubeconfig)}, 1.0, Persistence(LONG))
+    client = connect_by({"kubeconfig": str(kubeconfig)}, 1.0, Persistence(LONG), for_credentials=LONG)
+    assert client.server == api.url
 
 
 @pytest.mark.parametrize("is_there", [False, True])
