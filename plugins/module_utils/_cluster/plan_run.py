@@ -135,9 +135,9 @@ class PlanRun:
         """Put everything to the server without doing it. Raises Failure."""
         self._survey()
         look = self._look(0.0)
-        commands = rehearsal(self.plan, self.record, look, self._now(), self.execution)
+        record, commands = rehearsal(self.plan, self.record, look, self._now(), self.execution)
         answers, trouble = self.means.verbs.carry_out(commands, once=True)
-        self.record = rehearsed(self.record, answers, self._now())
+        self.record = rehearsed(record, answers, self._now())
         if trouble is not None:
             raise trouble
 

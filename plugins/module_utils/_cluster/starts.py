@@ -56,7 +56,8 @@ def start_run(
     valid = [note for note in unmarked if _is_valid(client, node, note)]
     for note in unmarked:
         if note not in valid:
-            guard(())
+            if not dry_run:  # which holds no run
+                guard(())
             forget(client, node, note.uid, dry_run=dry_run)
     lost = [ObjectReference(VM, note.namespace, note.name, note.uid) for note in valid]
     return PlanRun(
@@ -105,10 +106,11 @@ def _notes(client: Client, node: str) -> list[StoppedNote]:
 
 
 def _is_valid(client: Client, node: str, note: StoppedNote) -> bool:
-    """Whether its VM is there, and not another one of its name, and its own mark says nothing else."""
+    """Whether its VM is there, and not another one of its name, and its own marks say nothing else."""
     vm = objects.find_owner(client, VM, note.namespace, note.name)
     marks = find_marks(vm) if vm else {}
-    return vm is not None and vm["metadata"]["uid"] == note.uid and (not marks or node in marks)
+    says_so = not marks or (node in marks and marks[node].owner == note.owner)
+    return vm is not None and vm["metadata"]["uid"] == note.uid and says_so
 
 
 def _start(reference: ObjectReference, node: str) -> Action:

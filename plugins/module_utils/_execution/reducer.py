@@ -172,17 +172,22 @@ def answered(record: Record, answers: Iterable[Answer], now: float) -> Record:
     return replace(record, entries=entries)
 
 
-def rehearsal(plan: Plan, record: Record, look: Observation, now: float, execution: Execution) -> tuple[Command, ...]:
-    """All commands that a plan comes to, as if nothing waited for anything."""
+def rehearsal(
+    plan: Plan, record: Record, look: Observation, now: float, execution: Execution
+) -> tuple[Record, tuple[Command, ...]]:
+    """All commands that a plan comes to, as if nothing waited for anything, and the record with what would fail."""
     commands = []
+    entries = dict(record.entries)
     actions = {action.id: action for action in plan.actions}
     for name, entry in record.entries.items():
         epoch = _epoch(actions.get(name), entry, execution)
         moment = Moment(look, now, execution.run, epoch, ready=True, slot=True, binding=execution.binding)
-        _entry, command = entry.step(moment)
+        stepped, command = entry.step(moment)
         if command is not None:
             commands.append(command)
-    return tuple(commands)
+        elif stepped.has_failed:
+            entries[name] = stepped
+    return replace(record, entries=entries), tuple(commands)
 
 
 def rehearsed(record: Record, answers: Iterable[Answer], now: float) -> Record:

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Object, embedded
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Object, embedded, name_problem
 
 LABEL = "virtops.kubevirt/stopped"
 ANNOTATION = "virtops.kubevirt/stopped-for"
@@ -105,8 +105,9 @@ def unnoted(uid: str) -> dict[str, Any]:
 
 
 def _is_of_note(fields: object) -> bool:
-    names = {"owner", "namespace", "name"}
-    return isinstance(fields, dict) and fields.keys() == names and all(isinstance(fields[name], str) for name in names)
+    if not (isinstance(fields, dict) and fields.keys() == {"owner", "namespace", "name"}):
+        return False
+    return all(isinstance(text, str) and name_problem(text) is None for text in fields.values())
 
 
 def _mark(*, ready: object = 0, vmis: Iterable[object] = (), **fields: Any) -> StoppedMark:

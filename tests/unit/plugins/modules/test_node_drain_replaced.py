@@ -92,6 +92,18 @@ def test_a_vm_that_nothing_starts_any_more_is_named_until_it_runs(drain: Any, ap
     assert drain(state="restored")["started"] == []
 
 
+@pytest.mark.parametrize("strategy", BY_REQUEST)
+def test_what_check_mode_says_of_one_that_nothing_starts_is_what_happens(
+    drain: Any, api: RunApi, strategy: str
+) -> None:
+    stop(drain, api, strategy)
+    replace(api, strategy)
+    results = [drain(state="restored", check=check) for check in (True, False)]
+    told = [(result["msg"], result["changed"], result["started"][0]["outcome"]) for result in results]
+    assert told[0] == told[1]
+    assert "shop/pets: failed, it was stopped for the node, and nothing starts it" in told[0][0]
+
+
 def test_a_vm_that_runs_by_itself_is_waited_for(drain: Any, api: RunApi) -> None:
     stop(drain, api, "Always")
     api.faults[vmi_path("pets")] = lambda _request: refusal(404, "NotFound", "no VMI yet")
@@ -205,8 +217,9 @@ def test_a_dry_run_forgets_nothing(drain: Any, api: RunApi) -> None:
     drain(state="restored", check=True)
     assert notes(api) != []
     del api.objects[vm_path("pets")]
-    drain(state="restored", check=True)
-    assert notes(api) != []
+    for run in ({}, {"run": "kernel", "invocation": "a1"}):  # which a dry run does not hold
+        assert not drain(state="restored", check=True, **run).get("failed")
+        assert notes(api) != []
 
 
 def test_the_end_of_the_run_names_it(drain: Any, maintain: Any, api: RunApi) -> None:
@@ -248,7 +261,19 @@ def test_what_is_noted_for_others_is_theirs(drain: Any, maintain: Any, api: RunA
     assert notes(api) != []
 
 
-@pytest.mark.parametrize("text", ["", "{", "5", "[]", "null", '{"owner": "kernel"}'])
+def test_a_note_beside_the_mark_of_another_owner_is_void(drain: Any, api: RunApi) -> None:
+    """As that one was killed before it wrote its own."""
+    stop(drain, api, "Manual")
+    mark = api.objects[vm_path("pets")]["metadata"]["annotations"]
+    mark["virtops.kubevirt/stopped-for"] = mark["virtops.kubevirt/stopped-for"].replace("kernel", "other")
+    assert drain(state="restored")["started"] == []
+    assert (api.acts, notes(api)) == (["stop pets"], [])
+
+
+NAMELESS = ['{"owner": "kernel", "namespace": "a/b", "name": "c"}', '{"owner": "kernel", "namespace": "a", "name": ""}']
+
+
+@pytest.mark.parametrize("text", ["", "{", "5", "[]", "null", '{"owner": "kernel"}', *NAMELESS])
 def test_a_note_that_was_tampered_with_is_none(drain: Any, maintain: Any, api: RunApi, text: str) -> None:
     api.node("n1")["metadata"]["annotations"] = {"stopped.virtops.kubevirt/vm-pets": text}
     assert drain(state="restored")["started"] == []
