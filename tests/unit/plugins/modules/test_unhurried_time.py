@@ -7,12 +7,15 @@ from __future__ import annotations
 
 import threading
 import time
+from queue import Empty, Queue
 from types import SimpleNamespace
 
 import pytest
 
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport import watch
+
 from unit.plugins.support import unhurried
-from unit.plugins.support.unhurried import UnhurriedTime
+from unit.plugins.support.unhurried import Bell, News, UnhurriedTime
 
 
 @pytest.fixture
@@ -42,6 +45,38 @@ def test_sleep_counts_as_long_as_was_asked_for(machine: SimpleNamespace) -> None
     clock.sleep(2)
     assert machine.now == 105.0
     assert clock.monotonic() == pytest.approx(2.0)
+
+
+def test_news_that_does_not_come_takes_what_was_waited_for_it() -> None:
+    clock = UnhurriedTime()
+    news, bell = News(clock), Bell(clock)
+    with pytest.raises(Empty):
+        news.get(timeout=0.05)
+    assert clock.monotonic() == pytest.approx(0.05, abs=0.02)
+    assert not bell.wait(0.05)
+    assert clock.monotonic() == pytest.approx(0.1, abs=0.04)
+
+
+def test_a_watch_that_ends_takes_its_rest_at_most(machine: SimpleNamespace, monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = UnhurriedTime()
+    news = News(clock)
+
+    def late(*_arguments: object) -> None:
+        machine.now += 7
+
+    monkeypatch.setattr(Queue, "get", late)
+    assert news.get(timeout=60) is None
+    assert clock.monotonic() == pytest.approx(watch._REST)
+
+
+def test_news_that_comes_takes_nothing_of_it() -> None:
+    clock = UnhurriedTime()
+    news, bell = News(clock), Bell(clock)
+    news.put({"type": "ADDED"})
+    bell.set()
+    assert news.get(timeout=60) == {"type": "ADDED"}
+    assert bell.wait(60)
+    assert clock.monotonic() == pytest.approx(0.0, abs=0.05)
 
 
 def test_others_look_at_it_without_moving_it(machine: SimpleNamespace) -> None:
