@@ -35,7 +35,7 @@ FEW = "2"
 LEFT_OUT: dict[Stack, str] = {MAIN: "not slow and not playbook", NEXT: "not slow"}
 # Two for each processor: half of the time a test waits for a server of its own or a playbook.
 WORKERS = str(2 * (os.cpu_count() or 1))
-# So many testbeds share the tests of all of integration.
+# So many testbeds share the tests of integration: each test mostly waits for its own.
 TESTBEDS = "2"
 # Tests of seconds stand beside thousands of milliseconds: who has nothing left takes from who has most.
 SHARED = ("-n", WORKERS, "--dist", "worksteal")
@@ -118,10 +118,10 @@ def differential(workspace: Workspace, _scope: Scope) -> Iterator[Command]:
 
 
 def integration(workspace: Workspace, scope: Scope) -> Iterator[Command]:
-    # A test on a testbed mostly waits. File by file in their order, as those with the longest tests have the fewest.
+    # File by file in their order, as those with the longest tests have the fewest.
     beside = () if "VIRTOPS_TESTBED" in os.environ else ("-n", TESTBEDS, "--dist", "loadfile", "--no-loadscope-reorder")
-    which = ("-m", "gate") if scope is Scope.GATE else beside
-    yield _tried_again(workspace, "tests/integration", *which, SLOWEST)
+    which = ("-m", "gate") if scope is Scope.GATE else ()
+    yield _tried_again(workspace, "tests/integration", *which, *beside, SLOWEST)
 
 
 def molecule(workspace: Workspace, scope: Scope) -> Iterator[Command]:
