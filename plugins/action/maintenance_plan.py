@@ -8,4 +8,4 @@ from ansible_collections.virtops.kubevirt.plugins.plugin_utils._cluster_action i
 
 
 class ActionModule(ClusterAction):
-    """Finds the kubeconfig for the module."""
+    """Finds the kubeconfig, and shows what the module tells while it runs."""

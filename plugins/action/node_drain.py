@@ -4,8 +4,8 @@
 
 from __future__ import annotations
 
-from ansible_collections.virtops.kubevirt.plugins.plugin_utils._progress import ProgressAction
+from ansible_collections.virtops.kubevirt.plugins.plugin_utils._cluster_action import ClusterAction
 
 
-class ActionModule(ProgressAction):
+class ActionModule(ClusterAction):
     """Shows the progress of the drain."""

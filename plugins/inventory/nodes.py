@@ -275,7 +275,7 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):  # type: i
     def _connection(self, path: str) -> dict[str, Any]:
         """The options of the connection, templates evaluated, in plain types. Raises AnsibleError, InvalidRequest."""
         self.templar.available_variables = self._vars
-        found = {name: self.templar.template(self.get_option(name)) for name in arguments.connection()}
+        found = {name: self.templar.template(self.get_option(name)) for name in arguments.cluster()}
         if isinstance(found["kubeconfig"], str) and os.pathsep not in found["kubeconfig"]:
             found["kubeconfig"] = self._kubeconfig(found["kubeconfig"], Path(path).parent)
         # Ansible's own kinds of texts know where they come from, which clients do not expect.

@@ -77,6 +77,7 @@ extends_documentation_fragment:
   - virtops.kubevirt._kept_plan
   - virtops.kubevirt._policies
   - virtops.kubevirt._profile
+  - virtops.kubevirt._progress
   - virtops.kubevirt._attributes
   - virtops.kubevirt._attributes.action_group
 attributes:
@@ -125,8 +126,7 @@ EXAMPLES = r"""
     batch: 2
     order: free
     policies:
-      - selector:
-          app: database
+      - selector: {app: database}
         policy: stop
     path: ~/plans/kernel-6.12.json
   delegate_to: localhost

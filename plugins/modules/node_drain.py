@@ -362,7 +362,6 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._module import (
     arguments,
     drain_task,
     guard,
-    progress,
     rights,
     start_task,
 )
@@ -381,7 +380,7 @@ def node_drain(module: Module) -> dict[str, Any]:
 
 
 def main() -> None:
-    argument_spec = {**arguments.connection(), **own_arguments.spec(), **progress.argument()}
+    argument_spec = {**arguments.connection(), **own_arguments.spec()}
     run(node_drain, argument_spec=argument_spec, supports_check_mode=True)
 
 

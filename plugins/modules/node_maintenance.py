@@ -83,6 +83,7 @@ extends_documentation_fragment:
   - virtops.kubevirt._connection
   - virtops.kubevirt._run
   - virtops.kubevirt._run.cluster
+  - virtops.kubevirt._progress
   - virtops.kubevirt._attributes
   - virtops.kubevirt._attributes.action_group
 attributes:

@@ -209,7 +209,7 @@ error:
 
 from typing import Any
 
-from ansible_collections.virtops.kubevirt.plugins.module_utils._module import arguments, progress, readiness_task
+from ansible_collections.virtops.kubevirt.plugins.module_utils._module import arguments, readiness_task
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module.run import Module, run
 
 
@@ -218,12 +218,7 @@ def node_readiness(module: Module) -> dict[str, Any]:
 
 
 def main() -> None:
-    argument_spec = {
-        **arguments.connection(),
-        **arguments.wait(),
-        **readiness_task.spec(),
-        **progress.argument(),
-    }
+    argument_spec = {**arguments.connection(), **arguments.wait(), **readiness_task.spec()}
     run(node_readiness, argument_spec=argument_spec, supports_check_mode=True)
 
 

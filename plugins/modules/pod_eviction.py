@@ -199,7 +199,7 @@ error:
 from typing import Any
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.plan_run import Deadline
-from ansible_collections.virtops.kubevirt.plugins.module_utils._module import arguments, eviction_task, guard, progress
+from ansible_collections.virtops.kubevirt.plugins.module_utils._module import arguments, eviction_task, guard
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module.connection import connect
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module.run import Module, run
 
@@ -213,7 +213,7 @@ def pod_eviction(module: Module) -> dict[str, Any]:
 
 
 def main() -> None:
-    argument_spec = {**arguments.connection(), **eviction_task.spec(), **progress.argument()}
+    argument_spec = {**arguments.connection(), **eviction_task.spec()}
     run(pod_eviction, argument_spec=argument_spec, supports_check_mode=True)
 
 

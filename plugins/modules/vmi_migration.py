@@ -359,7 +359,6 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._module import (
     migration_results,
     migration_task,
     moves_task,
-    progress,
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module import migration_arguments as own_arguments
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module.connection import connect
@@ -388,7 +387,7 @@ def _cancel(module: Module, client: Client, requests: list[MigrationRequest], ma
 
 
 def main() -> None:
-    argument_spec = {**arguments.connection(), **own_arguments.spec(), **progress.argument()}
+    argument_spec = {**arguments.connection(), **own_arguments.spec()}
     run(vmi_migration, argument_spec=argument_spec, supports_check_mode=True, **own_arguments.CONSTRAINTS)
 
 

@@ -92,6 +92,7 @@ extends_documentation_fragment:
   - kubernetes.core.k8s_auth_options
   - virtops.kubevirt._connection
   - virtops.kubevirt._placement
+  - virtops.kubevirt._progress
   - virtops.kubevirt._attributes
   - virtops.kubevirt._attributes.action_group
 attributes:

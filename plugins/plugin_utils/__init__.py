@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What runs on the controller only, shared by actions, filters and tests.
 
-_cluster_action.py  finds the kubeconfig before a module talks to a cluster
+_cluster_action.py  what the controller does for a module that talks to a cluster: its kubeconfig, its news
 _progress.py        shows what a module tells while it runs
 _scoreboard.py      one line of totals for all drains that go on at once
 _drain_plan.py      plans of drains for what a template gives

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
 # Note that this plugin util is **PRIVATE** to the collection. It can have breaking changes at any time.
-"""What the controller does before a module talks to a cluster: it finds the kubeconfig.
+"""What the controller does for a module that talks to a cluster: it finds the kubeconfig, and listens meanwhile.
 
 A redirect to kubernetes.core's action would do the same, but with a redirect Ansible also takes the module for
 kubernetes.core's: `module_defaults` of ours would reach users' tasks with `kubernetes.core.k8s_info`.
@@ -18,6 +18,7 @@ from typing import Any
 from ansible.errors import AnsibleActionFail, AnsibleError, AnsibleFileNotFound
 from ansible.plugins.action import ActionBase
 from ansible_collections.kubernetes.core.plugins.action.k8s_info import ActionModule as KubernetesAction
+from ansible_collections.virtops.kubevirt.plugins.plugin_utils import _progress
 
 Values = dict[str, Any]
 
@@ -40,8 +41,11 @@ class ClusterAction(KubernetesAction):  # type: ignore[misc]  # kubernetes.core 
         return ensured
 
     def _work(self, arguments: Values, task_vars: Values) -> Values:
-        """The module's result."""
-        result: Values = self._execute_module(module_name=self._task.action, module_args=arguments, task_vars=task_vars)
+        """The module's result; what it tells is shown as it comes."""
+        with _progress.shown() as path:
+            given = {**arguments, "_progress": path}
+            result: Values = self._execute_module(module_name=self._task.action, module_args=given, task_vars=task_vars)
+        result.get("invocation", {}).get("module_args", {}).pop("_progress", None)
         return result
 
     def _find_kubeconfig(self, arguments: Values) -> None:

@@ -24,7 +24,6 @@ from ansible import constants
 from ansible.utils.display import Display
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.standing import Standing
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module.progress import decode, find_standing
-from ansible_collections.virtops.kubevirt.plugins.plugin_utils._cluster_action import ClusterAction, Values
 from ansible_collections.virtops.kubevirt.plugins.plugin_utils._scoreboard import SharedScoreboard
 
 display = Display()
@@ -55,14 +54,11 @@ def _survive_deaf_ears() -> None:
 _survive_deaf_ears()
 
 
-class ProgressAction(ClusterAction):
-    """Runs the module once, and shows its lines as they come."""
-
-    def _work(self, arguments: Values, task_vars: Values) -> Values:
-        with Screen(SharedScoreboard(Path(constants.DEFAULT_LOCAL_TMP))) as screen, listening(screen.show) as fifo:
-            result = super()._work({**arguments, "_progress": fifo}, task_vars)
-        result.get("invocation", {}).get("module_args", {}).pop("_progress", None)
-        return result
+@contextlib.contextmanager
+def shown() -> Iterator[str | None]:
+    """The path of a FIFO for one task, what comes by which is shown meanwhile; None where none can be made."""
+    with Screen(SharedScoreboard(Path(constants.DEFAULT_LOCAL_TMP))) as screen, listening(screen.show) as path:
+        yield path
 
 
 class Screen:

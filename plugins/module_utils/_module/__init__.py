@@ -4,7 +4,7 @@
 """What modules share: options in, results out.
 
 run.py                    run a module, and end it in a result or one clear error
-progress.py               how a module tells of a long task while it runs
+progress.py               how a module tells its news while it runs
 connection.py             a module's connection, as patient as the task has time
 texts.py                  what texts mean where an argument spec wants something else
 arguments.py              parts of argument specs, and limits that these cannot express

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Parts of argument specs that modules share, and limits that a spec cannot express.
 
-Their documentation stands in doc_fragments/_connection.py.
+Their documentation stands in doc_fragments/_connection.py and doc_fragments/_progress.py.
 """
 
 from __future__ import annotations
@@ -16,9 +16,14 @@ from ansible_collections.kubernetes.core.plugins.module_utils.args_common import
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.invalid_request import InvalidRequest
 
 
-def connection() -> dict[str, Any]:
+def cluster() -> dict[str, Any]:
     """How to reach the cluster: kubernetes.core's options, and the patience of a single request."""
     return {**copy.deepcopy(AUTH_ARG_SPEC), "request_timeout": {"type": "int", "default": 60}}
+
+
+def connection() -> dict[str, Any]:
+    """The same for a module, and the way by which its action plugin hears of it, which is no part of the interface."""
+    return {**cluster(), "_progress": {"type": "str"}}
 
 
 def wait() -> dict[str, Any]:

@@ -10,7 +10,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transpor
     Persistence,
     Tell,
 )
-from ansible_collections.virtops.kubevirt.plugins.module_utils._module.progress import Progress
+from ansible_collections.virtops.kubevirt.plugins.module_utils._module.progress import Progress, is_heard
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module.run import Module
 
 
@@ -34,5 +34,5 @@ def connect_with(module: Module, persistence: Persistence) -> client.Client:
 def persistence_of(module: Module, seconds: float | None) -> Persistence:
     """seconds: the task's own time, from now on; None if it has none."""
     # Who cannot listen while the task runs is warned when it ends.
-    tell: Tell = Progress.of(module.params).tell if module.params.get("_progress") else module.warn
+    tell: Tell = Progress.of(module.params).tell if is_heard(module.params) else module.warn
     return Persistence(seconds, tell)

@@ -1,7 +1,7 @@
 # Copyright: Contributors to the virtops.kubevirt project
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""How a module tells of a long task while it runs; see plugin_utils/_progress.py for the side that listens.
+"""How a module tells its news while it runs; see plugin_utils/_progress.py for the side that listens.
 
 The action plugin makes a FIFO on the controller and gives its path by the option `_progress`. Each message is one write
 of one line: its kind, then the text, never longer than what the system writes in one piece, so that the lines of
@@ -30,9 +30,9 @@ _TOLD, _DETAIL, _STANDING = b"=", b"-", b"#"
 _CUT = "…"
 
 
-def argument() -> dict[str, Any]:
-    """The action's option, no part of the interface. Its documentation stands in doc_fragments/_progress.py."""
-    return {"_progress": {"type": "str"}}
+def is_heard(params: Mapping[str, Any]) -> bool:
+    """Whether the module's action plugin listens, and can be reached: not from another host, nor as another user."""
+    return os.access(params.get("_progress") or "", os.W_OK)
 
 
 class Progress:

@@ -17,7 +17,9 @@ import yaml
 from unit.architecture.tree import Tree, parse
 
 LONGEST_MAIN = 15
-FRAGMENTS = ("virtops.kubevirt._attributes", "virtops.kubevirt._attributes.action_group")
+# Of each module, and of each that talks to a cluster: its action plugin listens to it.
+FRAGMENTS = ("virtops.kubevirt._attributes",)
+OF_CLUSTERS = (*FRAGMENTS, "virtops.kubevirt._attributes.action_group", "virtops.kubevirt._progress")
 ATTRIBUTES = ("check_mode", "diff_mode", "idempotent")
 # As Failure.to_json has them.
 ERROR = ("attempted", "object", "status", "reason", "server_message", "remedy")
@@ -36,13 +38,13 @@ def check(tree: Tree) -> Iterator[str]:
         if name in stubs:
             if name in group:
                 yield f"{path}: its action talks to no cluster, so it has no place in action group `own`."
-            yield from _documentation(path, tree.files[path], FRAGMENTS[:1])
+            yield from _documentation(path, tree.files[path], FRAGMENTS)
             continue
         if name not in group:
             yield f"{path}: meta/runtime.yml lacks it in action group `own`, so module_defaults do not reach it."
         if name not in actions:
             yield f"{path}: it has no action plugin plugins/action/{name}.py, so a kubeconfig in a role is not found."
-        yield from _documentation(path, tree.files[path], FRAGMENTS)
+        yield from _documentation(path, tree.files[path], OF_CLUSTERS)
         yield from _error(path, tree.files[path])
         yield from _main(path, tree.files[path])
     for name in sorted(set(group) - set(modules)):

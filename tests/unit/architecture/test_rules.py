@@ -21,7 +21,10 @@ action_groups: {own: [drain], all: [{metadata: {extend_group: [own, kubernetes.c
 """
 MODULE = '''
 DOCUMENTATION = r"""
-extends_documentation_fragment: [virtops.kubevirt._attributes, virtops.kubevirt._attributes.action_group]
+extends_documentation_fragment:
+  - virtops.kubevirt._attributes
+  - virtops.kubevirt._attributes.action_group
+  - virtops.kubevirt._progress
 attributes: {check_mode: {support: full}, diff_mode: {support: none}, idempotent: {support: full}}
 """
 RETURN = r"""
@@ -317,6 +320,10 @@ def test_maps_circles_crumbs_and_names(rule: str, files: dict[str, str], sentenc
         ),
         ({"plugins/modules/drain.py": MODULE.replace("DOCUMENTATION", "DOCS")}, "it has no DOCUMENTATION"),
         ({"plugins/modules/drain.py": MODULE.replace("._attributes.action_group", ".x")}, "does not extend virtops"),
+        (
+            {"plugins/modules/drain.py": MODULE.replace("._progress", ".x")},
+            "does not extend virtops.kubevirt._progress",
+        ),
         ({"plugins/modules/drain.py": MODULE.replace("diff_mode", "diff")}, "how far it supports diff_mode"),
         ({"plugins/modules/drain.py": MODULE.replace("status", "state")}, "does not say that error has status"),
         ({"plugins/modules/drain.py": MODULE.replace("main", "run")}, "it has no main()"),

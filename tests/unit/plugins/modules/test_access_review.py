@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from functools import partial
 from types import SimpleNamespace
@@ -27,10 +26,12 @@ from ansible_collections.virtops.kubevirt.plugins.modules import (
 from testbed.pki import Authority
 from unit.plugins.modules.test_maintenance_run import invocation
 from unit.plugins.support.fake_api import REVIEWS, Request, asked_for, refusal, serving
+from unit.plugins.support.listener import listener
 from unit.plugins.support.modules import ModuleRunner
 from unit.plugins.support.run_api import CLUSTER, RunApi, busy_run
 
 STOP = [{"policy": "stop"}]
+BUSY = "API server busy (429), trying again since 02:14:07"
 # What each task is refused without. A run's other tasks ask for nothing: role plan_maintenance has.
 TASKS: dict[str, tuple[Any, dict[str, Any], str]] = {
     "node_drain": (node_drain.main, {"name": "n1", "owner": "me", "cordon": True, "policies": STOP}, "drain"),
@@ -186,24 +187,42 @@ def test_who_may_not_even_ask_is_told_so_or_goes_on(
     assert run_module(node_maintenance.main, **connection, name="n1", owner="me")["changed"]
 
 
-@pytest.mark.parametrize(("own", "lasts"), [(None, 120.0), (10, 10.0), (600, 600.0)])
-def test_a_server_that_is_busy_is_waited_for_as_long_as_the_task_has(
-    run_module: ModuleRunner,
-    connection: dict[str, Any],
-    api: RunApi,
-    monkeypatch: pytest.MonkeyPatch,
-    own: int | None,
-    lasts: float,
-) -> None:
-    slept: list[float] = []  # the only time that passes
+@pytest.fixture
+def slept(api: RunApi, monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The only time that passes while the server is busy."""
+    slept: list[float] = []
     monkeypatch.setattr(persistence, "READING", 120.0)
     monkeypatch.setattr(persistence, "clock", SimpleNamespace(now=lambda: sum(slept)))
-    monkeypatch.setattr(persistence, "time", SimpleNamespace(sleep=slept.append, strftime=time.strftime))
+    monkeypatch.setattr(persistence, "time", SimpleNamespace(sleep=slept.append, strftime=lambda _format: "02:14:07"))
     monkeypatch.setattr(permissions, "_THREADS", 1)
     api.faults[REVIEWS] = lambda _request: refusal(429, "TooManyRequests", "later")
+    return slept
+
+
+@pytest.mark.parametrize(("own", "lasts"), [(None, 120.0), (10, 10.0), (600, 600.0)])
+def test_a_server_that_is_busy_is_waited_for_as_long_as_the_task_has(
+    run_module: ModuleRunner, connection: dict[str, Any], slept: list[float], own: int | None, lasts: float
+) -> None:
     result = run_module(access_review.main, **connection, roles=["uncordon"], wait_timeout=own)
     assert result["error"]["status"] == 429
     assert sum(slept) == pytest.approx(lasts)
+
+
+def test_one_that_is_busy_for_long_is_told_of_meanwhile(
+    run_module: ModuleRunner, connection: dict[str, Any], slept: list[float]
+) -> None:
+    with listener() as heard:
+        result = run_module(access_review.main, **connection, roles=["uncordon"], _progress=heard.path)
+    assert heard.told == [BUSY]
+    assert "warnings" not in result
+
+
+@pytest.mark.parametrize("path", [None, "/of/another/host"])
+def test_where_nobody_can_listen_it_is_told_of_in_the_end(
+    run_module: ModuleRunner, connection: dict[str, Any], slept: list[float], path: str | None
+) -> None:
+    result = run_module(access_review.main, **connection, roles=["uncordon"], _progress=path)
+    assert str(result["warnings"]).count(BUSY) == 1
 
 
 def test_all_rights_there_are_is_a_success(run_module: ModuleRunner, connection: dict[str, Any], api: RunApi) -> None:

@@ -37,11 +37,11 @@ MODULE = """
 import json, os, pathlib, signal, time
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.standing import Standing
-from ansible_collections.virtops.kubevirt.plugins.module_utils._module.progress import Progress, argument
+from ansible_collections.virtops.kubevirt.plugins.module_utils._module.progress import Progress
 
 options = {name: {"type": "str"} for name in ("about", "text", "meeting")}
 options |= {"number": {"type": "int"}, "killed": {"type": "bool"}, "standing": {"type": "json"}}
-module = AnsibleModule({**options, **argument()}, supports_check_mode=True)
+module = AnsibleModule({**options, "_progress": {"type": "str"}}, supports_check_mode=True)
 progress = Progress.of(module.params, module.params["about"])
 for number in range(module.params["number"]):
     progress.tell(f"{module.params['text']} {number}")
@@ -64,7 +64,7 @@ TREE = Path(next(iter(ansible_collections.__path__))).parent
 # Its totals come with every change.
 ACTION = """
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution import standing
-from ansible_collections.virtops.kubevirt.plugins.plugin_utils._progress import ProgressAction as ActionModule
+from ansible_collections.virtops.kubevirt.plugins.plugin_utils._cluster_action import ClusterAction as ActionModule
 standing.TOTALS_EVERY = 0.0
 """
 
