@@ -89,7 +89,7 @@ class _Trouble:
             if is_news:
                 self.is_told, self._teller = True, request
         if is_news:
-            self._tell(f"API server {_words(error)}, trying again since {request.begun}")
+            self._tell(f"API server {_words(error)}, trying again since {request.troubled or request.begun}")
         return since
 
     def is_over(self, request: _Request, *, answered: bool) -> None:

@@ -238,13 +238,15 @@ def test_who_asks_anew_is_not_kept_waiting(seconds: float | None, time: Time) ->
 def test_who_has_asked_on_in_vain_can_say_since_when(time: Time, monkeypatch: pytest.MonkeyPatch) -> None:
     told_by = SimpleNamespace(sleep=time.sleep, strftime=lambda _form: f"02:{(time.now - 1000) / 60:02.0f}:00")
     monkeypatch.setattr(persistence, "time", told_by)
-    brief, words = Persistence(3600.0).briefly(always), set[str]()
+    lines, words = list[str](), set[str]()
+    brief = Persistence(3600.0, lines.append).briefly(always)
     for _look in range(20):
         with pytest.raises(Failure) as told:
             brief.carry(failing(*[BUSY] * 10_000), None, reads=True)
         words.add(told.value.since)
         time.sleep(30.0)
     assert words == {"02:00:00"}
+    assert lines == ["API server busy (429), trying again since 02:00:00"]
     assert told.value.at_the_end == f"{BUSY.message}, since 02:00:00"
 
 
