@@ -26,18 +26,22 @@ def until(
 
     look: raises Failure. One that may pass is no reason not to look again.
     pause: seconds between two looks. wanting: hears what was seen and was not enough. Raises Failure: at once what does
-    not pass, and in the end how the last look has failed.
+    not pass, and in the end how the last look has failed, with all the tries since something was seen.
     """
     end = clock.now() + wait_seconds
+    trouble: Failure | None = None
     while True:
         try:
-            seen = look()
+            seen, trouble = look(), None
             if is_enough(seen):
                 return seen
             wanting(seen)
             if end <= clock.now():
                 return seen
         except Failure as error:
-            if not error.passing or end <= clock.now():
+            if not error.passing:
+                raise
+            trouble = error.following(trouble)
+            if end <= clock.now():
                 raise
         time.sleep(max(0.0, min(pause, end - clock.now())))

@@ -35,8 +35,8 @@ class Failure(Exception):
     budget or a webhook, and not of a server that is busy. unadmitted: a webhook that has a say could not be asked, so
     that nothing was done. maybe_done: what it was to change has perhaps been changed all the same. foreign: a 404 of no
     API server, but of something before it, such as a proxy without a server for now. since: time of day at which the
-    server fell silent, where somebody asks on; empty if unknown. tries: how often it was asked since then. announced:
-    people have been told meanwhile that it lasts.
+    server fell silent, where somebody asks on; empty if unknown. tries: how often it was asked since then. bare: the
+    message without these two, if it says them itself. announced: people have been told meanwhile that it lasts.
     """
 
     def __init__(
@@ -58,6 +58,7 @@ class Failure(Exception):
         foreign: bool = False,
         since: str = "",
         tries: int = 0,
+        bare: str = "",
         announced: bool = False,
     ) -> None:
         super().__init__(sentence(f"Cannot {attempted} ({where}): {message.rstrip('.')}. {remedy}"))
@@ -77,6 +78,7 @@ class Failure(Exception):
         self.foreign = foreign
         self.since = since
         self.tries = tries
+        self.bare = bare or message
         self.announced = announced
 
     def replaced(
@@ -100,22 +102,26 @@ class Failure(Exception):
             foreign=self.foreign,
             since=self.since,
             tries=self.tries,
+            bare=self.bare if message is None else "",
             announced=self.announced,
         )
 
     def following(self, before: Failure | None) -> Failure:
         """The same, where somebody has asked on after the one before; None if that was over, or there was none."""
-        if before is not None:
-            self.since, self.tries = before.since or self.since, before.tries + max(1, self.tries)
+        since, tries = (before.since, before.tries) if before is not None else ("", 0)
+        self.since, self.tries = since or self.since, tries + max(1, self.tries)
         return self
+
+    @property
+    def in_vain(self) -> str:
+        """How often it was tried and since when, to stand after the bare message; empty if that is unknown."""
+        often = f"tried {self.tries} times " if self.tries > 1 else ""
+        return f", {often}since {self.since}" if self.since else ""
 
     @property
     def at_the_end(self) -> str:
         """The message, for who has asked on in vain until his time was over."""
-        if not self.since:
-            return self.message
-        often = f"tried {self.tries} times " if self.tries > 1 else ""
-        return f"{self.message.rstrip('.')}, {often}since {self.since}"
+        return f"{self.bare.rstrip('.')}{self.in_vain}" if self.since else self.message
 
     @property
     def passing(self) -> bool:

@@ -241,12 +241,16 @@ def _dated(refusal: Failure, request: _Request) -> Failure:
 
 
 def _tried(refusal: Failure, request: _Request) -> Failure:
+    """The same, and it says so; who asks on all the same adds it up."""
+    since = request.begun
     if request.tries > 1:
-        more = f"tried {request.tries} times since {request.begun}"
+        more = f"tried {request.tries} times "
     elif request.troubled:
-        more = f"in trouble since {request.troubled}"
+        since, more = request.troubled, "in trouble "
     elif refusal.passing and clock.now() - request.since >= TOLD_AFTER:
-        more = f"since {request.begun}"
+        more = ""
     else:
         return refusal
-    return refusal.replaced(message=f"{refusal.message.rstrip('.')}; {more}")
+    told = refusal.replaced(message=f"{refusal.message.rstrip('.')}; {more}since {since}")
+    told.bare, told.since, told.tries = refusal.message, since, request.tries
+    return told

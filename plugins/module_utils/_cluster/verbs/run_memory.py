@@ -3,8 +3,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What a task lets its run remember while it works: seldom written, and never in the task's way.
 
-A write that fails is told once and tried again with the next one. Two tasks may add to the same document: each adds to
-what the other has written. Once the run is lost nothing is written any more: it is for others to say what it remembers.
+A write that fails is told once and tried again with the next one; where the server is in trouble until the last one,
+that is told with how often it was tried. Two tasks may add to the same document: each adds to what the other has
+written. Once the run is lost nothing is written any more: it is for others to say what it remembers.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ class RunMemory:
         self._tell = tell
         self._waiting: dict[str, Make] = {}
         self._next = float("-inf")
-        self._is_told = False
+        self._troubles: dict[str, Failure] = {}
 
     def recall(self, name: str) -> bytes | None:
         """None if there is nothing, or it cannot be read, which is told."""
@@ -71,15 +72,18 @@ class RunMemory:
                 if error.reason == RUN_LOST:
                     self._waiting.clear()
                     return
-                self._tell_once(error, last=last)
+                self._endure(name, error, last=last)
             else:
                 del self._waiting[name]
-                self._is_told = False
+                self._troubles.pop(name, None)
 
-    def _tell_once(self, error: Failure, *, last: bool) -> None:
-        if not self._is_told:
-            self._tell(f"{error}{'' if last else ' Trying again.'}")
-            self._is_told = True
+    def _endure(self, name: str, error: Failure, *, last: bool) -> None:
+        before = self._troubles.get(name)
+        self._troubles[name] = error.following(before)
+        if before is None and not last:
+            self._tell(f"{error} Trying again.")
+        elif last and (before is None or error.passing):
+            self._tell(str(error.replaced(message=error.at_the_end)))
 
 
 def _put(store: RunStore, name: str, make: Make) -> None:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 import time as clock_time
 from collections.abc import Callable, Iterator
 from types import SimpleNamespace
@@ -356,9 +357,10 @@ def test_requests_share_the_time_for_which_a_server_may_be_away(time: Time) -> N
     # The second one was asked once only, and its error is the one that people see.
     for lasts, words in ((120.0, r"no; tried \d+ times since [\d:]+\. "), (0.0, r"no; in trouble since [\d:]+\. ")):
         began = time.now
-        with pytest.raises(Failure, match=words):
+        with pytest.raises(Failure, match=words) as told:
             patience.carry(failing(*[REFUSED] * 10_000), None, reads=True)
         assert time.now - began == pytest.approx(lasts)
+        assert re.search(r"no, (tried \d+ times )?since [\d:]+$", told.value.at_the_end), "for who asks on, once"
     assert patience.carry(failing(), None, reads=True) == "done"
     with pytest.raises(Failure):
         patience.carry(failing(*[REFUSED] * 10_000), None, reads=True)

@@ -82,10 +82,20 @@ def test_without_time_it_looks_once(course: Set, seen: int | Failure) -> None:
 
 
 def test_what_still_fails_in_the_end_is_told(course: Set) -> None:
-    going = course(1, AWAY)
+    away = [AWAY.replaced() for _look in range(2)]
+    going = course(1, *away)
     with pytest.raises(Failure) as told:
         going.until(8.0)
-    assert (told.value, going.slept) == (AWAY, [5.0, 1.0])
+    assert (told.value, going.slept) == (away[1], [5.0, 1.0])
+
+
+def test_how_often_it_has_failed_since_it_was_last_seen_is_told(course: Set) -> None:
+    away = [AWAY.replaced() for _look in range(4)]
+    for error, since in zip(away, ("01:00:00", "02:14:07", "02:14:09", "02:14:11"), strict=True):
+        error.since = since
+    with pytest.raises(Failure) as told:
+        course(away[0], 1, *away[1:]).until(20.0)
+    assert told.value.at_the_end == "connection refused, tried 3 times since 02:14:07"
 
 
 def test_what_time_does_not_mend_is_told_at_once(course: Set) -> None:

@@ -1,0 +1,81 @@
+# Copyright: Contributors to the virtops.kubevirt project
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a run remembers while the server is away: it is tried on, told once, and in the end with how often."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from types import SimpleNamespace
+
+import pytest
+
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport import persistence
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.client import connect_by
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.run_lease import RunHold
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.run_memory import RunMemory
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.run_store import RunStore
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.leases import Invocation
+
+from testbed.pki import Authority
+from unit.plugins.support.fake_api import refusal
+from unit.plugins.support.run_api import CONFIG_MAPS, LEASES, RunApi, running
+
+PLACE = "medik8s-leases"
+AWAY = refusal(503, "ServiceUnavailable", "shutting down")
+
+
+@pytest.fixture
+def api(authority: Authority) -> Iterator[RunApi]:
+    with running(authority.issue("server", "server", hosts=["127.0.0.1"])) as fake:
+        yield fake
+
+
+@pytest.fixture
+def time(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
+    """of_day: as it is told."""
+    time = SimpleNamespace(of_day="02:14:07", sleep=lambda _seconds: None)
+    time.strftime = lambda _format: time.of_day
+    monkeypatch.setattr(persistence, "time", time)
+    return time
+
+
+@pytest.fixture
+def told() -> list[str]:
+    return []
+
+
+@pytest.fixture
+def memory(api: RunApi, connection: dict[str, str], time: SimpleNamespace, told: list[str]) -> RunMemory:
+    client = connect_by(connection, 5)
+    hold = RunHold(client, "kernel", Invocation("a1"), PLACE)
+    hold.take(0.0)
+    memory = RunMemory(hold, RunStore(client, "kernel", PLACE), told.append)
+    memory.remember("record-n1", lambda _content: b"{}")
+    return memory
+
+
+@pytest.mark.parametrize("path", [CONFIG_MAPS, LEASES])
+def test_what_is_never_kept_says_in_the_end_how_often_it_was_tried(
+    api: RunApi, memory: RunMemory, time: SimpleNamespace, told: list[str], path: str
+) -> None:
+    held = [found for found in api.objects if found.startswith(f"{path}/")]
+    for away in (path, *held):
+        api.faults[away] = lambda _request: AWAY
+    for _write in range(3):
+        memory.write(at_once=True)
+        memory._hold._seen = float("-inf")  # or a look of a moment ago would do
+    assert [line.endswith(" Trying again.") for line in told] == [True]
+    time.of_day = "02:20:00"
+    memory.write(last=True)
+    assert len(told) == 2
+    assert "shutting down, tried 4 times since 02:14:07. " in told[1]
+    assert "Trying again" not in told[1]
+
+
+def test_what_is_kept_after_all_is_not_told_again(api: RunApi, memory: RunMemory, told: list[str]) -> None:
+    api.faults[CONFIG_MAPS] = lambda _request: AWAY
+    memory.write(at_once=True)
+    api.faults.clear()
+    memory.write(last=True)
+    assert len(told) == 1
