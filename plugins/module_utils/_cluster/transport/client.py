@@ -211,7 +211,7 @@ class Client:
 
     def _answer(self, method: str, path: str, attempted: str, read_timeout: float, **arguments: Any) -> Any:
         """What the server answers, whose body is still to be read."""
-        used = self._line.dialled
+        used = self._line.ready(self.patience)
         try:
             return self._open(used, method, path, attempted, read_timeout, arguments)
         except Failure as error:
@@ -232,8 +232,7 @@ class Client:
     ) -> Any:
         timeout = (self.patience, read_timeout)
         try:
-            ready = used.ready(self.patience)
-            return ready.request(method, path, serialize=False, _request_timeout=timeout, **arguments)
+            return used.client.request(method, path, serialize=False, _request_timeout=timeout, **arguments)
         except TRANSPORT_ERRORS as error:
             raise failure(error, attempted, self.server) from error
 

@@ -52,28 +52,38 @@ _LATE_REMEDY = "Run it by hand to see what it waits for. If it is only slow, rai
 
 
 class Dialled:
-    """kubernetes.core's client, on which every request goes out once, with credentials as they were read."""
+    """kubernetes.core's client, on which every request goes out once, and all with the same credentials.
+
+    So it can be told which ones a request has borne that is refused, while others have renewed them.
+    """
 
     def __init__(self, dynamic: Any, dialler: Dialler) -> None:
         self._renew = dynamic.configuration.refresh_api_key_hook
-        self._dynamic = _alone(dynamic)
+        self.client = _alone(dynamic)
         self._dialler = dialler
 
     @property
     def configuration(self) -> Any:
-        return self._dynamic.configuration
+        return self.client.configuration
 
-    def ready(self, seconds: float) -> Any:
-        """The client, its token renewed if that has run out and can be.
+    def ready(self, seconds: float) -> Dialled:
+        """Itself, or another one with a newer token if its own has run out and can be renewed.
 
         Raises Failure if that takes longer. Why it cannot be told else shows when the server refuses the old one.
         """
-        if self._renew is not None:
-            # It hangs itself on what it is given; the keys of a copy are those of the original.
-            given = copy.copy(self.configuration)
-            with contextlib.suppress(*_SETTINGS_ERRORS, *TRANSPORT_ERRORS):
-                self._dialler.read(lambda: self._renew(given), seconds)
-        return self._dynamic
+        if self._renew is None:
+            return self
+        # It writes all it knows to what it is given, and hangs itself on that.
+        given = copy.copy(self.configuration)
+        given.api_key = dict(given.api_key)
+        with contextlib.suppress(*_SETTINGS_ERRORS, *TRANSPORT_ERRORS):
+            self._dialler.read(lambda: self._renew(given), seconds)
+        if given.api_key == self.configuration.api_key:
+            return self
+        used, newer = copy.copy(self.configuration), copy.copy(self)
+        used.api_key = dict(given.api_key)
+        newer.client = _by(self.client, used)
+        return newer
 
 
 class Dialler:
@@ -196,12 +206,17 @@ def _alone(dynamic: Any) -> Any:
     once.retries = False
     once.refresh_api_key_hook = None
     once.api_key = dict(once.api_key)
-    client = copy.copy(dynamic.client)
-    client.configuration = once
-    client.rest_client = type(client.rest_client)(once)
-    alone = copy.copy(dynamic)
-    alone.client, alone.configuration = client, once
+    alone = _by(dynamic, once)
+    alone.client.rest_client = type(alone.client.rest_client)(once)
     return alone
+
+
+def _by(dynamic: Any, configuration: Any) -> Any:
+    """The same client, on the same connections, with another configuration."""
+    client, other = copy.copy(dynamic.client), copy.copy(dynamic)
+    client.configuration = other.configuration = configuration
+    other.client = client
+    return other
 
 
 def _named(entries: list[dict[str, Any]], name: str) -> dict[str, Any]:

@@ -36,9 +36,20 @@ class Line:
     def server(self) -> str:
         return str(self.configuration.host)
 
+    def ready(self, seconds: float) -> Dialled:
+        """What is to be asked by, renewed if it has run out and can be. Raises Failure if that takes longer."""
+        dialled = self.dialled
+        ready = dialled.ready(seconds)
+        if ready is not dialled:
+            with self._lock:
+                if self.dialled is dialled:
+                    self.dialled = ready
+        return self.dialled
+
     def renewed(self, refused: Dialled, refusal: Failure, seconds: float) -> Dialled:
         """By other credentials than those that were refused. Raises Failure: the refusal, if there are none.
 
+        refused: by which the request went out; others may have renewed its credentials since.
         Where they can only not be read for now, nothing was carried out, and a little later they may be.
         """
         with self._lock:

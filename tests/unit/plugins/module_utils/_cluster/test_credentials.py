@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
+from threading import Event
 from types import SimpleNamespace
 from typing import Any
 from urllib.parse import urlsplit
@@ -137,6 +139,39 @@ def printed(token: str, until: str = PAST) -> str:
     status = {"token": token, "expirationTimestamp": until}
     answer = {"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential", "status": status}
     return f"echo '{json.dumps(answer)}'"
+
+
+@pytest.mark.parametrize("by", ["file", "plugin", "lasting plugin"])
+def test_a_request_on_its_way_while_others_renew_the_credentials_goes_out_once_more_with_those(
+    api: ObjectApi, kubeconfig: Path, by: str
+) -> None:
+    """Its refusal is of the old ones, which say nothing of the new."""
+    token = kubeconfig.with_name("token")
+    token.write_text("first")
+    until = PAST if by == "plugin" else "2999-01-01T00:00:00Z"
+    prints = printed("'$(cat " + str(token) + ")'", until)
+    give(kubeconfig, **({"tokenFile": str(token)} if by == "file" else exec_by(prints)))
+    client = connect_by({"kubeconfig": str(kubeconfig)}, LONG, Persistence(LONG))
+    api.token = ""
+    api.add_node("n2")
+    arrived, renewed = Event(), Event()
+
+    def meet(request: Request) -> Answer | None:
+        if request.authorization == "Bearer second":
+            return None
+        if request.path == NODE:
+            arrived.set()
+            renewed.wait(LONG)
+        return refusal(401, "Unauthorized", "Unauthorized")
+
+    api.faults = {NODE: meet, f"{NODES}/n2": meet}
+    with ThreadPoolExecutor() as pool:
+        slow = pool.submit(read, client)
+        arrived.wait(LONG)
+        token.write_text("second")
+        client.get(f"{NODES}/n2", "read")
+        renewed.set()
+        assert slow.result() == {"old": "1"}
 
 
 @pytest.mark.parametrize("user", [{"tokenFile": "/dev/null"}, exec_by("exit 1"), exec_by(printed("")), {}])
