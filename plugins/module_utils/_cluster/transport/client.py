@@ -127,10 +127,15 @@ class Client:
         return self._request("post", path, attempted, done, query, body=body)
 
     def act(self, path: str, attempted: str, body: dict[str, Any], *, done: Done | None) -> None:
-        """Put a request to a subresource that does something and answers nothing; `done` as for `post`."""
-        # KubeVirt's refuse to be asked for JSON, with status 406.
-        arguments = {"body": body, "header_params": {"Accept": "*/*"}}
-        self._carry(lambda: self._send("put", path, attempted, **arguments), done, body)
+        """Put a request to a subresource that does something and answers nothing, or JSON; `done` as for `post`."""
+
+        def send() -> None:
+            # KubeVirt's refuse to be asked for JSON, with status 406.
+            content = self._send("put", path, attempted, body=body, header_params={"Accept": "*/*"})
+            if content.strip():
+                self._read(content, attempted)
+
+        self._carry(send, done, body)
 
     def watch(self, path: str, attempted: str, seconds: int, **query: str | int) -> Iterator[Any]:
         """The events of a list as they come, until the server ends the stream after so many seconds."""
@@ -155,10 +160,7 @@ class Client:
     ) -> Any:
         def send() -> Any:
             content = self._send(method, path, attempted, query_params=list(query.items()), **arguments)
-            try:
-                return json.loads(content)
-            except (ValueError, RecursionError) as error:
-                raise _not_json(error, attempted, self.server) from error
+            return self._read(content, attempted)
 
         if method == "get":
             return self.persistence.carry(send, done, reads=True)
@@ -208,6 +210,12 @@ class Client:
         except TRANSPORT_ERRORS as error:
             raise failure(error, attempted, self.server) from error
         return content
+
+    def _read(self, content: bytes, attempted: str) -> Any:
+        try:
+            return json.loads(content)
+        except (ValueError, RecursionError) as error:
+            raise _not_json(error, attempted, self.server) from error
 
     def _answer(self, method: str, path: str, attempted: str, read_timeout: float, **arguments: Any) -> Any:
         """What the server answers, whose body is still to be read."""
@@ -270,6 +278,7 @@ def _lines(chunks: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def _not_json(error: Exception, attempted: str, server: str) -> Failure:
+    """What is none is nobody's answer, such as a page of a proxy that knows no better for a moment."""
     if isinstance(error, RecursionError):
         return Failure(
             attempted,
@@ -284,4 +293,5 @@ def _not_json(error: Exception, attempted: str, server: str) -> Failure:
         "the answer is not JSON",
         "Check that the address is that of an API server, not of a web page or proxy before it.",
         reason="NotJson",
+        unanswered=True,
     )

@@ -5,8 +5,9 @@
 
 What a server has never carried out, as it is busy, cannot ask a webhook that has a say, or cannot be reached, is sent
 again; client-go does the same with what bears Retry-After, ten times (rest/with_retry.go). What it may have carried
-out, as no answer came, is never simply sent again: who asks says how one sees that it was done, and only what was not
-is asked for once more, guarded by what makes a second time harmless. Everything else is final.
+out, as no answer came, or a page of a proxy in place of one, is never simply sent again: who asks says how one sees
+that it was done, and only what was not is asked for once more, guarded by what makes a second time harmless. Everything
+else is final.
 
 How one sees that a write was done:
 

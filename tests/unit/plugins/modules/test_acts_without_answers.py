@@ -24,6 +24,7 @@ ANSWERS = [
     SILENCE,
     refusal(500, "InternalError", "etcdserver: request timed out"),
     Answer(502, b"<h1>Bad Gateway</h1>"),
+    Answer(200, b"<h1>Log in</h1>"),
 ]
 DENIED = refusal(403, "Forbidden", 'admission webhook "v.x" denied the request: not now')
 

@@ -28,7 +28,12 @@ TEMPLATE: Object = {
 }
 ALIKE: Object = {"template": TEMPLATE, "replicas": 1, "wait": False}
 # What answers a write that may have been done.
-ANSWERS = [SILENCE, refusal(500, "InternalError", "etcdserver: request timed out"), Answer(504, b"Gateway Timeout")]
+ANSWERS = [
+    SILENCE,
+    refusal(500, "InternalError", "etcdserver: request timed out"),
+    Answer(504, b"Gateway Timeout"),
+    Answer(200, b"<html>Log in</html>"),
+]
 
 Task = Callable[..., Result]
 # Whether a write whose answer is lost had been done, and whether a webhook had added something to it.

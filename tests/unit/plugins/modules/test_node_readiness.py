@@ -273,9 +273,9 @@ def test_another_cluster_is_not_looked_at(look: Maintain, api: DrainingApi) -> N
 
 
 def test_what_it_is_not_about_is_told_by_itself(look: Maintain, api: DrainingApi) -> None:
-    api.faults[NODE] = lambda _request: Answer(200, b"<html>")
+    api.faults[NODE] = lambda _request: refusal(400, "BadRequest", "unable to parse")
     result = look(**WAITING)
-    assert ("the answer is not JSON" in result["msg"], "obstacles" in result) == (True, False)
+    assert ("answered 400, unable to parse" in result["msg"], "obstacles" in result) == (True, False)
 
 
 def test_a_cluster_whose_kubevirt_is_gone_has_nobody_to_wait_for(look: Maintain, api: DrainingApi) -> None:

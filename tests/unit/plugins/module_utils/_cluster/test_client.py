@@ -66,6 +66,11 @@ def fail(_request: Request) -> Answer:
     return refusal(500, "InternalError", "etcdserver: request timed out")
 
 
+def show_a_page(_request: Request) -> Answer:
+    """Of a proxy that knows no better for a moment."""
+    return Answer(200, b"<html>Log in</html>")
+
+
 def be_busy(_request: Request) -> Answer:
     return TOO_MANY
 
@@ -86,7 +91,7 @@ def redirect(_request: Request) -> Answer:
     return Answer(307, {}, headers=(("Location", NODE),))
 
 
-UNCERTAIN: list[Fault] = [drop, take_too_long, cut, fail]
+UNCERTAIN: list[Fault] = [drop, take_too_long, cut, fail, show_a_page]
 REFUSING: list[Fault] = [be_busy, start, lack_a_webhook]
 
 WRITES: dict[str, tuple[str, Callable[[Client], Any]]] = {
@@ -197,8 +202,15 @@ def test_what_somebody_has_written_meanwhile_is_a_conflict(client: Client, api: 
 def test_what_nobody_can_see_goes_out_once(client: Client, api: ObjectApi, fault: Fault) -> None:
     """Nor does a library send it again."""
     writes = at_first(api, ACT, fault, done=False)
-    with pytest.raises(Failure):
+    with pytest.raises(Failure) as told:
         client.act(ACT, "restart VM shop/db", {}, done=None)
+    assert (len(writes), told.value.maybe_done) == (1, fault is not redirect)
+
+
+@pytest.mark.parametrize("answer", [Answer(202, b""), Answer(200, b"\n"), Answer(200, {"kind": "Status"})])
+def test_what_answers_an_act_is_nothing_or_json(client: Client, api: ObjectApi, answer: Answer) -> None:
+    writes = at_first(api, ACT, lambda _request: answer, done=False)
+    client.act(ACT, "restart VM shop/db", {}, done=None)
     assert len(writes) == 1
 
 
