@@ -27,6 +27,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transpor
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.failure import Failure
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.line import Line
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.persistence import (
+    UNDONE,
     Done,
     May,
     Persistence,
@@ -182,7 +183,7 @@ class Client:
         return look
 
     def _seen_to_end(self, path: str, attempted: str, uid: str | None) -> Done:
-        """By the object, which is gone or going, or another one of its name."""
+        """By the object, which is gone or going, or another one of its name. Without a uid it may be that unseen."""
 
         def look() -> Any:
             try:
@@ -194,7 +195,9 @@ class Client:
                     return None
                 raise
             metadata = found["metadata"]
-            return found if "deletionTimestamp" in metadata or uid not in (None, metadata["uid"]) else None
+            if "deletionTimestamp" in metadata or uid not in (None, metadata["uid"]):
+                return found
+            return UNDONE if uid else None
 
         return look
 

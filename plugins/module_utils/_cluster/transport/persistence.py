@@ -14,7 +14,8 @@ How one sees that a write was done:
 create            an object of that name has all that was asked for; there is one of a name
 replace           the object is just what was asked for; of a version it is replaced once
 patch             the object has all that was asked for; with a resourceVersion nobody else's write is lost
-delete_only       it is gone or going, or another one of its name is there, which its uid keeps
+delete_only       it is gone or going, or another one of its name is there, which its uid keeps; where it is there by
+                  its uid, nothing was done, as no deletion is taken back
 dry runs          are never looked for, as nothing of them is to be seen; they may be done twice
 reviews, tokens   may be done twice as well
 evacuate/cancel   KubeVirt does not want the VMI to leave that node any more
@@ -35,9 +36,11 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transpor
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.failure import Failure
 
 Answer = TypeVar("Answer")
-# By a look: what the answer would have been, if it was done; None if it was not. Raises Failure.
+# By a look: what the answer would have been, if it was done; None if it was not, as far as is to be seen; UNDONE if it
+# certainly was not. Raises Failure.
 Done: TypeAlias = Callable[[], Any]
 Tell: TypeAlias = Callable[[str], None]
+UNDONE = object()
 # Raises Failure when nothing may be sent any more.
 May: TypeAlias = Callable[[], None]
 
@@ -168,9 +171,12 @@ class Persistence:
     def _sent(request: _Request, send: Callable[[], Answer], done: Done | None) -> Answer:
         """The answer; before a further try it is looked whether the one before has done it. Raises Failure."""
         if request.unseen and done is not None:
-            found: Answer | None = done()
-            if found is not None:
-                return found
+            found: Any = done()
+            if found is UNDONE:
+                request.maybe_done = False
+            elif found is not None:
+                answer: Answer = found
+                return answer
             request.unseen = False
         request.tries += 1
         return send()

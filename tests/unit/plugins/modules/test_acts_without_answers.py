@@ -11,10 +11,11 @@ from typing import Any
 
 import pytest
 
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport import persistence
 from ansible_collections.virtops.kubevirt.plugins.modules.node_drain import main
 
 from testbed.pki import Authority
-from unit.plugins.support.draining_api import BUDGET, QUICK, DrainingApi, act_path, empty_nodes, pod_path
+from unit.plugins.support.draining_api import BUDGET, QUICK, DrainingApi, act_path, empty_nodes, pod_path, vmi_path
 from unit.plugins.support.fake_api import SILENCE, Answer, Request, refusal, serving
 from unit.plugins.support.modules import ModuleRunner, Result
 
@@ -35,6 +36,8 @@ Task = Callable[..., Result]
 def api(authority: Authority, monkeypatch: pytest.MonkeyPatch) -> Iterator[DrainingApi]:
     for module, name, seconds in QUICK:
         monkeypatch.setattr(module, name, seconds)
+    monkeypatch.setattr(persistence, "BRIEF", 20.0)
+    monkeypatch.setattr(persistence, "_FIRST", 0.01)
     fake = empty_nodes()
     with serving(fake, authority.issue("server", "server", hosts=["127.0.0.1"])):
         yield fake
@@ -69,6 +72,13 @@ def starting(drain: Task, api: DrainingApi) -> tuple[str, Task]:
     return act_path("start", "pets"), partial(drain, state="restored")
 
 
+def deleting(drain: Task, api: DrainingApi) -> tuple[str, Task]:
+    """What restarts a VM that gets a new VMI by itself."""
+    drain(cordon=True)
+    api.add_vm("pets")
+    return vmi_path("pets"), partial(drain, cordon=True, policies=[{"policy": "restart"}])
+
+
 ACTS = {evicting: "evicted", stopping: "stopped", restarting: "restarted", starting: "started"}
 
 
@@ -83,6 +93,8 @@ def answering(api: DrainingApi, path: str, *answers: Answer) -> list[Request]:
     rest, asked = list(answers), list[Request]()
 
     def answer(request: Request) -> Answer | None:
+        if request.method == "GET":
+            return None
         asked.append(request)
         return rest.pop(0) if rest else None
 
@@ -91,7 +103,7 @@ def answering(api: DrainingApi, path: str, *answers: Answer) -> list[Request]:
 
 
 @pytest.mark.parametrize("answer", ANSWERS)
-@pytest.mark.parametrize("act", ACTS)
+@pytest.mark.parametrize("act", [*ACTS, deleting])
 def test_what_was_not_carried_out_and_is_forbidden_then_has_changed_nothing(
     drain: Task, api: DrainingApi, act: Any, answer: Answer
 ) -> None:

@@ -178,6 +178,26 @@ def test_who_may_not_look_deletes_again(client: Client, api: ObjectApi) -> None:
     assert [write.body["preconditions"] for write in writes] == [{"uid": "uid-n1"}] * 2
 
 
+@pytest.mark.parametrize(
+    ("uid", "seen", "maybe_done"), [("uid-n1", True, False), ("uid-n1", False, True), ("", True, True)]
+)
+def test_what_is_still_there_was_not_deleted(
+    client: Client, api: ObjectApi, uid: str, seen: bool, maybe_done: bool
+) -> None:
+    """If one may look; and one without its uid may be another one by now."""
+    answers = [SILENCE, refusal(403, "Forbidden", "not now")]
+
+    def meet(request: Request) -> Answer | None:
+        if request.method == "GET":
+            return None if seen else refusal(403, "Forbidden", "no")
+        return answers.pop(0)
+
+    api.faults[NODE] = meet
+    with pytest.raises(Failure, match="not now") as told:
+        client.delete(NODE, "delete", uid or None, dry_run=False)
+    assert told.value.maybe_done is maybe_done
+
+
 @pytest.mark.parametrize(("uid", "left"), [("uid-n1", False), ("uid-another", True), (None, False)])
 def test_what_is_gone_or_another_one_is_deleted(client: Client, api: ObjectApi, uid: str | None, left: bool) -> None:
     for _twice in range(2):

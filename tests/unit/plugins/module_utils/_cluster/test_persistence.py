@@ -16,6 +16,7 @@ import pytest
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport import clock, persistence
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.failure import Failure
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.persistence import (
+    UNDONE,
     Persistence,
     always,
     repeatable,
@@ -350,6 +351,21 @@ def test_whether_it_may_have_been_done_is_known_in_the_end(
     with pytest.raises(Failure) as told:
         Persistence(60.0).carry(failing(*copies, *[copies[-1]] * 1000), lambda: None, reads=reads)
     assert told.value.maybe_done is maybe_done
+
+
+@pytest.mark.parametrize(
+    ("failures", "looks", "maybe_done"),
+    [
+        ([LOST], [UNDONE], False),
+        ([LOST], [None], True),
+        ([LOST, LOST], [None, UNDONE], False),
+        ([LOST, LOST], [UNDONE, None], True),
+    ],
+)
+def test_what_a_look_shows_undone_was_not_done(failures: list[Failure], looks: list[Any], maybe_done: bool) -> None:
+    with pytest.raises(Failure, match="403") as told:
+        Persistence(None).carry(failing(*failures, failure(403)), lambda: looks.pop(0), reads=False)
+    assert (told.value.maybe_done, looks) == (maybe_done, [])
 
 
 def test_requests_share_the_time_for_which_a_server_may_be_away(time: Time) -> None:
