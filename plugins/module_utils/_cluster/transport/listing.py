@@ -11,10 +11,10 @@ different moments, within seconds: the API has no state across kinds.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from http import HTTPStatus
-from typing import Any
+from typing import Any, TypeVar
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.client import Client
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.failure import Failure
@@ -27,6 +27,7 @@ _ATTEMPTS = 3
 _THREADS = 4
 
 Encoded = Sequence[bytes]
+Whole = TypeVar("Whole")
 
 
 def read_lists(client: Client, kinds: Iterable[Kind], page_size: int) -> dict[str, Encoded | None]:
@@ -41,41 +42,59 @@ def read_lists(client: Client, kinds: Iterable[Kind], page_size: int) -> dict[st
 
 def read_list(client: Client, kind: Kind, page_size: int) -> Encoded | None:
     """One kind; None if the cluster does not serve it, or does not show it and it is dispensable. Raises Failure."""
-    for attempt in range(1, _ATTEMPTS + 1):
-        try:
-            return encode_all(_items(client, kind, page_size))
-        except Failure as error:
-            if error.unserved or (error.status == HTTPStatus.FORBIDDEN and kind.dispensable):
-                return None
-            # The server offers to go on at a newer state, but half a list of then and half of now is no list.
-            if error.status != 410 or attempt == _ATTEMPTS:
-                raise _expired(error, attempt) if error.status == 410 else error from None
-    raise AssertionError("the last attempt returns or raises")
-
-
-def _items(client: Client, kind: Kind, page_size: int) -> Iterator[Any]:
     query: dict[str, str | int] = {"limit": page_size}
     if kind.selector:
         query["labelSelector"] = kind.selector
     if kind.field_selector:
         query["fieldSelector"] = kind.field_selector
+
+    def encoded(items: Iterator[Any]) -> Encoded:
+        return encode_all(kind.project(item) for item in items if kind.keep(item))
+
+    try:
+        return read_whole(client, kind.path, f"list {kind.title} in all namespaces", query, encoded)
+    except Failure as error:
+        if error.unserved or (error.status == HTTPStatus.FORBIDDEN and kind.dispensable):
+            return None
+        raise
+
+
+def read_whole(
+    client: Client, path: str, attempted: str, query: Mapping[str, str | int], take: Callable[[Iterator[Any]], Whole]
+) -> Whole:
+    """What `take` makes of all items of a list; it gets them anew if the list grows too old meanwhile. Raises Failure.
+
+    query: with a `limit`, the size of a page.
+    """
+    for attempt in range(1, _ATTEMPTS + 1):
+        try:
+            return take(_items(client, path, attempted, query))
+        except Failure as error:
+            # The server offers to go on at a newer state, but half a list of then and half of now is no list.
+            if error.status != HTTPStatus.GONE:
+                raise
+            if attempt == _ATTEMPTS:
+                raise _expired(error) from None
+    raise AssertionError("the last attempt returns or raises")
+
+
+def _items(client: Client, path: str, attempted: str, query: Mapping[str, str | int]) -> Iterator[Any]:
+    rest: dict[str, str] = {}
     while True:
-        page = client.get(kind.path, f"list {kind.title} in all namespaces", **query)
-        for item in page["items"]:
-            if kind.keep(item):
-                yield kind.project(item)
+        page = client.get(path, attempted, **query, **rest)
+        yield from page["items"]
         token = page["metadata"].get("continue")
         if not token:
             return
-        query["continue"] = token
+        rest = {"continue": token}
 
 
-def _expired(error: Failure, attempts: int) -> Failure:
+def _expired(error: Failure) -> Failure:
     return Failure(
         error.attempted,
         error.where,
-        f"the list grew too old {attempts} times before its last page was read ({error.message})",
-        "Raise page_size, so that fewer pages are needed, and read from a machine nearer to the API server.",
+        f"the list grew too old {_ATTEMPTS} times before its last page was read ({error.message})",
+        "Read from a machine nearer to the API server. Raise page_size, if the task has one, for fewer pages.",
         status=error.status,
         reason=error.reason,
     )

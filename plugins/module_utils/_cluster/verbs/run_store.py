@@ -16,13 +16,14 @@ import gzip
 import hashlib
 import json
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.looks.objects import find
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.client import Client
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.failure import Failure
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.listing import read_whole
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.paths import (
     collection_path,
     object_path,
@@ -190,21 +191,13 @@ class RunStore:
         return StoredDocument(name, content, _number(data.get("generation")), data["sha256"])
 
     def _list(self, selector: str) -> list[JsonObject]:
-        return list(self._pages(selector))
-
-    def _pages(self, selector: str) -> Iterator[JsonObject]:
         query: dict[str, str | int] = {"labelSelector": selector, "limit": _PAGE}
-        while True:
-            try:
-                page = self._client.get(self._all, f"list the documents of run {self.run}", **query)
-            except Failure as error:
-                if error.gone:
-                    return
-                raise
-            yield from page["items"]
-            if not (page["metadata"].get("continue")):
-                return
-            query["continue"] = page["metadata"]["continue"]
+        try:
+            return read_whole(self._client, self._all, f"list the documents of run {self.run}", query, list)
+        except Failure as error:
+            if error.gone:
+                return []
+            raise
 
     def _read(self, name: str) -> JsonObject | None:
         path = object_path("v1", self.namespace, "configmaps", name)

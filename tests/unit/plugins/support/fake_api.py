@@ -126,10 +126,15 @@ class FakeApi:
             return refusal(404, "NotFound", "the server could not find the requested resource")
         if kind.name in self.forbidden:
             return refusal(403, "Forbidden", f'{kind.title} is forbidden: User "jane" cannot list resource')
-        start, limit = int(request.query.get("continue", 0)), int(request.query["limit"])
-        items = self.lists[kind.name]
-        rest = {"continue": str(start + limit)} if start + limit < len(items) else {}
-        return Answer(200, {"metadata": {"resourceVersion": "7", **rest}, "items": items[start : start + limit]})
+        return page(request, self.lists[kind.name])
+
+
+def page(request: Request, items: list[Object]) -> Answer:
+    """Those that the request asks for: all from where it goes on, unless it has a limit."""
+    start = int(request.query.get("continue", 0))
+    end = start + int(request.query.get("limit", len(items)))
+    rest = {"continue": str(end)} if end < len(items) else {}
+    return Answer(200, {"metadata": {"resourceVersion": "7", **rest}, "items": items[start:end]})
 
 
 def asked_for(wanted: Object) -> str:

@@ -13,7 +13,7 @@ from typing import Any
 
 from testbed.pki import Certificate
 from unit.plugins.support.draining_api import DrainingApi, fill
-from unit.plugins.support.fake_api import Answer, Object, Request, refusal, serving
+from unit.plugins.support.fake_api import Answer, Object, Request, page, refusal, serving
 from unit.plugins.support.object_api import NAMESPACES
 from unit.plugins.support.watched_lists import is_selected
 
@@ -39,7 +39,7 @@ class RunApi(DrainingApi):
     def _labelled(self, request: Request, items: list[Object]) -> Answer:
         selector = request.query.get("labelSelector", "")
         found = [item for item in items if is_selected(selector, item["metadata"].get("labels", {}))]
-        return Answer(200, {"metadata": {"resourceVersion": "7"}, "items": found})
+        return page(request, found)
 
     def run_lease(self, run: str = "kernel") -> Any:
         """The Lease of a run, None if nobody holds it."""

@@ -16,12 +16,14 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transpor
     connect_by,
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.failure import Failure
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs import run_store
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.run_store import RunStore
 
 from testbed.pki import Authority
 from unit.plugins.support.fake_api import Answer, Request, refusal
 from unit.plugins.support.run_api import CONFIG_MAPS, PLACE, RunApi, running
 
+EXPIRED = refusal(410, "Expired", "The provided continue parameter is too old")
 # It does not compress, so it needs three chunks.
 LARGE = random.Random(7).randbytes(1_400_000)
 
@@ -159,6 +161,42 @@ def test_documents_of_a_run_are_its_own(store: RunStore, api: RunApi, client: Cl
     assert store.delete_all() == 3
     assert store.names() == []
     assert len(other.names()) == 3
+
+
+def test_a_list_whose_page_expired_is_read_again_from_its_start(
+    store: RunStore, api: RunApi, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run_store, "_PAGE", 2)
+    documents = ["plan", "record-n1", "record-n2"]
+    for name in documents:
+        store.put(name, b"{}")
+    expired: list[Request] = []
+
+    def expire_once(request: Request) -> Answer | None:
+        if "continue" not in request.query or expired:
+            return None
+        expired.append(request)
+        return EXPIRED
+
+    api.faults[CONFIG_MAPS] = expire_once
+    assert store.names() == documents
+    expired.clear()
+    assert store.delete_all() == 3
+    assert expired
+    assert api.config_maps() == []
+
+
+def test_a_list_whose_pages_always_expire_is_none(
+    store: RunStore, api: RunApi, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run_store, "_PAGE", 1)
+    store.put("plan", b"{}")
+    store.put("record-n1", b"{}")
+    api.faults[CONFIG_MAPS] = lambda request: EXPIRED if "continue" in request.query else None
+    with pytest.raises(Failure, match="the list grew too old 3 times") as caught:
+        store.delete_all()
+    assert caught.value.status == 410
+    assert len(api.config_maps()) == 2
 
 
 def test_a_document_that_was_tampered_with_is_refused(store: RunStore, api: RunApi) -> None:
