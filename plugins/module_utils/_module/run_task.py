@@ -118,7 +118,7 @@ def held(client: Client, task: RunTask, *, diff: bool) -> JsonObject:
         return _foretold(hold, task, client, uid, diff=diff)
     taken = hold.take(task.wait_seconds)
     try:
-        renewer.start(task.connection, hold, task.playbook, client.patience)
+        renewer.start(task.connection, hold, uid, task.playbook, client.patience)
     except Failure as error:
         raise _told_with(error, _let_go(hold)) from error
     documents = task.store(client).names()
@@ -195,7 +195,7 @@ def aborted(client: Client, task: RunTask, *, force: bool, diff: bool) -> JsonOb
         return result
     hold.take(task.wait_seconds, force=force)
     try:
-        renewer.start(task.connection, hold, task.playbook, client.patience)
+        renewer.start(task.connection, hold, uid, task.playbook, client.patience)
         undone = Undoing(client, task.run, task.namespace, task.wait_seconds, hold.require).undo()
         if not undone.problems:
             store.delete_all()

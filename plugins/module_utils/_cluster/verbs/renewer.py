@@ -5,10 +5,11 @@
 
 A process of its own, as tasks of the user's may last an hour and know nothing of Leases. It is bound to that
 ansible-playbook: when that ends, however it ends, it releases the run, so that the same command can go on at once, and
-ends as well. Who releases the run dismisses it before. When the run is another's, or nobody's any more, it ends its
-ansible-playbook, which may be about to restart a node that is not its own any more. It never takes a Lease, so one that
-was lost while the machine slept stays lost. What it needs of the cluster's credentials comes through a pipe and stays
-in its memory.
+ends as well. Who releases the run dismisses it before. When the run is another's, or nobody's any more, or cannot be
+held as another cluster answers, it ends its ansible-playbook: the collection's tasks see all that by themselves, but
+the user's may be about to restart a node that is not their run's any more. It never takes a Lease, so one that was lost
+while the machine slept stays lost. What it needs of the cluster's credentials comes through a pipe and stays in its
+memory.
 """
 
 from __future__ import annotations
@@ -32,6 +33,10 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transpor
     connect_by,
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.failure import Failure
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.identity import (
+    OTHER_CLUSTER,
+    require_cluster,
+)
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.persistence import Persistence
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.processes import (
     Process,
@@ -74,19 +79,19 @@ main(given)
 
 
 class Renewer:
-    """What the process does. client: as patient as the process may be until it has begun."""
+    """What the process does. cluster: the run's, by its uid. client: as patient as it may be until it has begun."""
 
-    def __init__(self, run: str, invocation: str, namespace: str, me: Process, client: Client) -> None:
-        self._run = run
+    def __init__(self, run: str, invocation: str, namespace: str, cluster: str, me: Process, client: Client) -> None:
+        self._run, self._cluster = run, cluster
         self._me = json.dumps(asdict(me), sort_keys=True)
         self._woken, self._is_over = threading.Event(), False
-        # Whose the run is, if it is not its own any more: a clause.
+        # Why the run is lost, if it is: a clause.
         self.lost = ""
         self._patient = RunHold(client, run, Invocation(invocation), namespace)
         # What fails for longer is asked again when the time to renew has come.
-        brief = client.briefly()
-        self._hold = RunHold(brief, run, Invocation(invocation), namespace)
-        self._nodes = NodeLeases(brief, namespace, {"fieldManager": FIELD_MANAGER})
+        self._brief = client.briefly()
+        self._hold = RunHold(self._brief, run, Invocation(invocation), namespace)
+        self._nodes = NodeLeases(self._brief, namespace, {"fieldManager": FIELD_MANAGER})
 
     def begin(self) -> bool:
         """Renew the run in this process's name; False if another process of the invocation does. Raises Failure."""
@@ -128,21 +133,34 @@ class Renewer:
             if self._hold.renew().renewer != self._me:
                 return None
         except Failure as error:
-            if error.reason == RUN_LOST:
-                # Where it cannot be dismissed a Lease that is gone may have been released by its own playbook.
-                self.lost = error.message if "holder" in error.details or can_dismiss() else ""
-                return None
-            return _RETRY
+            if error.reason != RUN_LOST:
+                return _RETRY
+            self.lost = self._why(error)
+            return None
         with contextlib.suppress(Failure):
             self.renew_nodes(datetime.now(timezone.utc))
         return RENEWAL
 
+    def _why(self, lost: Failure) -> str:
+        """Why the run is lost whose Lease is gone, or another's: a clause, empty if that may be no loss.
 
-def start(connection: Mapping[str, Any], hold: RunHold, playbook: Process, seconds: float) -> None:
+        Behind the same address may be another cluster. Where that cannot be seen nothing is waited for, as meanwhile
+        the user's tasks go on.
+        """
+        try:
+            require_cluster(self._brief, self._cluster)
+        except Failure as error:
+            if error.reason == OTHER_CLUSTER:
+                return f"its run cannot be held at {error.where} any more; {error.message}"
+        # Where it cannot be dismissed a Lease that is gone may have been released by its own playbook.
+        return lost.message if "holder" in lost.details or can_dismiss() else ""
+
+
+def start(connection: Mapping[str, Any], hold: RunHold, cluster: str, playbook: Process, seconds: float) -> None:
     """Have the run renewed from now on as long as `playbook` lives. Raises Failure if that did not come about in time.
 
-    connection: options of kubernetes.core. The run has to be held. seconds: for all that is not waiting for a server
-    that is away or busy, as reading credentials.
+    connection: options of kubernetes.core. The run has to be held. cluster: in which, by its uid. seconds: for all
+    that is not waiting for a server that is away or busy, as reading credentials.
     """
     given = {
         "path": [entry for entry in sys.path if entry],
@@ -151,6 +169,7 @@ def start(connection: Mapping[str, Any], hold: RunHold, playbook: Process, secon
         "run": hold.run,
         "invocation": hold.invocation.id,
         "namespace": hold.namespace,
+        "cluster": cluster,
         "patience": persistence.READING,
         "for_credentials": seconds,
     }
@@ -186,6 +205,7 @@ def main(given: Mapping[str, Any]) -> None:
             given["run"],
             given["invocation"],
             given["namespace"],
+            given["cluster"],
             Process.of(os.getpid()),
             connect_by(
                 given["connection"],

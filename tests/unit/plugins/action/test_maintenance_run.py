@@ -22,6 +22,7 @@ import yaml
 
 from testbed.pki import Authority
 from unit.plugins.support.fake_api import SILENCE, Answer, Request
+from unit.plugins.support.object_api import NAMESPACES
 from unit.plugins.support.playbooks import write_kubeconfig
 from unit.plugins.support.run_api import LEASES, RunApi, running
 
@@ -137,6 +138,12 @@ def aborted_by_another(playbook: Playbook) -> None:
     del playbook._api.objects[path]
 
 
+def behind_another_cluster(playbook: Playbook) -> None:
+    """Its address is: there is no such Lease."""
+    aborted_by_another(playbook)
+    playbook._api.objects[f"{NAMESPACES}/kube-system"]["metadata"]["uid"] = "uid-of-another"
+
+
 def test_a_run_is_held_through_a_long_task(playbook: Playbook, start: Callable[..., Any], tmp_path: Path) -> None:
     process = start(13)
     first = playbook.lease["spec"]["renewTime"]
@@ -198,7 +205,12 @@ def test_who_slept_does_not_take_back_what_another_holds(playbook: Playbook, sta
 
 
 @pytest.mark.parametrize(
-    ("lose", "words"), [(taken_by_another, "it is held by"), (aborted_by_another, "nobody holds it")]
+    ("lose", "words"),
+    [
+        (taken_by_another, "this invocation does not hold the run any more, it is held by"),
+        (aborted_by_another, "this invocation does not hold the run any more, nobody holds it"),
+        (behind_another_cluster, "its run cannot be held at {url} any more; it is another cluster"),
+    ],
 )
 def test_a_playbook_whose_run_is_lost_does_nothing_more(
     playbook: Playbook, start: Callable[..., Any], tmp_path: Path, lose: Callable[[Playbook], Any], words: str
@@ -208,7 +220,7 @@ def test_a_playbook_whose_run_is_lost_does_nothing_more(
     lease = lose(playbook)
     assert process.wait(SOON) == -signal.SIGTERM
     output = (tmp_path / "output").read_text()
-    assert f"ansible-playbook is ended, as this invocation does not hold the run any more, {words}" in output
+    assert f"ansible-playbook is ended, as {words.format(url=playbook._api.url)}" in output
     wait_until(lambda: not playbook.renewers(), SOON)
     assert playbook.lease == lease
 

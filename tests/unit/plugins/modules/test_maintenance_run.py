@@ -52,7 +52,7 @@ def api(authority: Authority) -> Iterator[RunApi]:
 def renewers(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Invocations for which a process was started that renews; the process itself is tested by itself."""
     started: list[str] = []
-    monkeypatch.setattr(renewer, "start", lambda _by, hold, _for, _seconds: started.append(hold.invocation.id))
+    monkeypatch.setattr(renewer, "start", lambda _by, hold, *_: started.append(hold.invocation.id))
     return started
 
 

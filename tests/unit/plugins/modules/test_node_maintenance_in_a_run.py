@@ -291,7 +291,7 @@ def test_leases_of_nodes_are_renewed_with_the_run(
     written = (NOW - timedelta(seconds=age)).strftime(TIME)
     lease["spec"] |= {"holderIdentity": holder, "renewTime": written}
     lease["metadata"]["labels"] = {"virtops.kubevirt/run": run}
-    Renewer("kernel", "a1", "medik8s-leases", Process(1, "", ""), client).renew_nodes(NOW)
+    Renewer("kernel", "a1", "medik8s-leases", CLUSTER, Process(1, "", ""), client).renew_nodes(NOW)
     after = api.objects[LEASE]["spec"]
     assert after["renewTime"] == (NOW.strftime(TIME) if renewed else written)
     assert (after["holderIdentity"], after["leaseDurationSeconds"]) == (holder, 90)

@@ -1,7 +1,7 @@
 # Copyright: Contributors to the virtops.kubevirt project
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The process that renews a run finds its credentials again when they have run out, wherever it was begun."""
+"""The process that renews a run finds its credentials wherever it was begun, and tells why it has nothing to renew."""
 
 from __future__ import annotations
 
@@ -20,11 +20,12 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.ru
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.leases import Invocation
 
 from testbed.pki import Authority, write_kubeconfig
-from unit.plugins.support.fake_api import Answer, Request
+from unit.plugins.support.fake_api import Answer, Request, refusal
 from unit.plugins.support.modules import isolate
-from unit.plugins.support.run_api import LEASES, RunApi, running
+from unit.plugins.support.object_api import NAMESPACES
+from unit.plugins.support.run_api import CLUSTER, LEASES, RunApi, running
 
-LEASE = f"{LEASES}/virtops-run-kernel"
+LEASE, SYSTEM = f"{LEASES}/virtops-run-kernel", f"{NAMESPACES}/kube-system"
 # Of what comes about at once, on a busy machine.
 SOON = 60.0
 
@@ -78,5 +79,35 @@ def test_a_kubeconfig_is_found_from_elsewhere_too(
     options = {"kubeconfig": "config"} if known_by == "option" else {}
     if not options:
         monkeypatch.setenv(known_by, f"{os.pathsep}config" if known_by == "KUBECONFIG" else "config")
-    renewer.start(options, hold, playbook, SOON)
+    renewer.start(options, hold, CLUSTER, playbook, SOON)
     assert found.wait(SOON)
+
+
+@pytest.fixture
+def renewing(api: RunApi, connection: dict[str, str]) -> renewer.Renewer:
+    """In this process, of a run that is held."""
+    client = connect_by(connection, SOON)
+    RunHold(client, "kernel", Invocation("a1"), "medik8s-leases").take(0.0)
+    found = renewer.Renewer("kernel", "a1", "medik8s-leases", CLUSTER, Process.of(os.getpid()), client)
+    assert found.begin()
+    return found
+
+
+def test_another_cluster_may_have_a_run_of_that_name(renewing: renewer.Renewer, api: RunApi) -> None:
+    api.hold_run("b2")
+    api.objects[SYSTEM]["metadata"]["uid"] = "uid-of-another"
+    renewing.work()
+    assert renewing.lost == (
+        f"its run cannot be held at {api.url} any more; it is another cluster than the one that was planned for: "
+        "its uid is uid-of-another, not uid-of-the-cluster"
+    )
+
+
+@pytest.mark.parametrize("status", [403, 503])
+def test_who_cannot_see_which_cluster_it_is_has_lost_the_run_all_the_same(
+    renewing: renewer.Renewer, api: RunApi, status: int
+) -> None:
+    api.hold_run("b2")
+    api.faults[SYSTEM] = lambda _request: refusal(status, "Reason", "not now")
+    renewing.work()
+    assert renewing.lost.startswith("this invocation does not hold the run any more, it is held by invocation b2")
