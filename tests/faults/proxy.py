@@ -48,17 +48,25 @@ ENDED = "ended"
 _BUSY_STATUSES = ((429, "TooManyRequests"), (503, "ServiceUnavailable"))
 
 
+def _always(_body: bytes) -> bool:
+    return True
+
+
 @dataclass
 class Moment:
-    """A request, and what happens at it. path: what its path has to match, up to its end. only: how often; None always.
+    """A request, and what happens at it. path: what its path has to match, up to its end. provided: asked of its body.
 
+    after: how many such requests come before, to which nothing happens. only: how often it happens then; None always.
     act: done before the request is passed on. refused: status, reason and words instead of its answer. page: what
     stands on a page of the proxy's own that says 404, as it has no server for now. busy: refused as by a busy server.
-    lost: it is done, and nobody hears of it. change: another answer than the server's. met: how often it came.
+    lost: it is done, and nobody hears of it. change: another answer than the server's. came: how many such requests
+    there were. met: to how many of them it happened.
     """
 
     command: str
     path: re.Pattern[str]
+    provided: Callable[[bytes], bool] = _always
+    after: int = 0
     only: int | None = 1
     act: Callable[[], object] | None = None
     refused: tuple[int, str, str] | None = None
@@ -66,11 +74,15 @@ class Moment:
     busy: bool = False
     lost: bool = False
     change: Callable[[Any], Any] | None = None
+    came: int = 0
     met: int = 0
 
-    def takes(self, command: str, path: str) -> bool:
-        fits = command == self.command and self.path.fullmatch(urlsplit(path).path) is not None
-        return fits and (self.only is None or self.met < self.only)
+    def takes(self, command: str, path: str, body: bytes) -> bool:
+        """Whether it is to happen to this request, which counts if it is such a one."""
+        if command != self.command or not self.path.fullmatch(urlsplit(path).path) or not self.provided(body):
+            return False
+        self.came += 1
+        return self.came > self.after and (self.only is None or self.met < self.only)
 
     def fate(self) -> tuple[str, Refusal]:
         if self.refused:
@@ -123,11 +135,13 @@ class Proxy(ThreadingHTTPServer):
         self.moments.append(Moment(command, re.compile(path), **what))
         return self.moments[-1]
 
-    def meet(self, command: str, path: str) -> Moment | None:
+    def meet(self, command: str, path: str, body: bytes) -> Moment | None:
         """The moment that a request is; what is to happen before it has happened."""
         with self._lock:
             self.requests += 1
-            found = next((moment for moment in self.moments if moment.takes(command, path)), None)
+            # Each counts it, whichever of them it is then.
+            taking = [moment for moment in self.moments if moment.takes(command, path, body)]
+            found = next(iter(taking), None)
             if found is not None:
                 found.met += 1
         if found is not None and found.act is not None:
@@ -168,7 +182,7 @@ class _Handler(BaseHTTPRequestHandler):
         if self.headers.get("Authorization") != f"Bearer {self.server.accepted}":
             self._refuse(*_UNAUTHORIZED)
             return
-        moment = self.server.meet(self.command, self.path)
+        moment = self.server.meet(self.command, self.path, body)
         fate, status = moment.fate() if moment else self.server.fate(self.command, self._refusal())
         if fate == _LATE:
             time.sleep(1.5)
