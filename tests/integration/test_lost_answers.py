@@ -5,11 +5,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import pytest
 
@@ -55,8 +56,9 @@ class Stage:
     def drain(self, **arguments: Any) -> Result:
         return self.run(node_drain, name=SOURCE, owner=OWNER, **{"cordon": True, "wait_timeout": 60, **arguments})
 
-    def migrate(self, **arguments: Any) -> Result:
-        return self.run(vmi_migration, namespace=self.yard.namespace, name="vm", **{"wait_timeout": 60, **arguments})
+    def migrate(self, *names: str, **arguments: Any) -> Result:
+        where = {"namespace": self.yard.namespace, "vmis": [{"name": name} for name in names], "wait_timeout": 60}
+        return self.run(vmi_migration, **where, **arguments)
 
     def replicate(self, **arguments: Any) -> Result:
         where = {"namespace": self.yard.namespace, "name": "set", "wait_timeout": 60}
@@ -71,18 +73,23 @@ class Stage:
         return RunHold(self.client, "lost", HOLDER, self.yard.namespace)
 
 
+Act: TypeAlias = Callable[[Stage], object]
+
+
 @dataclass(frozen=True)
 class Write:
     """method, path: of the request. act: prepares what is needed, then does it and says what it was told.
 
-    That is the module's `changed`, and what became of the objects. times: how often the write is done in it.
+    That is the module's `changed`, and what became of the objects. times: how often the write is done in it. nth: which
+    of them comes to grief.
     """
 
     method: str
     path: str
-    act: Callable[[Stage], object]
+    act: Act
     told: object
     times: int = 1
+    nth: int = 1
 
 
 def outcome(result: Result, entries: str) -> tuple[bool, list[str]]:
@@ -116,50 +123,86 @@ def hold_elsewhere(stage: Stage) -> object:
     return changed
 
 
-def label(stage: Stage) -> object:
-    topology = [{"nodes": [SOURCE], "labels": {"example.com/lost": stage.yard.namespace}}]
-    stage.come_to_grief()
-    return stage.run(node_topology, topology=topology)["changed"]
-
-
-def migrate(stage: Stage) -> object:
-    stage.yard.start_vm("vm", SOURCE)
-    stage.come_to_grief()
-    return outcome(stage.migrate(target_node=TARGET), "migrations")
-
-
-def cancel(stage: Stage) -> object:
-    stage.yard.start_vm("vm", SOURCE)
-    stage.yard.testbed.inject(*ENDLESS, "--vmi", f"{stage.yard.namespace}/vm")
-    stage.migrate(target_node=TARGET, wait=False)
-    stage.come_to_grief()
-    return outcome(stage.migrate(state="absent"), "migrations")
-
-
-def withdraw(stage: Stage) -> object:
-    stage.yard.start_vm("vm", SOURCE, eviction_strategy="LiveMigrate")
-    stage.yard.testbed.inject(*ENDLESS, "--vmi", f"{stage.yard.namespace}/vm")
-    stage.yard.evict("vm")
-    stage.come_to_grief()
-    return outcome(stage.migrate(state="absent"), "migrations")
-
-
-def evict(stage: Stage) -> object:
-    pods = [{"namespace": stage.yard.namespace, "name": stage.yard.deploy("web", SOURCE)}]
-    stage.come_to_grief()
-    return outcome(stage.run(pod_eviction, pods=pods, wait_timeout=60), "evicted")
-
-
-def interrupt(policies: list[dict[str, str]], run_strategy: str) -> Callable[[Stage], object]:
+def label(*nodes: str) -> Act:
     def act(stage: Stage) -> object:
-        stage.yard.start_vm("pet", SOURCE, migratable=False, run_strategy=run_strategy)
+        topology = [{"nodes": list(nodes), "labels": {"example.com/lost": stage.yard.namespace}}]
+        stage.come_to_grief()
+        return stage.run(node_topology, topology=topology)["changed"]
+
+    return act
+
+
+def migrate(*names: str) -> Act:
+    def act(stage: Stage) -> object:
+        for name in names:
+            stage.yard.start_vm(name, SOURCE)
+        stage.come_to_grief()
+        return outcome(stage.migrate(*names, target_node=TARGET), "migrations")
+
+    return act
+
+
+def cancel(*names: str) -> Act:
+    def act(stage: Stage) -> object:
+        for name in names:
+            stage.yard.start_vm(name, SOURCE)
+            stage.yard.testbed.inject(*ENDLESS, "--vmi", f"{stage.yard.namespace}/{name}")
+        stage.migrate(*names, target_node=TARGET, wait=False)
+        stage.come_to_grief()
+        return outcome(stage.migrate(*names, state="absent"), "migrations")
+
+    return act
+
+
+def withdraw(*names: str) -> Act:
+    def act(stage: Stage) -> object:
+        for name in names:
+            stage.yard.start_vm(name, SOURCE, eviction_strategy="LiveMigrate")
+            stage.yard.testbed.inject(*ENDLESS, "--vmi", f"{stage.yard.namespace}/{name}")
+            stage.yard.evict(name)
+        stage.come_to_grief()
+        return outcome(stage.migrate(*names, state="absent"), "migrations")
+
+    return act
+
+
+def evict(*names: str) -> Act:
+    def act(stage: Stage) -> object:
+        pods = [{"namespace": stage.yard.namespace, "name": stage.yard.deploy(name, SOURCE)} for name in names]
+        stage.come_to_grief()
+        return outcome(stage.run(pod_eviction, pods=pods, wait_timeout=60), "evicted")
+
+    return act
+
+
+def interrupt(policies: list[dict[str, str]], run_strategy: str, *names: str) -> Act:
+    def act(stage: Stage) -> object:
+        for name in names:
+            stage.yard.start_vm(name, SOURCE, migratable=False, run_strategy=run_strategy)
         stage.come_to_grief()
         return outcome(stage.drain(policies=policies), "interrupted")
 
     return act
 
 
+def stop_replica(stage: Stage) -> object:
+    stage.yard.start_replica("set", SOURCE)
+    with stage.yard.cordon(TARGET):
+        stage.come_to_grief()
+        return outcome(stage.drain(policies=STOP), "interrupted")
+
+
+def await_replica(stage: Stage) -> object:
+    stage.yard.start_replica("set", SOURCE)
+    with stage.yard.cordon(TARGET):
+        stage.drain(policies=STOP)
+    stage.maintain(state="uncordoned")
+    stage.come_to_grief()
+    return outcome(stage.drain(state="restored"), "started")
+
+
 def start(stage: Stage) -> object:
+    stage.drain(state="restored")  # forgets what the node notes of earlier tests' VMs
     stage.yard.start_vm("pet", SOURCE, migratable=False, run_strategy="Manual")
     stage.drain(policies=STOP)
     stage.maintain(state="uncordoned")
@@ -197,17 +240,23 @@ def hold_on(stage: Stage) -> object:
     return stage.run_hold.release() is not None
 
 
-def remember(stage: Stage) -> object:
-    store = RunStore(stage.client, "lost", stage.yard.namespace)
-    stage.come_to_grief()
-    generations = [store.put("plan", content).generation for content in (b"{}", b"[]")]
-    return generations, store.delete_all()
+def remember(*contents: bytes) -> Act:
+    def act(stage: Stage) -> object:
+        store = RunStore(stage.client, "lost", stage.yard.namespace)
+        stage.come_to_grief()
+        generations = [store.put("plan", content).generation for content in contents]
+        return generations, store.delete_all()
+
+    return act
 
 
+# A document that cannot be packed into one object: two chunks and the head.
+LARGE = b"".join(hashlib.sha256(str(number).encode()).digest() for number in range(20_000))
 NODE, LEASES = f"/api/v1/nodes/{SOURCE}", "/apis/coordination.k8s.io/v1/namespaces/[^/]+/leases"
 KUBEVIRT = "/apis/kubevirt.io/v1/namespaces/[^/]+"
 VM = f"{KUBEVIRT}/virtualmachines/pet"
 ACTS = "/apis/subresources.kubevirt.io/v1/namespaces/[^/]+"
+WITHDRAWAL, EVICTION = f"{ACTS}/.*/evacuate/cancel", "/api/v1/namespaces/[^/]+/pods/.*/eviction"
 MIGRATIONS = f"{KUBEVIRT}/virtualmachineinstancemigrations"
 SETS = f"{KUBEVIRT}/virtualmachineinstancereplicasets"
 CONFIG_MAPS = "/api/v1/namespaces/[^/]+/configmaps"
@@ -219,30 +268,62 @@ WRITES = {
     "node given back": Write("PATCH", NODE, give_back, True),
     "node's Lease released": Write("DELETE", f"{LEASES}/node-{SOURCE}", give_back, True),
     "namespace created": Write("POST", "/api/v1/namespaces", hold_elsewhere, True),
-    "node labelled": Write("PATCH", NODE, label, True),
-    "migration created": Write("POST", MIGRATIONS, migrate, (True, ["migrated"])),
-    "migration cancelled": Write("DELETE", f"{MIGRATIONS}/.*", cancel, (True, ["cancelled"])),
-    "evacuation withdrawn": Write("PUT", f"{ACTS}/.*/evacuate/cancel", withdraw, (True, ["cancelled"])),
-    "pod evicted": Write("POST", "/api/v1/namespaces/[^/]+/pods/.*/eviction", evict, (True, ["evicted"])),
-    "VM marked": Write("PATCH", VM, interrupt(STOP, "Manual"), (True, ["stopped"])),
-    "VM stopped": Write("PUT", f"{ACTS}/virtualmachines/pet/stop", interrupt(STOP, "Manual"), (True, ["stopped"])),
+    "node labelled": Write("PATCH", NODE, label(SOURCE), True),
+    "second node labelled": Write("PATCH", "/api/v1/nodes/[^/]+", label(*NODES), True, times=2, nth=2),
+    "migration created": Write("POST", MIGRATIONS, migrate("vm"), (True, ["migrated"])),
+    "second migration created": Write(
+        "POST", MIGRATIONS, migrate("vm", "other"), (True, ["migrated"] * 2), times=2, nth=2
+    ),
+    "migration cancelled": Write("DELETE", f"{MIGRATIONS}/.*", cancel("vm"), (True, ["cancelled"])),
+    "second migration cancelled": Write(
+        "DELETE", f"{MIGRATIONS}/.*", cancel("vm", "other"), (True, ["cancelled"] * 2), times=2, nth=2
+    ),
+    "evacuation withdrawn": Write("PUT", WITHDRAWAL, withdraw("vm"), (True, ["cancelled"])),
+    "second evacuation withdrawn": Write(
+        "PUT", WITHDRAWAL, withdraw("vm", "other"), (True, ["cancelled"] * 2), times=2, nth=2
+    ),
+    "pod evicted": Write("POST", EVICTION, evict("web"), (True, ["evicted"])),
+    "second pod evicted": Write("POST", EVICTION, evict("web", "shop"), (True, ["evicted"] * 2), times=2, nth=2),
+    "VM marked": Write("PATCH", VM, interrupt(STOP, "Manual", "pet"), (True, ["stopped"])),
+    # The first is the cordon.
+    "VM noted on its node": Write("PATCH", NODE, interrupt(STOP, "Manual", "pet"), (True, ["stopped"]), times=2, nth=2),
+    "VM stopped": Write(
+        "PUT", f"{ACTS}/virtualmachines/pet/stop", interrupt(STOP, "Manual", "pet"), (True, ["stopped"])
+    ),
+    "second VM stopped": Write(
+        "PUT",
+        f"{ACTS}/virtualmachines/[^/]+/stop",
+        interrupt(STOP, "Manual", "pet", "other"),
+        (True, ["stopped"] * 2),
+        times=2,
+        nth=2,
+    ),
     "VM restarted": Write(
-        "PUT", f"{ACTS}/virtualmachines/pet/restart", interrupt(RESTART, "Manual"), (True, ["restarted"])
+        "PUT", f"{ACTS}/virtualmachines/pet/restart", interrupt(RESTART, "Manual", "pet"), (True, ["restarted"])
     ),
     "VMI ended": Write(
-        "DELETE", f"{KUBEVIRT}/virtualmachineinstances/pet", interrupt(RESTART, "Always"), (True, ["restarted"])
+        "DELETE", f"{KUBEVIRT}/virtualmachineinstances/pet", interrupt(RESTART, "Always", "pet"), (True, ["restarted"])
     ),
     "VM started": Write("PUT", f"{ACTS}/virtualmachines/pet/start", start, (True, ["started"])),
     "VM's mark changed": Write("PATCH", VM, start, (True, ["started"]), times=2),
+    "VM's mark removed": Write("PATCH", VM, start, (True, ["started"]), times=2, nth=2),
+    "VM's note removed": Write("PATCH", NODE, start, (True, ["started"])),
+    "replica set marked": Write("PATCH", f"{SETS}/set", stop_replica, (True, ["stopped"])),
+    "replica set's mark removed": Write("PATCH", f"{SETS}/set", await_replica, (True, ["started"])),
     "replica set created": Write("POST", SETS, create, True),
     "replica set scaled": Write("PUT", f"{SETS}/set", scale, True),
     "replica set deleted": Write("DELETE", f"{SETS}/set", delete, True),
     "run held": Write("POST", LEASES, hold, True),
     "run's Lease renewed": Write("PUT", f"{LEASES}/virtops-run-lost", hold_on, True),
     "run released": Write("DELETE", f"{LEASES}/virtops-run-lost", hold, True),
-    "document kept": Write("POST", CONFIG_MAPS, remember, ([1, 2], 1)),
-    "document replaced": Write("PUT", f"{CONFIG_MAPS}/.*", remember, ([1, 2], 1)),
-    "document removed": Write("DELETE", f"{CONFIG_MAPS}/.*", remember, ([1, 2], 1)),
+    "document kept": Write("POST", CONFIG_MAPS, remember(b"{}"), ([1], 1)),
+    "chunk kept": Write("POST", CONFIG_MAPS, remember(LARGE), ([1], 3), times=3, nth=2),
+    "document replaced": Write("PUT", f"{CONFIG_MAPS}/.*", remember(b"{}", b"[]"), ([1, 2], 1)),
+    "document replaced again": Write(
+        "PUT", f"{CONFIG_MAPS}/.*", remember(b"{}", b"[]", b"{}"), ([1, 2, 3], 1), times=2, nth=2
+    ),
+    "document removed": Write("DELETE", f"{CONFIG_MAPS}/.*", remember(b"{}"), ([1], 1)),
+    "chunk removed": Write("DELETE", f"{CONFIG_MAPS}/.*", remember(LARGE), ([1], 3), times=3, nth=2),
 }
 FAULTS = {"answer lost": {"lost": True}, "server busy": {"busy": True}}
 TEMPLATE: dict[str, Any] = {
@@ -254,13 +335,13 @@ TEMPLATE: dict[str, Any] = {
 @pytest.mark.parametrize("fault", FAULTS)
 @pytest.mark.parametrize("name", WRITES)
 def test_it_is_done_once_and_told_once(yard: Yard, run: ModuleRunner, tmp_path: Path, name: str, fault: str) -> None:
-    """The first time that it comes after all is prepared."""
+    """The nth time that it comes after all is prepared."""
     write, moments = WRITES[name], []
     with proxied(yard.testbed.kubeconfig, tmp_path, 0) as (kubeconfig, proxy), yard.emptied_afterwards():
 
         def come_to_grief() -> None:
             proxy.carried_out.clear()
-            moments.append(proxy.at(write.method, write.path, **FAULTS[fault]))
+            moments.append(proxy.at(write.method, write.path, after=write.nth - 1, **FAULTS[fault]))
 
         stage = Stage(yard, proxy, str(kubeconfig), run, come_to_grief)
         try:
