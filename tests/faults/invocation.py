@@ -62,11 +62,12 @@ class Going(subprocess.Popen[bytes]):
 
 
 def begin(scene: Scene, run: str, log: Path) -> Going:
-    """Start a run. Only the scene's own one writes the journal."""
+    """Start a run. Only the scene's own one writes the journal, and has tasks besides."""
     hook, journal = scene.folder / f"{run}-hook.yml", scene.journal if run == scene.run else scene.folder / run
     script = Path(__file__).with_name("hook.py")
     argv = [sys.executable, str(script), str(scene.testbed.kubeconfig), "{{ inventory_hostname }}", str(journal)]
-    hook.write_text(yaml.safe_dump([{"ansible.builtin.command": {"argv": argv}, "delegate_to": "localhost"}]))
+    tasks = scene.tasks if run == scene.run else []
+    hook.write_text(yaml.safe_dump([{"ansible.builtin.command": {"argv": argv}, "delegate_to": "localhost"}, *tasks]))
     given = {
         "rolling_maintenance_kubeconfig": str(scene.kubeconfig),
         "rolling_maintenance_tasks": str(hook),

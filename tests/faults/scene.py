@@ -39,8 +39,9 @@ class Scene:
     movable: titles of those that can be migrated. touched: titles of VMs that a disturbance has interrupted itself.
     stopped: those that their owner has switched off. extras: paths of objects that were not there before. known: uids
     of what other runs had left before.
-    killed: whether the run was ended at any moment. variables: what the run is given besides. standstills: seconds for
-    which it will have to wait.
+    killed: whether the run was ended at any moment. variables: what the run is given besides. tasks: what the
+    maintenance of each node does besides, as a playbook has it. standstills: seconds for which the run will have to
+    wait.
     """
 
     testbed: RunningTestbed
@@ -59,6 +60,7 @@ class Scene:
     extras: list[str] = field(default_factory=list)
     killed: bool = False
     variables: dict[str, Any] = field(default_factory=dict)
+    tasks: list[Object] = field(default_factory=list)
     standstills: float = 0.0
 
     @property

@@ -5,10 +5,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -22,34 +24,69 @@ from testbed.waiting import wait_for
 
 # A run of three nodes, one after the other.
 SEED, NODES, VMS = 7, 4, 8
-# Seconds; longer than what is passed over in silence. A Lease runs out in 60, which VIRTOPS_AWAY=60 tries.
+# Seconds; longer than what is passed over in silence. A Lease runs out in 60, which `make search` tries.
 AWAY = float(os.environ.get("VIRTOPS_AWAY", "20"))
 _IN_LEASES = r"/apis/coordination\.k8s\.io/v1/namespaces/medik8s-leases/leases"
 _MIGRATIONS = r"/apis/kubevirt\.io/v1/namespaces/[^/]+/virtualmachineinstancemigrations"
-# The first request of each phase.
+_NODE, _RUN = r"/api/v1/nodes/[^/]+", rf"{_IN_LEASES}/virtops-run-[^/]+"
+
+
+@dataclass(frozen=True)
+class Phase:
+    """Begins with a request. nth: which one of its kind. says: what stands in its body.
+
+    begun: of how many nodes, at least, the maintenance itself has begun by then.
+    """
+
+    command: str
+    path: str
+    nth: int = 1
+    says: bytes = b""
+    begun: int = 0
+
+    def when(self, made: Scene, act: Callable[[], object]) -> None:
+        """Let something happen then."""
+        made.proxy.at(
+            self.command,
+            self.path,
+            after=self.nth - 1,
+            provided=lambda body: self.says in body and _begun(made) >= self.begun,
+            act=act,
+        )
+
+
+# Each node has some of them, so that there is time between two.
 PHASES = {
-    "asks for its rights": ("POST", r"/apis/authorization\.k8s\.io/v1/selfsubjectaccessreviews"),
-    "is held": ("POST", _IN_LEASES),
-    "reads the cluster": ("GET", r"/api/v1/pods"),
-    "keeps its plan": ("POST", r"/api/v1/namespaces/medik8s-leases/configmaps"),
-    "cordons a node": ("PATCH", r"/api/v1/nodes/[^/]+"),
-    "moves a VM": ("POST", _MIGRATIONS),
-    "releases a node": ("DELETE", rf"{_IN_LEASES}/node-[^/]+"),
-    "is released": ("DELETE", rf"{_IN_LEASES}/virtops-run-[^/]+"),
+    "asks for its rights": Phase("POST", r"/apis/authorization\.k8s\.io/v1/selfsubjectaccessreviews"),
+    "is held": Phase("POST", _IN_LEASES),
+    "reads the cluster": Phase("GET", r"/api/v1/pods"),
+    "keeps its plan": Phase("POST", r"/api/v1/namespaces/medik8s-leases/configmaps"),
+    "cordons a node": Phase("PATCH", _NODE),
+    "moves a VM": Phase("POST", _MIGRATIONS),
+    "does the user's own tasks": Phase("PUT", _RUN, begun=1),  # its Lease is renewed meanwhile
+    "releases a node": Phase("DELETE", rf"{_IN_LEASES}/node-[^/]+"),
+    "gives a node back": Phase("PATCH", _NODE, nth=2, says=b'"unschedulable": null'),
+    "waits for a node to be fit": Phase("GET", _NODE, begun=3),
+    "is released": Phase("DELETE", _RUN),
 }
 
 
 def test_a_server_that_is_away_in_each_phase_is_waited_for(testbed: RunningTestbed, tmp_path: Path) -> None:
     met: list[str] = []
+    renewed = tmp_path / "renewed"
 
     def away(made: Scene, phase: str) -> None:
         met.append(phase)
         stand_still(made, partial(time.sleep, AWAY))
+        if phase == "does the user's own tasks":
+            renewed.touch()
 
     def prepare(made: Scene) -> None:
         made.standstills = 2 * AWAY * len(PHASES)
-        for phase, (command, path) in PHASES.items():
-            made.proxy.at(command, path, act=partial(away, made, phase))
+        # As long as it lasts, whenever the Lease is renewed.
+        made.tasks = [{"ansible.builtin.wait_for": {"path": str(renewed)}, "delegate_to": "localhost"}]
+        for name, phase in PHASES.items():
+            phase.when(made, partial(away, made, name))
 
     outcome = disturbed(testbed, tmp_path, SEED, NODES, VMS, schedule=[], prepare=prepare)
     assert (outcome.wrong, outcome.attempts) == ([], [0]), (outcome, met, tmp_path)
@@ -65,8 +102,7 @@ def test_a_server_that_stays_away_is_told_of_once_and_the_same_command_goes_on(
 
     def prepare(made: Scene) -> None:
         made.variables = {"drain_wait_timeout": 30}
-        command, path = PHASES[phase]
-        made.proxy.at(command, path, act=partial(stand_still, made, _until(log, "PLAY RECAP")))
+        PHASES[phase].when(made, partial(stand_still, made, _until(log, "PLAY RECAP")))
 
     outcome = disturbed(testbed, tmp_path, SEED, NODES, VMS, schedule=[], prepare=prepare)
     assert (outcome.wrong, outcome.attempts) == ([], [2, 0]), (outcome, tmp_path)
@@ -74,6 +110,12 @@ def test_a_server_that_stays_away_is_told_of_once_and_the_same_command_goes_on(
     assert outcome.messages
     for told in outcome.messages:
         assert re.search(r"since \d\d:\d\d:\d\d", told), told
+
+
+def _begun(made: Scene) -> int:
+    """Of how many nodes the maintenance itself has begun, as its journal tells."""
+    lines = made.journal.read_text().splitlines() if made.journal.exists() else []
+    return len({json.loads(line)["node"] for line in lines})
 
 
 def _until(log: Path, words: str) -> Callable[[], object]:
