@@ -20,7 +20,7 @@ from tools.workspace import Command, Workspace
 
 
 def searches(workspace: Workspace, seed: int) -> Iterator[Command]:
-    """One round: each takes a few minutes and exits with non-zero when it has found something."""
+    """One round: each takes a few minutes, the last one twenty, and exits with non-zero when it has found something."""
     tree, number = str(workspace.stack.tree), str(seed)
     properties = ("tests/unit", "-m", "hypothesis", "-n", "auto", "-p", "no:cacheprovider")
     yield workspace.command(
@@ -44,6 +44,9 @@ def searches(workspace: Workspace, seed: int) -> Iterator[Command]:
     ):
         paths = f"{tree}{os.pathsep}{REPOSITORY / 'tests'}"
         yield workspace.command("python", "-m", *words, PYTHONPATH=paths)
+    # So long that Leases run out, which takes more time than a test has.
+    away = ("tests/integration/test_server_away.py", "-k", "in_each_phase", "-p", "no:cacheprovider")
+    yield workspace.command("python", "-m", "pytest", *away, PYTHONPATH=tree, VIRTOPS_AWAY="60")
 
 
 def search(stack: Stack, seconds: float, seed: int | None = None) -> bool:
