@@ -290,7 +290,8 @@ started:
     kind: {description: Of the API., returned: always, type: str, sample: VirtualMachine}
     namespace: {description: Its namespace., returned: always, type: str, sample: shop}
     name: {description: Its name., returned: always, type: str, sample: db-1}
-    outcome: {description: "V(started), V(starting), V(waiting), V(failed) or V(would_start).",
+    outcome: {description: "V(started), V(starting), V(waiting), V(failed), V(would_start), or V(deleted) of what
+                            somebody else has deleted meanwhile, which is no failure.",
               returned: always, type: str, sample: started}
     node: {description: Where the VM runs., returned: always, type: str, sample: worker-2}
     message: {description: What keeps it from running., returned: always, type: str, sample: ""}

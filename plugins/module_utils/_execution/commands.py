@@ -70,7 +70,7 @@ class Start:
 
 @dataclass(frozen=True, slots=True)
 class TakeMarkOff:
-    """Forget that this VM or replica set, of this kind of the API, was stopped for the node: it runs again."""
+    """Forget that this VM or replica set, of this kind, was stopped for the node: it runs again, or is gone."""
 
     action: str
     kind: str

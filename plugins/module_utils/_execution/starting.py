@@ -5,7 +5,8 @@
 
 The mark on it stays until it runs, so that a task that is killed before does not forget it. It loses the run strategy
 with the VM's getting it back: a VM that somebody stops from then on stays off. One that fails is started again, by
-KubeVirt itself or from here; of one whose VMI is simply gone nobody knows whether somebody has stopped it.
+KubeVirt itself or from here; of one whose VMI is simply gone nobody knows whether somebody has stopped it. One that is
+deleted before it runs is its owner's loss, and not ours: it is forgotten.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import
 
 # Outcomes, of which WAITING and the first one are not final.
 STARTING = "starting"
-STARTED, WOULD_START, NOT_STARTED = "started", "would_start", "failed"
+STARTED, DELETED, WOULD_START, NOT_STARTED = "started", "deleted", "would_start", "failed"
 STILL_ENDING = "its guest has yet to shut down"
 STILL_THERE = f"{STILL_ENDING}, or its former VMI to be gone"
 LEFT_OFF = "somebody else has stopped it since; start it if it is to run"
@@ -48,6 +49,7 @@ _OFF_UNMARKED = (
 )
 _FAILED = "its VMI has failed, and another one is asked for"
 _GONE = "it ended before it was seen running; start it, or set its run strategy to Halted if it is to stay off"
+_DELETED = "by somebody else since it was stopped"
 # So often the pause doubles before what fails each time is asked for again: a node may lack its devices for minutes.
 _DOUBLINGS = 4
 
@@ -188,7 +190,7 @@ class Starting(Timed):
         seen = moment.look.replica_sets if self.kind == REPLICA_SET else moment.look.vms
         found = seen.get(self.title)
         if found is None or found.uid != self.uid:
-            return entry._failed(f"the {self.kind} is gone", moment.now), None
+            return entry, self._take_mark_off()
         shown, is_early = (found, moment.look.vmis.get(self.title)), moment.now - self.asked_at < RETRY_AFTER
         entry = entry._knowing(shown, is_early=is_early)
         entry, command = entry._with_vm(found, moment) if isinstance(found, SeenVm) else entry._with_set(found)
@@ -198,7 +200,7 @@ class Starting(Timed):
 
     def answered(self, answer: Answer, now: float) -> Starting:
         # Of one that somebody else has stopped since the mark was taken off.
-        done = not answer.lost and answer.refused in ("", LEFT_OFF, HALTED_UNMARKED)
+        done = not (answer.lost or answer.needless) and answer.refused in ("", LEFT_OFF, HALTED_UNMARKED)
         asked = replace(
             self,
             has_acted=self.has_acted or done or answer.lost,
@@ -210,11 +212,13 @@ class Starting(Timed):
         if answer.refused:
             return replace(asked, message=answer.refused) if answer.passing else asked._failed(answer.refused, now)
         if isinstance(answer.command, TakeMarkOff):
+            if answer.needless:
+                return replace(asked, outcome=DELETED, message=_DELETED, ended_at=now)
             return replace(asked, outcome=STARTED, ended_at=now)
         return replace(asked, outcome=STARTING, message="", attempts=self.attempts + 1)
 
     def rehearsed(self) -> Starting:
-        return replace(self, outcome=WOULD_START)
+        return self if self.outcome == DELETED else replace(self, outcome=WOULD_START)
 
     def status(self) -> str:
         if self.outcome == STARTED:

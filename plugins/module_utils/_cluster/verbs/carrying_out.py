@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from http import HTTPStatus
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.looks import objects
@@ -127,10 +127,11 @@ class Verbs:
         try:
             if isinstance(command, Start):
                 return self._start(command)
-            self._take_mark_off(command)
+            return self._take_mark_off(command)
         except Failure as error:
-            return _refusal(command, error)
-        return None
+            refusal = _refusal(command, error)
+            # Of what has just been deleted the next look tells.
+            return replace(refusal, passing=True) if error.gone else refusal
 
     def _migrate(self, command: Migrate) -> Answer | None:
         # Where nobody plans anew, it is left to the scheduler whether a pod may go to a node, and when.
@@ -295,16 +296,21 @@ class Verbs:
     def _start(self, command: Start) -> Answer | None:
         vm = objects.find_owner(self._client, VM, command.namespace, command.vm)
         if vm is None or vm["metadata"]["uid"] != command.uid:
-            return Answer(command, f"the {VM} is gone")
+            return Answer(command, f"the {VM} is gone", passing=True)
         how_far = machines.start(self._client, vm, command.node, dry_run=self._settings.dry_run)
         if how_far is StartStage.UNWANTED:
             return Answer(command, LEFT_OFF if command.node in find_marks(vm) else HALTED_UNMARKED)
         return Answer(command, STILL_ENDING, passing=True) if how_far is StartStage.ENDING else None
 
-    def _take_mark_off(self, command: TakeMarkOff) -> None:
+    def _take_mark_off(self, command: TakeMarkOff) -> Answer | None:
+        dry_run = self._settings.dry_run
         found = objects.find_owner(self._client, command.kind, command.namespace, command.name)
         if found is not None and found["metadata"]["uid"] == command.uid:
-            machines.take_mark_off(self._client, found, command.kind, command.node, dry_run=self._settings.dry_run)
+            machines.take_mark_off(self._client, found, command.kind, command.node, dry_run=dry_run)
+            return None
+        if command.kind == VM:
+            machines.forget(self._client, command.node, command.uid, dry_run=dry_run)
+        return Answer(command, needless=True)
 
 
 def _elsewhere(vmi: JsonObject | None, uid: str, source: str) -> str:

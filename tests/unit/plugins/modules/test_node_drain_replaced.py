@@ -179,6 +179,45 @@ def test_a_vm_that_somebody_has_deleted_is_forgotten(drain: Any, api: RunApi, ag
     assert notes(api) == []
 
 
+@pytest.mark.parametrize("again", [True, False])
+@pytest.mark.parametrize("strategy", ["Always", "Manual"])
+@pytest.mark.parametrize("reads", range(1, 5))
+def test_a_vm_that_somebody_deletes_while_it_starts_is_told_and_forgotten(
+    drain: Any, api: RunApi, reads: int, strategy: str, again: bool
+) -> None:
+    """Whenever that is, and though it has its mark."""
+    stop(drain, api, strategy)
+    left = list(range(reads))
+
+    def delete(request: Request) -> Answer | None:
+        if request.method == "GET" and left:
+            left.pop()
+            if not left:
+                for path in (vm_path("pets"), vmi_path("pets")):
+                    api.objects.pop(path, None)
+                if again:
+                    api.add_vm("pets", "Manual")["metadata"]["uid"] = "uid-of-another"
+        return None
+
+    api.faults[vm_path("pets")] = delete
+    (entry,) = drain(state="restored")["started"]
+    assert entry["outcome"] == "deleted"
+    assert not left
+    assert notes(api) == []
+    assert drain(state="restored")["started"] == []
+
+
+@pytest.mark.parametrize("check", [True, False])
+def test_a_vm_that_is_deleted_before_anything_is_asked_for_is_no_change(drain: Any, api: RunApi, check: bool) -> None:
+    stop(drain, api, "Manual")
+    gone = refusal(404, "NotFound", "no such VM")
+    api.faults[vm_path("pets")] = lambda request: gone if request.method == "GET" else None
+    result = drain(state="restored", check=check)
+    told = [(entry["outcome"], entry["message"]) for entry in result["started"]]
+    assert (told, result["changed"]) == ([("deleted", "by somebody else since it was stopped")], False)
+    assert (notes(api) == []) is not check
+
+
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_a_vm_with_its_mark_leaves_no_note(drain: Any, api: RunApi, strategy: str) -> None:
     stop(drain, api, strategy)

@@ -145,8 +145,8 @@ def seen(vm: SeenVm | None, *vmis: SeenVmi, **changes: Any) -> Any:
         (seen(stopped("Always"), PENDING, words={"uid-new": "0/6"}), None, "starting, no node fits: 0/6"),
         (seen(stopped("Always"), RUNS), FORGET, "waiting"),
         (seen(stopped("Manual"), FAILED), START, "waiting, its VMI has failed, and another one is asked for"),
-        (seen(None), None, "failed, the VirtualMachine is gone"),
-        (seen(SeenVm("uid-of-another", "Always")), None, "failed, the VirtualMachine is gone"),
+        (seen(None), FORGET, "waiting"),
+        (seen(SeenVm("uid-of-another", "Always")), FORGET, "waiting"),
     ],
     ids="halted|by another|ending|ended|manual ended|coming|no node|runs|failed|gone|another".split("|"),
 )
@@ -172,6 +172,18 @@ def test_a_vm_has_started_when_its_mark_is_off() -> None:
     running, _command = asked.step(seen(stopped("Always"), RUNS, after=4.0))
     started = running.answered(Answer(FORGET), NOW + 5)
     assert (started.status(), started.unfinished) == ("started on n1 in 5 s", False)
+
+
+@pytest.mark.parametrize("entry", [BEGUN, replace(BEGUN, outcome="starting", message="no node fits: 0/6"), OF_SET])
+def test_what_somebody_has_deleted_is_forgotten_and_has_not_failed(entry: Starting) -> None:
+    missing, command = entry.step(seen(None))
+    assert command is not None
+    deleted = missing.answered(Answer(command, needless=True), NOW)
+    assert (deleted.unfinished, deleted.has_failed, deleted.has_acted) == (False, False, False)
+    assert deleted.status() == "deleted, by somebody else since it was stopped"
+    assert deleted.rehearsed() == deleted
+    asked = replace(entry, has_acted=True)
+    assert asked.answered(Answer(command, needless=True), NOW).has_acted
 
 
 def test_a_start_without_effect_is_asked_for_again_after_a_moment() -> None:
@@ -269,7 +281,7 @@ def test_a_replica_set_is_waited_for(ready: int, command: Any, status: str) -> N
     found = SeenReplicaSet("uid-set", ready, {"n1": 2, "n2": 3})
     entry, given = OF_SET.step(moment(replica_sets={"shop/set": found}))
     assert (given, entry.status()) == (command, status)
-    assert OF_SET.step(moment())[0].status() == "failed, the VirtualMachineInstanceReplicaSet is gone"
+    assert OF_SET.step(moment())[1] == FORGET_SET
 
 
 def test_a_start_is_only_carried_out_by_who_is_to_start() -> None:

@@ -38,7 +38,7 @@ def carry_out(world: World, command: Command) -> Answer:
     owner = world.owners.get(command.uid)
     if owner is not None:
         take_mark_off(owner, command.node)
-    return Answer(command)
+    return Answer(command, needless=owner is None)
 
 
 def _migrate(world: World, command: Migrate) -> Answer:
@@ -119,7 +119,7 @@ def start(world: World, command: Start, *, half: bool = False) -> Answer:
     """half: its caller dies between the two requests that it may take."""
     owner = world.owners.get(command.uid)
     if owner is None:
-        return Answer(command, "the VM is gone")
+        return Answer(command, "the VM is gone", passing=True)
     vmi, seen = world.vmi(owner.name), see_vm(owner)
     shown = see_vmi(vmi) if vmi is not None else None
     how_far = start_stage(seen, shown, command.node)

@@ -132,8 +132,8 @@ class Return:
         assert command.uid == action.object.uid, f"{command} is about another one than {action}"
         owner = self.world.owners.get(command.uid)
         if fresh:
-            assert owner is not None, f"{command} is about what is gone"
-            if owner.kind == REPLICA_SET:
+            assert owner is not None or isinstance(command, TakeMarkOff), f"{command} is about what is gone"
+            if owner is not None and owner.kind == REPLICA_SET:
                 wanted = see_replica_sets(self.world, frozenset({action.object.title}))[action.object.title].wanted
                 assert self.world.ready(owner) >= wanted.get(self.node, 0), f"{command} comes too early for {owner}"
 
