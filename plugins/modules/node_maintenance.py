@@ -43,7 +43,7 @@ options:
       - What to do with a node that somebody else has cordoned, by hand or as another owner.
       - V(fail) changes nothing and names them.
       - V(keep) takes and releases the Lease, leaves their cordon as it is and, with C(state=uncordoned), warns that the
-        node stays cordoned.
+        node stays cordoned. While O(run) has the node, annotation C(virtops.kubevirt/cordon-kept) says so beside it.
     type: str
     choices: [fail, keep]
     default: fail

@@ -14,7 +14,7 @@ from integration.clusters import KUBEVIRT
 from testbed.api import resource_path
 
 _MARK, _RUN, _STOPPED = "virtops.kubevirt/maintenance", "virtops.kubevirt/run", "virtops.kubevirt/stopped-for"
-_NOTE = "stopped.virtops.kubevirt/"
+_NOTE, _KEPT = "stopped.virtops.kubevirt/", "virtops.kubevirt/cordon-kept"
 
 
 def left_behind(scene: Scene) -> Iterator[str]:
@@ -41,7 +41,7 @@ def _on_nodes(scene: Scene) -> Iterator[str]:
         name = node["metadata"]["name"]
         if node["spec"].get("unschedulable"):
             yield f"{name} is cordoned"
-        if _MARK in node["metadata"].get("annotations", {}):
+        if {_MARK, _KEPT} & node["metadata"].get("annotations", {}).keys():
             yield f"{name} carries our mark"
         if any(key.startswith(_NOTE) for key in node["metadata"].get("annotations", {})):
             yield f"{name} notes a VM as stopped for it"

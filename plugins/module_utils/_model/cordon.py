@@ -18,13 +18,15 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects im
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.printable import brief
 
 ANNOTATION = "virtops.kubevirt/maintenance"
+# Beside a cordon of somebody else, which has its own: of the run for which the node is taken all the same.
+KEPT = "virtops.kubevirt/cordon-kept"
 # The label of a node that a run is done with; its value is the run's name.
 MAINTAINED = "virtops.kubevirt/maintained"
 
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """The annotation's content, JSON. `since`: RFC 3339. invocation: of the run that has it, None outside of a run."""
+    """Content of both annotations, JSON. `since`: RFC 3339. invocation: of the run that has it, None outside of one."""
 
     owner: str
     since: str
@@ -55,9 +57,9 @@ class Cordon:
         return self.marked and self.by == owner
 
 
-def find_mark(node: Object) -> Mark | None:
+def find_mark(node: Object, annotation: str = ANNOTATION) -> Mark | None:
     """The mark on a node, whether it is cordoned or not; None as well for an annotation that was tampered with."""
-    text = (node["metadata"].get("annotations") or {}).get(ANNOTATION)
+    text = (node["metadata"].get("annotations") or {}).get(annotation)
     try:
         content = embedded(text)
         return Mark(str(content["owner"]), str(content["since"]), content.get("reason"), content.get("invocation"))

@@ -25,6 +25,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.le
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.nodes import FIELD_MANAGER
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.cordon import (
     ANNOTATION,
+    KEPT,
     MAINTAINED,
     Cordon,
     Mark,
@@ -152,11 +153,13 @@ def _begin(client: Client, request: Request, may: May, seen: list[State]) -> Tra
         raise _foreign(client, request, "cordon", before.cordon)
     now = datetime.now(timezone.utc)
     held = leases.hold(lease, node, request.owner, request.lease_seconds, now, request.run)
-    cordon, mark = before.cordon, _new_mark(request, node, before.cordon, now)
+    foreign = before.cordon is not None and not before.cordon.belongs_to(request.owner)
+    annotation = KEPT if foreign else ANNOTATION
+    cordon, mark = before.cordon, _new_mark(request, find_mark(node, annotation), before.cordon, now)
     if mark:
         try:
-            marked = {"annotations": {ANNOTATION: mark.to_text()}}
-            _write(client, request, node, "cordon", marked, {"unschedulable": True})
+            marked = {"annotations": {annotation: mark.to_text()}}
+            _write(client, request, node, "cordon", marked, None if foreign else {"unschedulable": True})
         except Failure:
             try:
                 may()  # another invocation of the run has the Lease by the same name
@@ -166,23 +169,22 @@ def _begin(client: Client, request: Request, may: May, seen: list[State]) -> Tra
                 if not trouble.passing:
                     raise
             raise
-        cordon = Cordon(mark.owner, mark.since, mark.reason, marked=True)
+        if not foreign:
+            cordon = Cordon(mark.owner, mark.since, mark.reason, marked=True)
     return Transition(seen[0], replace(before, cordon=cordon, lease=parse_lease(held)))
 
 
-def _new_mark(request: Request, node: JsonObject, cordon: Cordon | None, now: datetime) -> Mark | None:
-    """What is to be written on the node; None if it is marked already, or stays cordoned by somebody else.
+def _new_mark(request: Request, known: Mark | None, cordon: Cordon | None, now: datetime) -> Mark | None:
+    """What is to be written on the node, where `known` stands; None if that will do.
 
-    Each invocation of a run marks what an earlier one has cordoned. That one may stand still right before it uncordons
-    the node, and its write is refused then, as it goes by an outdated version.
+    Each invocation of a run marks anew what an earlier one has taken, also beside a cordon of somebody else. That one
+    may stand still right before it gives the node back, and its write is refused, as it goes by an outdated version.
     """
-    if cordon is None:
-        since = now.strftime("%Y-%m-%dT%H:%M:%SZ")
-        return Mark(request.owner, since, request.reason, request.invocation or None)
-    mark = find_mark(node) if cordon.belongs_to(request.owner) else None
-    if mark and request.invocation and mark.invocation != request.invocation:
-        return replace(mark, invocation=request.invocation)
-    return None
+    own = known if cordon is not None and known is not None and known.owner == request.owner else None
+    if cordon is not None and (not request.invocation or (own and own.invocation == request.invocation)):
+        return None
+    mark = own or Mark(request.owner, now.strftime("%Y-%m-%dT%H:%M:%SZ"), request.reason)
+    return replace(mark, invocation=request.invocation or None)
 
 
 def _end(client: Client, request: Request, may: May, seen: list[State]) -> Transition:
@@ -191,24 +193,23 @@ def _end(client: Client, request: Request, may: May, seen: list[State]) -> Trans
     seen.append(before)
     may()
     ours = before.cordon is not None and before.cordon.belongs_to(request.owner)
-    mark = find_mark(node)
-    own_mark = mark is not None and mark.owner == request.owner
+    marks = {annotation: find_mark(node, annotation) for annotation in (ANNOTATION, KEPT)}
+    # A mark of somebody else stays.
+    freed = {annotation: None for annotation, mark in marks.items() if mark and mark.owner == request.owner}
     # Whoever holds the Lease counts on the cordon, whosever it is. A node without either is theirs, and nothing to do.
-    if before.lease and before.lease.holder != request.owner and (before.cordon or own_mark):
+    if before.lease and before.lease.holder != request.owner and (before.cordon or freed):
         raise _held(client, request, "uncordon", before.lease)
     if before.cordon and not ours and not request.keep_foreign:
         raise _foreign(client, request, "uncordon", before.cordon)
     after = replace(before, maintained=request.labels.get(MAINTAINED, before.maintained))
-    if own_mark or after != before:
-        # A mark of somebody else stays.
-        freed: JsonObject = {"annotations": {ANNOTATION: None}} if own_mark else {}
+    if freed or after != before:
         spec = {"unschedulable": None} if ours else None
-        _write(client, request, node, "uncordon", {**freed, "labels": request.labels}, spec)
+        _write(client, request, node, "uncordon", {"annotations": freed, "labels": request.labels}, spec)
     own_lease = lease if lease and parse_lease(lease).holder == request.owner else None
     if own_lease:
         leases.release(own_lease)
     after = replace(after, cordon=None if ours else before.cordon, lease=None if own_lease else before.lease)
-    return Transition(seen[0], after, tidied=own_mark or own_lease is not None)
+    return Transition(seen[0], after, tidied=bool(freed) or own_lease is not None)
 
 
 def _look(client: Client, leases: NodeLeases, request: Request) -> tuple[JsonObject, JsonObject | None, State]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from copy import deepcopy
 from datetime import datetime, timedelta, timezone
 from functools import partial
 from typing import Any, Protocol
@@ -23,7 +24,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transpor
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs import run_lease
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.renewer import Renewer
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.run_lease import require_run
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.cordon import ANNOTATION, MAINTAINED
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.cordon import ANNOTATION, KEPT, MAINTAINED
 from ansible_collections.virtops.kubevirt.plugins.modules.node_maintenance import main
 
 from testbed.pki import Authority
@@ -145,6 +146,34 @@ def test_who_stands_still_before_it_gives_a_node_back_does_not(
     assert other["cordon"]["reason"] == "New kernel"
 
 
+def test_who_stands_still_is_not_done_with_a_node_that_others_have_cordoned(
+    maintain: Maintain, api: RunApi, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever goes on with the run has yet to maintain it, though no cordon is to be lost."""
+    monkeypatch.setattr(run_lease, "FRESH", 0.0)
+    _cordoned_by_others(maintain, api)
+    maintain(foreign_cordon="keep")
+
+    def stand_still(request: Request) -> Answer | None:
+        if request.method == "PATCH":
+            del api.faults[f"{NODES}/n1"]
+            api.hold_run("b2", renewed=NOW.strftime(TIME))
+            assert not maintain(invocation="b2", foreign_cordon="keep").get("failed")
+        return None
+
+    api.faults[f"{NODES}/n1"] = stand_still
+    result = maintain(state="uncordoned", maintained=True, foreign_cordon="keep")
+    assert (result["error"]["reason"], result["error"]["holder"]["invocation"]) == ("RunLost", "b2")
+    assert MAINTAINED not in api.node("n1")["metadata"].get("labels", {})
+    assert LEASE in api.objects
+
+
+def _cordoned_by_others(maintain: Maintain, api: RunApi) -> None:
+    """Who are done with their Lease."""
+    maintain(owner="others", run=None, invocation=None)
+    del api.objects[LEASE]
+
+
 def _marks(api: RunApi) -> list[str | None]:
     """Which invocation each write of the node has named."""
     marks = [write.body["metadata"]["annotations"][ANNOTATION] for write in api.writes() if write.path == f"{NODES}/n1"]
@@ -169,10 +198,35 @@ def test_a_dry_run_leaves_the_mark_of_another_invocation(maintain: Maintain, api
 
 
 def test_a_cordon_of_others_is_not_marked_by_the_run(maintain: Maintain, api: RunApi) -> None:
-    maintain(owner="others", run=None, invocation=None)
-    del api.objects[LEASE]
-    before = api.node("n1")
-    assert maintain(foreign_cordon="keep")["cordon"]["by"] == "others"
+    """Beside it stands who has the node meanwhile, for as long as that is so."""
+    _cordoned_by_others(maintain, api)
+    cordoned = deepcopy(api.node("n1"))
+    marks = cordoned["metadata"]["annotations"]
+    writes = len(api.writes())
+    for invocation in ("a1", "a1", "b2"):
+        api.hold_run(invocation, renewed=NOW.strftime(TIME))
+        assert maintain(invocation=invocation, foreign_cordon="keep")["cordon"]["by"] == "others"
+        now = api.node("n1")
+        assert (now["spec"], now["metadata"]["annotations"].items() >= marks.items()) == (cordoned["spec"], True)
+        assert json.loads(now["metadata"]["annotations"][KEPT])["invocation"] == invocation
+    assert [write.path for write in api.writes()[writes:]].count(f"{NODES}/n1") == 2
+    assert maintain(invocation="b2", state="uncordoned", foreign_cordon="keep")["changed"]
+    assert (api.node("n1")["spec"], api.node("n1")["metadata"]["annotations"]) == (cordoned["spec"], marks)
+
+
+def test_a_cordon_that_others_have_lifted_is_made_anew_and_marked(maintain: Maintain, api: RunApi) -> None:
+    _cordoned_by_others(maintain, api)
+    maintain(foreign_cordon="keep")
+    del api.node("n1")["spec"]["unschedulable"]
+    assert maintain(foreign_cordon="keep")["cordon"]["by"] == "kernel"
+    maintain(state="uncordoned", foreign_cordon="keep")
+    assert api.node("n1")["metadata"]["annotations"] == {}
+
+
+def test_outside_of_a_run_nothing_is_written_beside_a_cordon_of_others(maintain: Maintain, api: RunApi) -> None:
+    _cordoned_by_others(maintain, api)
+    before = deepcopy(api.node("n1"))
+    maintain(run=None, invocation=None, foreign_cordon="keep")
     assert api.node("n1") == before
 
 
