@@ -42,8 +42,11 @@ def require_for_drain(client: Client, params: Mapping[str, Any]) -> None:
     if state == "restored":
         _require(client, params, f"start what was stopped for node {name}", "uncordon", MODULES["node_drain, restored"])
     elif state == "drained":
-        interrupts = params["plan"] or any(rule["policy"] != "fail" for rule in params["policies"])
-        needs = [need for need in MODULES["node_drain"] if interrupts or need not in (INTERRUPT, START)]
+        policies = {rule["policy"] for rule in params["policies"]}
+        spared = [INTERRUPT] if policies <= {"fail"} else []
+        # What is restarted comes by its owner; only what was stopped has to be started.
+        spared += [] if "stop" in policies else [START]
+        needs = [need for need in MODULES["node_drain"] if params["plan"] or need not in spared]
         _require(client, params, f"drain node {name}", "drain", needs)
 
 

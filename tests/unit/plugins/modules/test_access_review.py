@@ -147,6 +147,17 @@ def test_who_interrupts_nothing_needs_no_right_to(
     assert "missing" in drain(policies=STOP)["error"]
 
 
+def test_who_only_restarts_needs_no_right_to_start_what_was_stopped(
+    run_module: ModuleRunner, connection: dict[str, Any], api: RunApi
+) -> None:
+    """A VM that is restarted comes by its owner, and none is marked."""
+    api.withheld = {"update virtualmachines/start.subresources.kubevirt.io"}
+    drain = partial(run_module, node_drain.main, check=True, **connection, name="n1", owner="me", cordon=True)
+    restart = {"selector": {"app": "web"}, "policy": "restart"}
+    assert "error" not in drain(policies=[restart])
+    assert "missing" in drain(policies=[restart, *STOP])["error"]
+
+
 def test_a_run_has_asked_before_it_began(run_module: ModuleRunner, connection: dict[str, Any], api: RunApi) -> None:
     run_module(node_maintenance.main, **connection, name="n1", owner="kernel", run="kernel", invocation="a1")
     assert not asked(api)
