@@ -15,8 +15,9 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transpor
 from ansible_collections.virtops.kubevirt.plugins.modules.node_drain import main
 
 from testbed.pki import Authority
-from unit.plugins.support.draining_api import BUDGET, QUICK, DrainingApi, act_path, empty_nodes, pod_path, vmi_path
+from unit.plugins.support.draining_api import BUDGET, QUICK, DrainingApi, act_path, empty_nodes, pod_path
 from unit.plugins.support.fake_api import SILENCE, Answer, Request, refusal, serving
+from unit.plugins.support.migrating_api import vmi_path
 from unit.plugins.support.modules import ModuleRunner, Result
 
 EVICTION = f"{pod_path('api')}/eviction"
