@@ -10,7 +10,8 @@ import re
 from collections.abc import Iterator
 
 _FATAL = re.compile(r"^(?:fatal|failed): \[[^]]*\].*? => (\{.*\})$", re.MULTILINE)
-_ENDS_WITH = "start the same command again"
+# What the process that renews a run says when it ends an ansible-playbook that has lost it.
+_ENDED = re.compile(r"^ansible-playbook is ended, as \S", re.MULTILINE)
 # What tells of a fault of the program, and nothing of its cause.
 _USELESS = ("Traceback (most recent call last)", "MODULE FAILURE", "object has no attribute", "is undefined")
 
@@ -31,5 +32,5 @@ def useless(log: str, code: int, *, excused: bool) -> Iterator[str]:
         return
     yield from (f"the log says {words!r}" for words in _USELESS if words in log)
     yield from (f"a message that says little: {text!r}" for text in told if text.count(".") < 2)
-    if code != 0 and not told:
+    if code != 0 and not (told or _ENDED.search(log)):
         yield f"exit code {code} without a message"

@@ -198,7 +198,7 @@ def test_a_run_without_the_right_to_release_is_refused_before_it_begins(
             refused = maintain(tmp_path, kubeconfig, *words, **settings)
             assert refused.returncode != 0
             said = refused.stdout + refused.stderr
-            assert "to delete leases.coordination.k8s.io in namespace medik8s-leases (to release the run)" in said
+            assert "to delete leases.coordination.k8s.io in namespace medik8s-leases (to release the node" in said
             assert "virtops.kubevirt.access -e access_roles=rolling_maintenance" in said
         assert written(customapp) == before
 
