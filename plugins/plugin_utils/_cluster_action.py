@@ -42,7 +42,7 @@ class ClusterAction(KubernetesAction):  # type: ignore[misc]  # kubernetes.core 
 
     def _work(self, arguments: Values, task_vars: Values) -> Values:
         """The module's result; what it tells is shown as it comes."""
-        with _progress.shown() as path:
+        with _progress.screen() as screen, _progress.listening(screen.show) as path:
             given = {**arguments, "_progress": path}
             result: Values = self._execute_module(module_name=self._task.action, module_args=given, task_vars=task_vars)
         result.get("invocation", {}).get("module_args", {}).pop("_progress", None)

@@ -54,13 +54,6 @@ def _survive_deaf_ears() -> None:
 _survive_deaf_ears()
 
 
-@contextlib.contextmanager
-def shown() -> Iterator[str | None]:
-    """The path of a FIFO for one task, what comes by which is shown meanwhile; None where none can be made."""
-    with Screen(SharedScoreboard(Path(constants.DEFAULT_LOCAL_TMP))) as screen, listening(screen.show) as path:
-        yield path
-
-
 class Screen:
     """Shows what the module of one task tells."""
 
@@ -86,6 +79,11 @@ class Screen:
         self._last, totals = standing, self._board.post(standing)
         if totals:
             display.display(f"{time.strftime('%H:%M:%S')} {totals}", stderr=True)
+
+
+def screen() -> Screen:
+    """Of one task."""
+    return Screen(SharedScoreboard(Path(constants.DEFAULT_LOCAL_TMP)))
 
 
 @contextlib.contextmanager
