@@ -49,12 +49,16 @@ class Request:
 
 @dataclass(frozen=True)
 class Answer:
-    """`cut`: send only that many bytes of the body, then close the connection. headers: besides the usual."""
+    """`cut`: send only that many bytes of the body, then close the connection. headers: besides the usual.
+
+    hushed: send the body, and then nothing more, as long as the client waits.
+    """
 
     status: int
     body: Object | bytes
     cut: int | None = None
     headers: tuple[tuple[str, str], ...] = ()
+    hushed: bool = False
 
 
 # The connection is closed without an answer, as by a server that goes down.
@@ -190,21 +194,36 @@ def _handler(api: FakeApi) -> type[BaseHTTPRequestHandler]:
             url = urlsplit(self.path)
             credentials = self.headers.get("Authorization") or ""
             query = dict(parse_qsl(url.query))
-            answer = api.answer(Request(self.command, url.path, query, body, credentials, self.rfile))
+            request = Request(self.command, url.path, query, body, credentials, self.rfile)
+            answer = api.answer(request)
             if answer is SILENCE:
                 self.close_connection = True
                 return
-            content = answer.body if isinstance(answer.body, bytes) else json.dumps(answer.body).encode()
+            length, content = _sent(answer)
             self.send_response(answer.status)
             self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Length", str(len(content)))
-            for name, value in answer.headers:
+            for name, value in (length, *answer.headers):
                 self.send_header(name, value)
             self.end_headers()
-            self.wfile.write(content[: answer.cut])
-            self.close_connection = answer.cut is not None
+            self.wfile.write(content)
+            self.close_connection = _closes(answer, request)
 
         def log_message(self, format: str, *args: Any) -> None:
             """Quiet: the requests are recorded."""
 
     return Handler
+
+
+def _sent(answer: Answer) -> tuple[tuple[str, str], bytes]:
+    """The header that tells how long a body is, and as much of it as is sent."""
+    content = answer.body if isinstance(answer.body, bytes) else json.dumps(answer.body).encode()
+    if answer.hushed:
+        return ("Transfer-Encoding", "chunked"), b"%x\r\n%s\r\n" % (len(content), content)
+    return ("Content-Length", str(len(content))), content[: answer.cut]
+
+
+def _closes(answer: Answer, request: Request) -> bool:
+    """Whether the connection is closed after an answer; if it is hushed, when the client has had enough."""
+    if answer.hushed:
+        request.outlast()
+    return answer.hushed or answer.cut is not None

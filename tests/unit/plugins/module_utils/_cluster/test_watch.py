@@ -15,8 +15,12 @@ from typing import Any
 import pytest
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport import watch
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.client import connect_by
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.failure import Failure
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.watch import WatchedList
+
+from testbed.pki import Authority
+from unit.plugins.support.fake_api import Answer, FakeApi, Request, serving
 
 Object = dict[str, Any]
 
@@ -201,3 +205,49 @@ def test_a_watch_that_is_not_allowed_is_a_failure(server: Server) -> None:
     assert names(known) == ["a"]
     known.update(5)
     assert server.lists == 2
+
+
+@pytest.fixture
+def api(authority: Authority) -> Iterator[FakeApi]:
+    with serving(FakeApi(), authority.issue("server", "server", hosts=["127.0.0.1"])) as fake:
+        yield fake
+
+
+def update_until(known: WatchedList, wanted: list[str]) -> None:
+    for _look in range(9):
+        if names(known) != wanted:
+            known.update(5)
+    assert names(known) == wanted
+
+
+def stay_silent(request: Request) -> Answer:
+    return request.outlast()
+
+
+def fall_silent(_request: Request) -> Answer:
+    return Answer(200, json.dumps(event("ADDED", "b", 2)).encode() + b"\n", hushed=True)
+
+
+@pytest.mark.parametrize("bell", [None, threading.Event()])
+@pytest.mark.parametrize(("hush", "before"), [(stay_silent, ["a"]), (fall_silent, ["a", "b"])])
+def test_a_watch_of_a_server_that_falls_silent_is_begun_again_and_misses_nothing(
+    connection: dict[str, str], api: FakeApi, monkeypatch: pytest.MonkeyPatch, hush: Any, before: list[str], bell: Any
+) -> None:
+    """As where a connection was forgotten on the way: after the time of a stream and of an answer it is given up."""
+    monkeypatch.setattr(watch, "_STREAM_SECONDS", 0)
+    items, answers = [event("ADDED", "a", 1)["object"]], [hush]
+
+    def answer(request: Request) -> Answer:
+        if "watch" not in request.query:
+            return Answer(200, {"metadata": {"resourceVersion": str(len(items))}, "items": items})
+        if answers:
+            answered: Answer = answers.pop()(request)
+            return answered
+        return Answer(200, json.dumps(event("ADDED", "d", 4)).encode() + b"\n")
+
+    api.faults["/things"] = answer
+    known = WatchedList(connect_by(connection, 0.3), "/things", "things", {}, bell)
+    known.update(0)
+    update_until(known, before)
+    items += [event("ADDED", name, 3)["object"] for name in ("b", "c")]
+    update_until(known, ["a", "b", "c", "d"])
