@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport import watch
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport import persistence, watch
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.client import connect_by
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.failure import Failure
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.watch import WatchedList
@@ -235,6 +235,7 @@ def test_a_watch_of_a_server_that_falls_silent_is_begun_again_and_misses_nothing
 ) -> None:
     """As where a connection was forgotten on the way: after the time of a stream and of an answer it is given up."""
     monkeypatch.setattr(watch, "_STREAM_SECONDS", 0)
+    monkeypatch.setattr(persistence, "READING", 20.0)
     items, answers = [event("ADDED", "a", 1)["object"]], [hush]
 
     def answer(request: Request) -> Answer:
