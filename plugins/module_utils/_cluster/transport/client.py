@@ -63,7 +63,7 @@ class Client:
         return Client(self._line, self.patience, self.persistence.briefly(may))
 
     def guarded(self, may: May) -> Client:
-        """The same connection and patience; `may` as for `briefly`."""
+        """The same connection and patience; `may` as for `briefly`, and what was asked before is asked as well."""
         return Client(self._line, self.patience, self.persistence.guarded(may))
 
     @property

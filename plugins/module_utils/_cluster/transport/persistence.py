@@ -143,8 +143,14 @@ class Persistence:
         return self._with(may, brief=True)
 
     def guarded(self, may: May) -> Persistence:
-        """As long as this one. may: asked before each further try of what changes something."""
-        return self._with(may, brief=self._brief)
+        """As long as this one. may: asked before each further try of what changes something, after what was before."""
+        before = self._may
+
+        def both() -> None:
+            before()
+            may()
+
+        return self._with(both, brief=self._brief)
 
     def carry(self, send: Callable[[], Answer], done: Done | None, *, reads: bool) -> Answer:
         """The answer. done: None if only somebody else can see whether it was done.

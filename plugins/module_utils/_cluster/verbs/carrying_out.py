@@ -56,6 +56,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._model.stopped_ma
 
 _THREADS = 8
 _IN_FLIGHT = "in-flight migration"
+_LEFT = "HasLeft"
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,16 +216,16 @@ class Verbs:
             return Answer(command, "nothing would start it again, as no VM or replica set owns it")
         end = self._end_vm if command.owner_kind == VM else self._end_replica
         try:
-            vmi = objects.find_vmi(self._client, command.namespace, command.vmi)
+            vmi = self._vmi(command)
             if why := _elsewhere(vmi, command.uid, command.node):
-                return self._by_itself(command, vmi, why)
+                return self._by_itself(command, why)
             return end(command, vmi or {})
         except Failure as error:
             return _refusal(command, error)
 
-    def _by_itself(self, command: Interrupt, vmi: JsonObject | None, why: str) -> Answer | None:
+    def _by_itself(self, command: Interrupt, why: str) -> Answer | None:
         """Of what is elsewhere already, unless an earlier command has stopped it."""
-        stopped = command.stop and _has_ended(vmi) and self._is_marked(command)
+        stopped = command.stop and _has_ended(self._vmi(command)) and self._is_marked(command)
         return None if stopped else Answer(command, why, passing=True, needless=True)
 
     def _end_vm(self, command: Interrupt, vmi: JsonObject) -> Answer | None:
@@ -235,13 +236,13 @@ class Verbs:
             return Answer(command, f"VM {command.owner} is being deleted", passing=True)
         if _is_asked(command, vm, vmi):
             return _by_whom(command, is_marked=command.node in find_marks(vm))
-        # What its VM was asked for before the look at it, and has done since, a later look at the VMI shows.
-        newest = objects.find_vmi(self._client, command.namespace, command.vmi)
-        if why := _elsewhere(newest, command.uid, command.node):
-            return self._by_itself(command, newest, why)
         try:
+            # What its VM was asked for before the look at it, and has done since, a later look at the VMI shows.
+            self._stays(command)
             self._ask_vm(command, vm)
         except Failure as error:
+            if error.reason == _LEFT:
+                return self._by_itself(command, error.message)
             if error.status != HTTPStatus.CONFLICT or not self._has_been_asked(command):
                 raise
             return _by_whom(command, is_marked=self._is_marked(command))
@@ -249,7 +250,7 @@ class Verbs:
 
     def _has_been_asked(self, command: Interrupt) -> bool:
         """By a fresh look."""
-        vmi = objects.find_vmi(self._client, command.namespace, command.vmi)
+        vmi = self._vmi(command)
         vm = self._owner(VM, command)
         return bool(_elsewhere(vmi, command.uid, command.node)) or (
             vm is not None and vmi is not None and _is_asked(command, vm, vmi)
@@ -260,6 +261,10 @@ class Verbs:
         owner = self._owner(command.owner_kind, command)
         return owner is not None and command.node in find_marks(owner)
 
+    def _vmi(self, command: Interrupt) -> JsonObject | None:
+        """By a fresh look, whichever has the name."""
+        return objects.find_vmi(self._client, command.namespace, command.vmi)
+
     def _owner(self, kind: str, command: Interrupt) -> JsonObject | None:
         """None if it is gone; another one of its name is not it."""
         owner = objects.find_owner(self._client, kind, command.namespace, command.owner)
@@ -267,14 +272,22 @@ class Verbs:
 
     def _ask_vm(self, command: Interrupt, vm: JsonObject) -> None:
         dry_run, owner = self._settings.dry_run, self._settings.owner
+        # Its VM is asked, whichever VMI it has by the time of a further try.
+        client = self._client.guarded(lambda: self._stays(command))
         if command.stop:
             if not dry_run:
                 machines.mark_vm(self._client, vm, command.node, owner)
-            machines.request(self._client, "stop", command.namespace, command.owner, dry_run=dry_run)
+            machines.request(client, "stop", command.namespace, command.owner, dry_run=dry_run)
         elif run_strategy(vm) in BY_REQUEST:
-            machines.request(self._client, "restart", command.namespace, command.owner, dry_run=dry_run)
+            machines.request(client, "restart", command.namespace, command.owner, dry_run=dry_run)
         else:
             machines.delete_vmi(self._client, command.namespace, command.vmi, command.uid, dry_run=dry_run)
+
+    def _stays(self, command: Interrupt) -> None:
+        """Raises Failure with reason _LEFT if it has ended or moved since it was looked at."""
+        if why := _elsewhere(self._vmi(command), command.uid, command.node):
+            attempted = f"end VMI {command.namespace}/{command.vmi}"
+            raise Failure(attempted, self.server, why, "Leave it as it is.", reason=_LEFT)
 
     def _end_replica(self, command: Interrupt, _vmi: JsonObject) -> Answer | None:
         dry_run, owner = self._settings.dry_run, self._settings.owner

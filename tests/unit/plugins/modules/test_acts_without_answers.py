@@ -146,3 +146,21 @@ def test_a_pod_that_others_end_when_its_eviction_came_to_nothing_was_not_evicted
     api.faults[EVICTION] = end
     result = task()
     assert (outcome(result), result["changed"], rest) == ("gone", False, [])
+
+
+def test_a_restart_that_a_busy_server_refused_is_not_asked_of_a_successor(drain: Task, api: DrainingApi) -> None:
+    """Which somebody else's restart has made before the next try."""
+    path, task = restarting(drain, api)
+    asked: list[Request] = []
+
+    def refuse(request: Request) -> Answer | None:
+        asked.append(request)
+        if len(asked) > 1:
+            return None
+        api.start("pets", "n2", number=9)
+        return Answer(503, b"starting", headers=(("Retry-After", "0"),))
+
+    api.faults[path] = refuse
+    result = task()
+    assert (outcome(result), result["changed"], len(asked)) == ("restarted", False, 1)
+    assert api.objects[vmi_path("pets")]["metadata"]["uid"] == "uid-pets-9"

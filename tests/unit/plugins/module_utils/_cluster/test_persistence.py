@@ -198,6 +198,13 @@ def test_who_may_not_any_more_sends_nothing_again(time: Time) -> None:
     assert patience.carry(failing(BUSY), None, reads=True) == "done"
 
 
+def test_who_is_guarded_twice_is_asked_twice() -> None:
+    asked: list[str] = []
+    patience = Persistence(None).briefly(lambda: asked.append("whose run it is")).guarded(lambda: asked.append("where"))
+    assert patience.carry(failing(BUSY), None, reads=False) == "done"
+    assert asked == ["whose run it is", "where"]
+
+
 @pytest.mark.parametrize(("error", "maybe_done"), [(LOST, True), (BUSY, False)])
 def test_who_may_not_any_more_hears_what_may_have_been_done(error: Failure, maybe_done: bool, time: Time) -> None:
     def may() -> None:
