@@ -190,6 +190,17 @@ def test_what_is_repeated_alone_has_all_its_time(tmp_path: Path) -> None:
     assert 5000 < int(result["invocation"]["module_args"]["wait_timeout"]) <= 6000
 
 
+def test_a_clock_that_is_set_disturbs_no_countdown(tmp_path: Path) -> None:
+    """The time goes by the controller's uptime, which nobody sets."""
+    given = {"node": "n1", "owner": "me", "run": "", "invocation": "", "cluster_uid": ""}
+    uptime = float(Path("/proc/uptime").read_text().split()[0])
+    begun = {"_uncordon_variables": {"given": given}, "_uncordon_deadline": uptime + 6000}
+    start = {"name": "virtops.kubevirt.uncordon", "tasks_from": "start"}
+    task: Task = {"ansible.builtin.include_role": start, "vars": begun}
+    result, _lines = run_task(tmp_path, task, "-vvv", environment={"K8S_AUTH_KUBECONFIG": str(tmp_path / "missing")})
+    assert 5000 < int(result["invocation"]["module_args"]["wait_timeout"]) <= 6000
+
+
 def test_the_time_of_what_is_read_first_counts() -> None:
     names = [task["name"] for task in yaml.safe_load((ROLE / "tasks/main.yml").read_text())]
     assert names.index(TIMED) < names.index("See that all that is to be done is allowed")
