@@ -52,12 +52,9 @@ def failure(status: int | None = None, **more: Any) -> Failure:
     return Failure("do it", "server", f"the API server answered {status}, no", "Wait.", status=status, **more)
 
 
-BUSY = failure(429)
-STARTING = failure(503, retry_after=1.0)
+BUSY, STARTING, BUDGET = failure(429), failure(503, retry_after=1.0), failure(429, considered=True)
 REFUSED = failure(unanswered=True, unsent=True, reason="ConnectionRefused")
-LOST = failure(unanswered=True, reason="ConnectionLost")
-BROKEN = failure(500)
-BUDGET = failure(429, considered=True)
+LOST, BROKEN = failure(unanswered=True, reason="ConnectionLost"), failure(500)
 UNTRUSTED = failure(unanswered=True, unsent=True, reason="CertificateInvalid")
 
 
