@@ -181,7 +181,16 @@ def rehearsal(
     actions = {action.id: action for action in plan.actions}
     for name, entry in record.entries.items():
         epoch = _epoch(actions.get(name), entry, execution)
-        moment = Moment(look, now, execution.run, epoch, ready=True, slot=True, binding=execution.binding)
+        moment = Moment(
+            look,
+            now,
+            execution.run,
+            epoch,
+            ready=True,
+            slot=True,
+            retries=execution.retries,
+            binding=execution.binding,
+        )
         stepped, command = entry.step(moment)
         if command is not None:
             commands.append(command)

@@ -3,12 +3,15 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.commands import Answer, Command
+from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.commands import Answer, Command, Migrate
+from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.interrupting import VM
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.migrating import Migrating
+from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.observation import Observation, SeenVm
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.reducer import (
     Execution,
     Record,
@@ -16,18 +19,29 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.reduce
     answered,
     follow,
     questions,
+    rehearsal,
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.slots import PATIENCE, MigrationCaps
-from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import Action, ActionKind, Plan
+from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import (
+    Action,
+    ActionKind,
+    ObjectReference,
+    Plan,
+)
 
-from unit.plugins.module_utils._execution.moments import NOW, launcher, look, migration, seen_vmi
-from unit.plugins.module_utils._plan.plans import action, plan, vm
+from unit.plugins.module_utils._execution.moments import NOW, launcher, look, migration, seen_pod, seen_vmi
+from unit.plugins.module_utils._plan.plans import action, plan, pod, vm
 
 N1 = Execution("n1", "run-1")
 X = action(ActionKind.MIGRATE, vm("x"), "n1", "n4")
 Y = action(ActionKind.MIGRATE, vm("y"), "n2", "n5", X)
 HALT = action(ActionKind.STOP, vm("h"), "n1")
 Z = action(ActionKind.MIGRATE, vm("z"), "n1", "n6", HALT)
+RESET = action(ActionKind.RESTART, vm("r"), "n1")
+POD = action(ActionKind.EVICT, pod("p"), "n1")
+START = action(ActionKind.START, ObjectReference(VM, "shop", "s", "uid-s"), "n1")
+STARTS = Execution("n1", "run-1", kinds=frozenset({ActionKind.START}))
+BINDING = replace(N1, binding=True)
 
 
 def commands(given: Plan, *there: Any, execution: Execution = N1, record: Record | None = None) -> list[str]:
@@ -176,3 +190,62 @@ def _answers(advanced: tuple[Record, tuple[Command, ...]]) -> tuple[Record, list
 
 def test_a_look_answers_the_questions_of_all() -> None:
     assert questions(follow(plan(X, HALT), Record(), N1)).known == {"shop/x", "shop/h"}
+
+
+def attempt(phase: str, **changes: Any) -> Any:
+    """The first migration of X by run-1."""
+    _record, (command,) = _advance(plan(X), seen_vmi("x"))
+    assert isinstance(command, Migrate)
+    return migration(command.name, phase, vmi="x", target="n4", **changes)
+
+
+def surveyed(given: Plan, shown: Observation, execution: Execution) -> Record:
+    """After a look at which nothing begins, as a rehearsal comes after one."""
+    return advance(given, follow(given, Record(), execution), shown, NOW, replace(execution, begins=False))[0]
+
+
+@pytest.mark.parametrize(
+    ("given", "shown", "execution", "why"),
+    [
+        (X, look(), BINDING, "the VM ended during its migration"),
+        (X, look(seen_vmi("x", "n9")), BINDING, "somebody has moved it to n9 meanwhile"),
+        (X, look(seen_vmi("x"), attempt("Failed")), N1, "KubeVirt gives no reason"),
+        (X, look(attempt("Failed")), N1, "the VM ended during its migration"),
+        (X, look(seen_vmi("x"), attempt("Failed", cancelled=True)), N1, "somebody deleted"),
+        (X, look(attempt("Succeeded")), N1, "the VM ended right after its migration"),
+        (X, look(seen_vmi("x", "n9"), attempt("Succeeded")), N1, "KubeVirt reports success, but the VM runs on n9"),
+        (
+            RESET,
+            look(vms={"shop/r": SeenVm("uid-vm", "Always", ending=True)}),
+            N1,
+            "it has ended, and nothing starts it again, as its VM is gone",
+        ),
+        (RESET, look(vms={"shop/r": SeenVm("uid-vm", "Halted")}), N1, "nothing starts it again, as its VM has run"),
+        (START, look(), STARTS, "the VirtualMachine is gone"),
+        (START, look(vms={"shop/s": SeenVm("uid-s", "Manual")}), STARTS, "it was stopped for the node, and nothing"),
+    ],
+)
+def test_a_rehearsal_tells_what_fails_without_a_command(
+    given: Action, shown: Observation, execution: Execution, why: str
+) -> None:
+    """Just as it fails when it is carried out."""
+    record = surveyed(plan(given), shown, execution)
+    rehearsed, commands = rehearsal(plan(given), record, shown, NOW, execution)
+    assert (commands, [why in entry.status() for entry in rehearsed.failed]) == ((), [True])
+    assert advance(plan(given), record, shown, NOW, execution)[0].failed == rehearsed.failed
+
+
+@pytest.mark.parametrize(("retries", "asked"), [(0, 0), (1, 1)])
+def test_a_rehearsal_tries_again_what_would_be_tried_again(retries: int, asked: int) -> None:
+    shown, execution = look(seen_vmi("x"), attempt("Failed")), replace(N1, retries=retries)
+    record = surveyed(plan(X), shown, execution)
+    rehearsed, commands = rehearsal(plan(X), record, shown, NOW, execution)
+    assert (len(commands), len(rehearsed.failed)) == (asked, 1 - asked)
+    assert advance(plan(X), record, shown, NOW, execution)[0].failed == rehearsed.failed
+
+
+@pytest.mark.parametrize("shown", [look(), look(seen_pod("p", "n1", ending=True))])
+def test_a_pod_that_leaves_by_itself_is_no_failure_of_a_rehearsal(shown: Observation) -> None:
+    record = surveyed(plan(POD), shown, N1)
+    rehearsed, commands = rehearsal(plan(POD), record, shown, NOW, N1)
+    assert (rehearsed.failed, commands) == ([], ())
