@@ -3,11 +3,23 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 from __future__ import annotations
 
+from functools import partial
+from typing import Any
+
 import pytest
 
+from ansible_collections.virtops.kubevirt.plugins.modules import node_drain
+
+from unit.plugins.support.modules import ModuleRunner
 from unit.plugins.support.unhurried import unhurried
 
 
 @pytest.fixture(autouse=True)
 def unhurried_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
     unhurried(monkeypatch)
+
+
+@pytest.fixture
+def drain(run_module: ModuleRunner, connection: dict[str, Any]) -> Any:
+    """node_drain of n1, outside of a run, waiting to be called with more settings."""
+    return partial(run_module, node_drain.main, **connection, name="n1", owner="me", cordon=True, wait_timeout=20)

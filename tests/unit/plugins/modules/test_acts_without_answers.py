@@ -12,13 +12,12 @@ from typing import Any
 import pytest
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport import persistence
-from ansible_collections.virtops.kubevirt.plugins.modules.node_drain import main
 
 from testbed.pki import Authority
 from unit.plugins.support.draining_api import BUDGET, QUICK, DrainingApi, act_path, empty_nodes, pod_path
 from unit.plugins.support.fake_api import SILENCE, Answer, Request, refusal, serving
 from unit.plugins.support.migrating_api import vmi_path
-from unit.plugins.support.modules import ModuleRunner, Result
+from unit.plugins.support.modules import Result
 
 EVICTION = f"{pod_path('api')}/eviction"
 # What answers an act that may have been carried out.
@@ -44,32 +43,27 @@ def api(authority: Authority, monkeypatch: pytest.MonkeyPatch) -> Iterator[Drain
         yield fake
 
 
-@pytest.fixture
-def drain(run_module: ModuleRunner, connection: dict[str, Any]) -> Task:
-    return partial(run_module, main, **connection, name="n1", owner="me", wait_timeout=20)
-
-
 def evicting(drain: Task, api: DrainingApi) -> tuple[str, Task]:
-    drain(cordon=True)
+    drain()
     api.add_pod("api")
-    return EVICTION, partial(drain, cordon=True)
+    return EVICTION, drain
 
 
 def stopping(drain: Task, api: DrainingApi) -> tuple[str, Task]:
-    drain(cordon=True)
+    drain()
     api.add_vm("pets")
-    return act_path("stop", "pets"), partial(drain, cordon=True, policies=[{"policy": "stop"}])
+    return act_path("stop", "pets"), partial(drain, policies=[{"policy": "stop"}])
 
 
 def restarting(drain: Task, api: DrainingApi) -> tuple[str, Task]:
-    drain(cordon=True)
+    drain()
     api.add_vm("pets", "Manual")
-    return act_path("restart", "pets"), partial(drain, cordon=True, policies=[{"policy": "restart"}])
+    return act_path("restart", "pets"), partial(drain, policies=[{"policy": "restart"}])
 
 
 def starting(drain: Task, api: DrainingApi) -> tuple[str, Task]:
     api.add_vm("pets", "Manual")
-    drain(cordon=True, policies=[{"policy": "stop"}])
+    drain(policies=[{"policy": "stop"}])
     return act_path("start", "pets"), partial(drain, state="restored")
 
 
@@ -77,7 +71,7 @@ def deleting(drain: Task, api: DrainingApi) -> tuple[str, Task]:
     """What restarts a VM that gets a new VMI by itself."""
     drain(cordon=True)
     api.add_vm("pets")
-    return vmi_path("pets"), partial(drain, cordon=True, policies=[{"policy": "restart"}])
+    return vmi_path("pets"), partial(drain, policies=[{"policy": "restart"}])
 
 
 ACTS = {evicting: "evicted", stopping: "stopped", restarting: "restarted", starting: "started"}

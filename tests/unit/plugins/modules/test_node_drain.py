@@ -9,7 +9,6 @@ import itertools
 import json
 import time
 from collections.abc import Iterator
-from functools import partial
 from typing import Any
 
 import pytest
@@ -18,7 +17,6 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.looks im
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.clock import Clock
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot_kinds import KINDS
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module import libraries
-from ansible_collections.virtops.kubevirt.plugins.modules.node_drain import main
 
 from testbed.pki import Authority
 from unit.plugins.support.draining_api import (
@@ -34,7 +32,6 @@ from unit.plugins.support.draining_api import (
 from unit.plugins.support.fake_api import Answer, Request, refusal, serving
 from unit.plugins.support.listener import listener
 from unit.plugins.support.migrating_api import FAILURE, SUCCESS, migrations_path, vmi_path
-from unit.plugins.support.modules import ModuleRunner
 from unit.plugins.support.plan_schema import plan_in
 
 NEAR = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"app": "api"}}}
@@ -49,11 +46,6 @@ def api(authority: Authority, monkeypatch: pytest.MonkeyPatch) -> Iterator[Drain
     fake = busy_node()
     with serving(fake, authority.issue("server", "server", hosts=["127.0.0.1"])):
         yield fake
-
-
-@pytest.fixture
-def drain(run_module: ModuleRunner, connection: dict[str, Any]) -> Any:
-    return partial(run_module, main, **connection, name="n1", owner="me", cordon=True, wait_timeout=20)
 
 
 def test_a_node_is_emptied_once(drain: Any, api: DrainingApi) -> None:

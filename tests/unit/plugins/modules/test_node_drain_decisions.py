@@ -9,7 +9,6 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -43,11 +42,6 @@ def api(authority: Authority, monkeypatch: pytest.MonkeyPatch) -> Iterator[Drain
     fake = busy_node()
     with serving(fake, authority.issue("server", "server", hosts=["127.0.0.1"])):
         yield fake
-
-
-@pytest.fixture
-def drain(run_module: ModuleRunner, connection: dict[str, Any]) -> Any:
-    return partial(run_module, main, **connection, name="n1", owner="me", cordon=True, wait_timeout=20)
 
 
 def before_reading(api: DrainingApi, path: str, change: Callable[[], object], *, snapshot: bool = False) -> None:

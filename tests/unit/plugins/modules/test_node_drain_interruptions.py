@@ -6,12 +6,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import partial
 from typing import Any
 
 import pytest
-
-from ansible_collections.virtops.kubevirt.plugins.modules.node_drain import main
 
 from testbed.pki import Authority
 from unit.plugins.support.draining_api import (
@@ -26,7 +23,6 @@ from unit.plugins.support.draining_api import (
 )
 from unit.plugins.support.fake_api import Answer, Request, refusal, serving
 from unit.plugins.support.migrating_api import vmi_path
-from unit.plugins.support.modules import ModuleRunner
 
 STOP, RESTART = [{"policy": "stop"}], [{"policy": "restart"}]
 
@@ -38,11 +34,6 @@ def api(authority: Authority, monkeypatch: pytest.MonkeyPatch) -> Iterator[Drain
     fake = empty_nodes()
     with serving(fake, authority.issue("server", "server", hosts=["127.0.0.1"])):
         yield fake
-
-
-@pytest.fixture
-def drain(run_module: ModuleRunner, connection: dict[str, Any]) -> Any:
-    return partial(run_module, main, **connection, name="n1", owner="me", cordon=True, wait_timeout=20)
 
 
 def vanishes(api: DrainingApi, path: str, looks: int, *paths: str) -> None:

@@ -7,18 +7,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from functools import partial
 from typing import Any
 
 import pytest
-
-from ansible_collections.virtops.kubevirt.plugins.modules.node_drain import main
 
 from testbed.pki import Authority
 from unit.plugins.support.draining_api import QUICK, DrainingApi, act_path, empty_nodes, vm_path
 from unit.plugins.support.fake_api import Answer, Request, refusal, serving
 from unit.plugins.support.migrating_api import vmi_path
-from unit.plugins.support.modules import ModuleRunner
 from unit.plugins.support.plan_schema import plan_in
 
 STOP = [{"policy": "stop"}]
@@ -35,16 +31,11 @@ def api(authority: Authority, monkeypatch: pytest.MonkeyPatch) -> Iterator[Drain
         yield fake
 
 
-@pytest.fixture
-def drain(run_module: ModuleRunner, connection: dict[str, Any]) -> Any:
-    return partial(run_module, main, **connection, name="n1", owner="me", wait_timeout=20)
-
-
 def stop_and_be_killed(drain: Any, api: DrainingApi, strategy: str) -> None:
     """The guest shuts down slowly, and the drain does not live to see it."""
     api.slow = True
     api.add_vm("pets", strategy)
-    drain(cordon=True, policies=STOP, wait_timeout=1)
+    drain(policies=STOP, wait_timeout=1)
     assert (api.acts, is_marked(api)) == (["stop pets"], True)
 
 
@@ -158,7 +149,7 @@ def test_a_vm_that_was_never_stopped_runs(drain: Any, api: DrainingApi) -> None:
     """The drain was killed between its mark and its request."""
     api.add_vm("pets", "Manual")
     api.faults[act_path("stop", "pets")] = lambda _request: DENIED
-    drain(cordon=True, policies=STOP)
+    drain(policies=STOP)
     assert is_marked(api)
     assert drain(state="restored")["started"][0]["outcome"] == "started"
     assert (api.acts, is_marked(api)) == ([], False)
@@ -167,7 +158,7 @@ def test_a_vm_that_was_never_stopped_runs(drain: Any, api: DrainingApi) -> None:
 def start_and_be_killed(drain: Any, api: DrainingApi, strategy: str) -> None:
     """Before it is seen running."""
     api.add_vm("pets", strategy)
-    drain(cordon=True, policies=STOP)
+    drain(policies=STOP)
     api.faults[vmi_path("pets")] = lambda _request: DENIED if runs(api) else None
     drain(state="restored")
     assert (runs(api), is_marked(api)) == (True, True)
@@ -178,7 +169,7 @@ def start_and_be_killed(drain: Any, api: DrainingApi, strategy: str) -> None:
 def test_a_vm_that_fails_before_it_runs_is_started_again(drain: Any, api: DrainingApi, strategy: str) -> None:
     """As after a reboot, when the kubelet does not know the device yet that the launcher asks for."""
     api.add_vm("pets", strategy)
-    drain(cordon=True, policies=STOP)
+    drain(policies=STOP)
     failing = ["uid-of-first", "uid-of-second"]
 
     def look(_request: Request) -> Answer | None:
@@ -276,7 +267,7 @@ def test_check_mode_starts_nothing(drain: Any, api: DrainingApi) -> None:
 def test_a_webhook_that_forbids_one_start_ends_no_other(drain: Any, api: DrainingApi) -> None:
     for name in ("pets", "toys"):
         api.add_vm(name, "Manual")
-    drain(cordon=True, policies=STOP)
+    drain(policies=STOP)
     denied = refusal(403, "Forbidden", 'admission webhook "v.x" denied the request: not now')
     api.faults[act_path("start", "pets")] = lambda _request: denied
     result = drain(state="restored")
