@@ -10,6 +10,7 @@ import subprocess
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -111,3 +112,33 @@ def test_who_cannot_see_which_cluster_it_is_has_lost_the_run_all_the_same(
     api.faults[SYSTEM] = lambda _request: refusal(status, "Reason", "not now")
     renewing.work()
     assert renewing.lost.startswith("this invocation does not hold the run any more, it is held by invocation b2")
+
+
+def test_after_a_sleep_it_looks_at_once(
+    renewing: renewer.Renewer, api: RunApi, playbook: Process, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Somebody may have taken the run meanwhile. The next time to renew never comes here."""
+    never = 10.0**6
+    monkeypatch.setattr(renewer, "RENEWAL", never)
+    monkeypatch.setattr(renewer, "_POLL", 0.01)
+    taken, told = threading.Event(), list[float]()
+
+    def take_it_then(request: Request) -> Answer | None:
+        if request.method != "PUT":
+            return None
+        answer = api._list(request)
+        api.hold_run("b2")
+        taken.set()
+        return answer
+
+    def now() -> float:
+        told.append(2 * never if told and taken.is_set() else 0.0)
+        return told[-1]
+
+    api.faults[LEASE] = take_it_then
+    monkeypatch.setattr(renewer, "clock", SimpleNamespace(now=now))
+    accompanying = threading.Thread(target=renewer._accompany, args=(renewing, playbook), daemon=True)
+    accompanying.start()
+    accompanying.join(SOON)
+    assert not accompanying.is_alive(), "it did not look again"
+    assert "it is held by invocation b2" in renewing.lost
