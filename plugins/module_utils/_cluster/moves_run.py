@@ -35,7 +35,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.record
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.reducer import Execution, follow
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.drained_pod import of_a_machine
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.invalid_request import InvalidRequest
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import JsonObject, controller
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import JsonObject
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.prospect import MigrationRequest, Prospect
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.replacement import Replacement
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import (
@@ -174,8 +174,8 @@ class MovesRun(PlanRun):
         """What has its turn now, and has not had it."""
         entries, awaited = self.record.entries, {id(replacement) for replacement in self.awaited}
         over = {name for name, entry in entries.items() if not (entry.unfinished or entry.has_failed)}
-        over = {name for name in over if id(self._instead.get(name)) not in awaited}
-        return [action for action in ready(self.moves.actions, over.union(self.gone)) if action.id not in self._turns]
+        over = {name for name in over.union(self.gone) if id(self._instead.get(name)) not in awaited}
+        return [action for action in ready(self.moves.actions, over) if action.id not in self._turns]
 
     def _take(self, actions: Collection[Action], known: Iterable[Prospect] | None = None) -> None:
         """Let actions have their turn, by a fresh look at what they are about. Raises Failure, and nothing is taken.
@@ -195,7 +195,9 @@ class MovesRun(PlanRun):
             if action.kind is ActionKind.EVICT:
                 if (pod := self._pod(action, by_name)) is not None:
                     taken.append(_of_pod(action, pod))
-                    self._replace(action, pod, pods)
+                    self._await(action, Replacement.of(pod, pods))
+                elif action.id in self.gone and action.object.uid:
+                    self._await(action, self._instead_of_gone(action, pods))
                 continue
             prospect = prospects[action.object.title]
             if known is None and not self._is_admitted(prospect):
@@ -228,16 +230,23 @@ class MovesRun(PlanRun):
             return None
         return pod
 
-    def _replace(self, action: Action, pod: JsonObject, pods: Sequence[JsonObject]) -> None:
-        """Wait for what its controller makes instead. One that has yet to replace earlier ones replaces all of them."""
-        owner = str((controller(pod) or {}).get("uid") or "")
-        known = next((entry for entry in self.awaited if entry.controller == owner), None)
-        replacement = known or Replacement.of(pod, pods)
+    def _instead_of_gone(self, action: Action, pods: Sequence[JsonObject]) -> Replacement | None:
+        """What has yet to come in place of a pod that an earlier process may have evicted; None if nobody knows."""
+        namespace = action.object.namespace
+        beside = [pod for pod in pods if pod["metadata"]["namespace"] == namespace]
+        there = {pod["metadata"]["uid"] for pod in beside}
+        evicted = (other.object for other in self.moves.actions if other.kind is ActionKind.EVICT)
+        names = [item.name for item in evicted if item.namespace == namespace and item.uid not in there]
+        return Replacement.of_gone(action.object.name, names, beside)
+
+    def _await(self, action: Action, replacement: Replacement | None) -> None:
+        """Wait for what comes instead. A controller that has yet to replace earlier pods replaces all of them."""
         if replacement is None:
             return
+        known = next((entry for entry in self.awaited if entry.controller == replacement.controller), None)
         if known is None:
             self.replacements.append(replacement)
-        self._instead[action.id] = replacement
+        self._instead[action.id] = known or replacement
 
     def _is_admitted(self, prospect: Prospect) -> bool:
         """Whether it can still be migrated: others had their turn before."""

@@ -5,10 +5,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.drained_pod import has_ended
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Object, controller
+
+# Of a generated name, the letters that are made up, and how many can stand before them.
+_RANDOM, _LONGEST_START = 5, 58
 
 
 @dataclass
@@ -28,18 +32,47 @@ class Replacement:
 
     @classmethod
     def of(cls, pod: Object, pods: Iterable[Object]) -> Replacement | None:
-        """Of a pod, among all pods of its namespace; None if nothing makes it anew."""
+        """Of a pod, among all pods of its namespace; None if nothing makes it anew.
+
+        One that is going already was ready for all anybody knows, and what comes instead may be there, or not yet.
+        """
         owner = controller(pod)
         if owner is None:
             return None
-        own = [other for other in pods if (controller(other) or {}).get("uid") == owner["uid"]]
+        own = _made_by(owner["uid"], pods)
+        going = sum(map(_is_going, own)) if _is_going(pod) else 0
+        # What keeps its name comes when the former one has gone.
+        came = [] if owner["kind"] == "StatefulSet" else _youngest(own, going)
+        return cls._awaited(pod, own, came, going - sum(map(is_ready, came)))
+
+    @classmethod
+    def of_gone(cls, name: str, names: Collection[str], pods: Iterable[Object]) -> Replacement | None:
+        """Of a pod that had gone when it was to be looked at. names: of all such pods. pods: all of its namespace.
+
+        The youngest pods of the controller that it must have had are taken for what came instead. None if they are
+        ready, or nobody can tell them.
+        """
+        pods = list(pods)
+        alike = next((pod for pod in pods if _is_alike(pod, name)), None)
+        owner = None if alike is None else controller(alike)
+        if alike is None or owner is None:
+            return None
+        own = _made_by(owner["uid"], pods)
+        came = _youngest(own, sum(any(_is_alike(pod, other) for pod in own) for other in names))
+        late = len(came) - sum(map(is_ready, came))
+        return cls._awaited(alike, own, came, late) if late else None
+
+    @classmethod
+    def _awaited(cls, pod: Object, own: Iterable[Object], came: Sequence[Object], late: int) -> Replacement:
+        """By the controller of a pod. own: its pods. came: those that replace others. late: how many are not ready."""
+        owner, new = controller(pod) or {}, {entry["metadata"]["uid"] for entry in came}
+        known = [uid for entry in own if (uid := entry["metadata"]["uid"]) not in new]
         title = f"{pod['metadata']['namespace']}/{owner['name']}"
-        uids = [other["metadata"]["uid"] for other in own]
-        return cls(owner["uid"], owner["kind"], title, sum(map(is_ready, own)), uids)
+        return cls(owner["uid"], owner["kind"], title, sum(map(is_ready, own)) + late, known)
 
     def look(self, pods: Iterable[Object]) -> None:
         """Compare with the pods that there are now."""
-        own = [pod for pod in pods if (controller(pod) or {}).get("uid") == self.controller]
+        own = _made_by(self.controller, pods)
         new = sorted((pod for pod in own if pod["metadata"]["uid"] not in self.known), key=_age)
         self.pods = [
             {"name": str(pod["metadata"]["name"]), "node": str(pod["spec"].get("nodeName") or "")} for pod in new
@@ -56,7 +89,30 @@ def is_ready(pod: Object) -> bool:
     """Whether it serves, and is not about to end."""
     conditions = (pod.get("status") or {}).get("conditions") or ()
     ready = any(entry["type"] == "Ready" and entry["status"] == "True" for entry in conditions)
-    return ready and not pod["metadata"].get("deletionTimestamp")
+    return ready and not _is_going(pod)
+
+
+def _is_going(pod: Object) -> bool:
+    return bool(pod["metadata"].get("deletionTimestamp"))
+
+
+def _made_by(owner: str, pods: Iterable[Object]) -> list[Object]:
+    return [pod for pod in pods if (controller(pod) or {}).get("uid") == owner]
+
+
+def _youngest(pods: Iterable[Object], number: int) -> list[Object]:
+    """Of those that are to stay."""
+    staying = sorted((pod for pod in pods if not (_is_going(pod) or has_ended(pod))), key=_age)
+    return staying[max(0, len(staying) - number) :]
+
+
+def _is_alike(pod: Object, name: str) -> bool:
+    """Whether a pod has that name, or one that was made of the same.
+
+    Follows SimpleNameGenerator in k8s.io/apiserver/pkg/storage/names/generate.go.
+    """
+    start = str(pod["metadata"].get("generateName") or "")[:_LONGEST_START]
+    return name == pod["metadata"]["name"] or bool(start and name[:-_RANDOM] == start)
 
 
 def _age(pod: Object) -> tuple[str, str]:
