@@ -39,6 +39,7 @@ class RunMemory:
         self._tell = tell
         self._waiting: dict[str, Make] = {}
         self._next = float("-inf")
+        self._is_urgent = False
         self._troubles: dict[str, Failure] = {}
 
     def recall(self, name: str) -> bytes | None:
@@ -57,9 +58,11 @@ class RunMemory:
     def write(self, *, at_once: bool = False, last: bool = False) -> None:
         """Write what waits, unless that was done a moment ago and it can wait: `last` says that it will not be again.
 
-        What fails for a moment is left to the next time, if there is one. Nothing waits any more if the run is lost.
+        What fails for a moment is left to the next time, if there is one, which is no later for what cannot wait.
+        Nothing waits any more if the run is lost.
         """
-        if not self._waiting or (time.monotonic() < self._next and not (at_once or last)):
+        self._is_urgent = self._is_urgent or at_once
+        if not self._waiting or (time.monotonic() < self._next and not (self._is_urgent or last)):
             return
         self._next = time.monotonic() + _PAUSE
         store = self._store if last else self._store.briefly()
@@ -76,6 +79,7 @@ class RunMemory:
             else:
                 del self._waiting[name]
                 self._troubles.pop(name, None)
+        self._is_urgent = self._is_urgent and any(self._troubles[name].passing for name in self._waiting)
 
     def _endure(self, name: str, error: Failure, *, last: bool) -> None:
         before = self._troubles.get(name)

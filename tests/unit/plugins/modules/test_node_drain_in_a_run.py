@@ -31,7 +31,7 @@ from testbed.pki import Authority
 from unit.plugins.support.draining_api import act_path, pod_path
 from unit.plugins.support.fake_api import Answer, Request, refusal
 from unit.plugins.support.listener import listener
-from unit.plugins.support.migrating_api import FAILURE, MIGRATIONS, SUCCESS
+from unit.plugins.support.migrating_api import FAILURE, MIGRATIONS, SUCCESS, vmi_path
 from unit.plugins.support.modules import ModuleRunner
 from unit.plugins.support.run_api import CONFIG_MAPS, LEASES, RunApi
 from unit.plugins.support.run_drains import busy_cluster, drain_of_the_run, memory, plan_in_force
@@ -341,6 +341,28 @@ def test_an_interruption_is_remembered_however_lately_something_was_written(
         api.faults[act_path("restart", name)] = look
     assert drain(plan=None, policies=[{"policy": "restart"}])["left"] == []
     assert seen == [["pets"], ["pets", "late"]]
+
+
+def test_an_interruption_that_could_not_be_remembered_is_at_the_next_look(
+    drain: Any, api: RunApi, store: RunStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else whoever goes on takes its VM for one that has ended by itself."""
+    api.add_vm("pets", "Manual")
+    answers: list[Answer] = [AWAY]
+    api.faults |= {
+        CONFIG_MAPS: lambda request: answers.pop() if request.method == "POST" and answers else None,
+        act_path("restart", "pets"): lambda _request: Answer(202, b""),
+    }
+    with monkeypatch.context() as killed:
+        killed.setattr(run_memory, "_PAUSE", 10**9)
+        killed.setattr(DrainMemory, "end", lambda *_given, **_options: None)
+        assert drain(plan=None, policies=[{"policy": "restart"}], wait_timeout=1)["left"]
+    known = drain_record(store)
+    assert (answers, [entry.name for entry in known.interruptions] if known else []) == ([], ["pets"])
+    del api.objects[vmi_path("pets")]
+    api.start("pets", "n2", 2)
+    (entry,) = drain(plan=None, policies=[{"policy": "restart"}])["interrupted"]
+    assert (entry["outcome"], entry["target_node"]) == ("restarted", "n2")
 
 
 @pytest.mark.parametrize("is_fresh", [True, False], ids=["of-the-plans-snapshot", "of-a-later-snapshot"])
