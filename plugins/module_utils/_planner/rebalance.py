@@ -9,16 +9,17 @@ ways.py, waves.py.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blockers.find import Surroundings, surroundings
-from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.successors import is_leaving
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.workloads import VMI, title
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.drained_pod import needs
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Lists, Object
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Lists, Object, controller
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.pod import pod as parsed
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.replacement import is_ready
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot import Snapshot
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import (
     Action,
@@ -81,7 +82,8 @@ def plan_rebalance(
     """Moves that are legal in their order, of which each betters its own rules or follows one that does.
 
     run: its name, empty outside a run. Only what can be moved without downtime moves: VMs that can be live-migrated,
-    and pods that their controller makes anew, that keep no data of their own and whose disruption budgets allow it.
+    and pods that their controller makes anew and has another ready one of, that keep no data of their own and whose
+    disruption budgets allow it.
     Greedy and bounded: it need not be the best plan. Raises `SelectorError`, `QuantityError`, `MissingLibrary`.
     """
     cluster = surroundings(snapshot.lists)
@@ -115,7 +117,23 @@ def _waves(lists: Lists, cluster: Surroundings, max_moves: int, profile: Profile
     board.reset(movers)
     waves = pack(board, [change.step for change in changes], Caps.of(cluster.configuration.migrations), profile)
     by_id = {change.step.mover.id: change for change in changes}
-    return [[by_id[step.mover.id] for step in wave] for wave in waves]
+    found = ([by_id[step.mover.id] for step in wave] for wave in waves)
+    return [part for wave in found for part in _staggered(wave, lists.get("pods") or ())]
+
+
+def _staggered(wave: Sequence[Change], pods: Sequence[Object]) -> Iterator[list[Change]]:
+    """In parts, of which each leaves a pod to serve for every controller."""
+    owners, serving = {title(pod): _owner(pod) for pod in pods}, _serving(pods)
+    rest = wave
+    while rest:
+        going, part, later = Counter[str](), list[Change](), list[Change]()
+        for change in rest:
+            owner = "" if change.step.mover.chosen else owners[change.step.mover.id]
+            waits = bool(owner) and 0 < going[owner] >= serving[owner] - 1
+            going[owner] += not waits
+            (later if waits else part).append(change)
+        yield part
+        rest = later
 
 
 def _action(change: Change, cluster: Surroundings, pods: Mapping[str, Object], after: tuple[str, ...]) -> Action:
@@ -150,10 +168,12 @@ def _movers(lists: Lists, cluster: Surroundings, state: ClusterState) -> Iterato
         if machine.unknown or _has_rules(machine.vmi) or machine.node in shunned:
             way = migration(machine, cluster, state, None)
             yield from [way] if isinstance(way, Mover) else _anchor(machine.source_pod, machine.node, state)
+    serving = _serving(bound)
     for resident in found.pods:
         pod = resident.pod
         if title(pod) in state and (_has_rules(pod) or resident.node in shunned):
-            spared = resident.stays or is_leaving(pod) or any(needs(pod)) or not _is_ready(pod)
+            # Of a single one there is none until its replacement is ready.
+            spared = resident.stays or any(needs(pod)) or not is_ready(pod) or serving[_owner(pod)] == 1
             free = not spared and cluster.budgets.refusal(pod) is None
             yield from [eviction(resident, state)] if free else _anchor(pod, resident.node, state)
 
@@ -177,9 +197,14 @@ def _is_shunned(node: Object) -> bool:
     return any(taint["effect"] == "PreferNoSchedule" for taint in taints)
 
 
-def _is_ready(pod: Object) -> bool:
-    conditions = (pod.get("status") or {}).get("conditions") or ()
-    return any(entry["type"] == "Ready" and entry["status"] == "True" for entry in conditions)
+def _serving(pods: Iterable[Object]) -> Counter[str]:
+    """How many pods of each controller serve, by its uid."""
+    return Counter(_owner(pod) for pod in pods if is_ready(pod))
+
+
+def _owner(pod: Object) -> str:
+    """The uid of its controller, empty if there is none."""
+    return str((controller(pod) or {}).get("uid") or "")
 
 
 def _move(change: Change, wave: int) -> RebalancingMove:

@@ -132,6 +132,7 @@ def test_a_pod_stays_that_the_scheduler_would_put_back() -> None:
     scene = Scene(node("n1"), node("n2", fast="yes"))
     scene.vm("large", "n2", "7Gi")
     scene.pod("web-1", "n1", "2Gi", affinity=rather("fast"))
+    scene.pod("web-2", "n1")
     assert plan(scene).moves == ()
 
 
@@ -148,6 +149,7 @@ def test_a_pod_stays_that_the_scheduler_would_put_back() -> None:
 def test_pods_stay_that_would_lose_something(changes: Json, rules: Json, looks: Counter[str]) -> None:
     scene = Scene(node("n1"), node("n2", fast="yes"))
     scene.pod("web-1", "n1", affinity=rules, **changes)
+    scene.pod("web-2", "n2")
     assert (plan(scene).moves, looks.total()) == ((), 0)
 
 
@@ -169,9 +171,42 @@ def test_a_pod_of_a_vmi_that_is_not_in_the_lists_stays(affinity: Json) -> None:
     assert plan(scene).moves == ()
 
 
+OTHER_OWNER = {"kind": "ReplicaSet", "name": "web", "uid": "another", "controller": True}
+
+
+@pytest.mark.parametrize(
+    ("metadata", "status", "moves"),
+    [
+        ({}, {"conditions": [{"type": "Ready", "status": "True"}]}, 1),
+        ({}, {"phase": "Pending"}, 0),
+        ({"deletionTimestamp": "2026-11-21T12:00:00Z"}, {"conditions": [{"type": "Ready", "status": "True"}]}, 0),
+        ({"ownerReferences": [OTHER_OWNER]}, {"conditions": [{"type": "Ready", "status": "True"}]}, 0),
+    ],
+)
+def test_a_pod_moves_only_if_its_controller_has_another_one_that_serves(
+    metadata: Json, status: Json, moves: int
+) -> None:
+    scene = Scene(node("n1"), node("n2", fast="yes"))
+    scene.pod("web-1", "n1", affinity=rather("fast"))
+    assert plan(scene).moves == ()
+    scene.pod("web-2", "n1", metadata=metadata)["status"] = status
+    assert len(plan(scene).moves) == moves
+
+
+def test_one_pod_of_a_controller_is_left_to_serve_while_others_move() -> None:
+    scene = Scene(node("n1"), node("n2", fast="yes"))
+    for number in range(3):
+        scene.pod(f"web-{number}", "n1", affinity=rather("fast"))
+    scene.vm("db", "n1", rules={"affinity": rather("fast")})
+    found = plan(scene)
+    assert Counter((move.name[:3], move.wave) for move in found.moves) == {("web", 1): 2, ("db", 1): 1, ("web", 2): 1}
+    assert violations(scene.lists, found.plan) == []
+
+
 def test_a_budget_keeps_a_pod() -> None:
     scene = Scene(node("n1"), node("n2", fast="yes"))
     scene.pod("web-1", "n1", affinity=rather("fast"))
+    scene.pod("web-2", "n1")
     assert len(plan(scene).moves) == 1
     scene.lists["pdbs"] = [
         {
@@ -204,6 +239,7 @@ def test_a_machine_and_a_pod_of_one_name_both_go_home() -> None:
     scene = Scene(node("n1"), node("n2", fast="yes"))
     scene.vm("db", "n1", rules={"affinity": rather("fast")})
     scene.pod("db", "n1", affinity=rather("fast"))
+    scene.pod("db-2", "n1")
     assert sorted(move.kind for move in plan(scene).moves) == ["Pod", "VirtualMachineInstance"]
 
 
