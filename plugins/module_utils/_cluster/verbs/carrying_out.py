@@ -243,9 +243,12 @@ class Verbs:
         except Failure as error:
             if error.reason == _LEFT:
                 return self._by_itself(command, error.message)
-            if error.status != HTTPStatus.CONFLICT or not self._has_been_asked(command):
-                raise
-            return _by_whom(command, is_marked=self._is_marked(command))
+            if error.status == HTTPStatus.CONFLICT and self._has_been_asked(command):
+                return _by_whom(command, is_marked=self._is_marked(command))
+            if command.stop and not (self._settings.dry_run or error.passing or error.maybe_done):
+                # It runs on. By its mark it would be started again even if its owner stops it from now on.
+                self._take_mark_off(_mark_of(command))
+            raise
         return None
 
     def _has_been_asked(self, command: Interrupt) -> bool:
@@ -350,6 +353,11 @@ def _is_asked(command: Interrupt, vm: JsonObject, vmi: JsonObject) -> bool:
     requests = (vm.get("status") or {}).get("stateChangeRequests") or ()
     asked = any(request["action"] == "Stop" and request.get("uid") == command.uid for request in requests)
     return asked or "deletionTimestamp" in vmi["metadata"]
+
+
+def _mark_of(command: Interrupt) -> TakeMarkOff:
+    """To be taken off a VM, which got it right before it was asked to stop."""
+    return TakeMarkOff(command.action, VM, command.namespace, command.owner, command.owner_uid, command.node)
 
 
 def _by_whom(command: Interrupt, *, is_marked: bool) -> Answer | None:

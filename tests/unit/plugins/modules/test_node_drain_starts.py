@@ -15,11 +15,13 @@ from testbed.pki import Authority
 from unit.plugins.support.draining_api import QUICK, DrainingApi, act_path, empty_nodes, vm_path
 from unit.plugins.support.fake_api import Answer, Request, refusal, serving
 from unit.plugins.support.migrating_api import vmi_path
+from unit.plugins.support.object_api import NODES
 from unit.plugins.support.plan_schema import plan_in
 
 STOP = [{"policy": "stop"}]
 MARK = "virtops.kubevirt/stopped-for"
 DENIED = refusal(401, "Unauthorized", "the token has expired")
+NOT_NOW = refusal(403, "Forbidden", 'admission webhook "v.x" denied the request: not now')
 
 
 @pytest.fixture
@@ -148,11 +150,63 @@ def test_the_mark_of_another_vm_of_the_name_stays(drain: Any, api: DrainingApi) 
 def test_a_vm_that_was_never_stopped_runs(drain: Any, api: DrainingApi) -> None:
     """The drain was killed between its mark and its request."""
     api.add_vm("pets", "Manual")
-    api.faults[act_path("stop", "pets")] = lambda _request: DENIED
+    asked: list[Request] = []
+
+    def die(request: Request) -> Answer:
+        asked.append(request)
+        return DENIED
+
+    api.faults[act_path("stop", "pets")] = die
+    api.faults[vm_path("pets")] = lambda _request: DENIED if asked else None
     drain(policies=STOP)
     assert is_marked(api)
+    api.faults.clear()
     assert drain(state="restored")["started"][0]["outcome"] == "started"
     assert (api.acts, is_marked(api)) == ([], False)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        NOT_NOW,
+        refusal(403, "Forbidden", 'User "me" cannot update resource "virtualmachines/stop"'),
+        refusal(409, "Conflict", "the object has been modified"),
+    ],
+    ids=["webhook", "rights", "conflict"],
+)
+@pytest.mark.parametrize("strategy", ["Always", "Manual"])
+def test_a_vm_whose_stop_is_refused_stays_off_when_its_owner_halts_it(
+    drain: Any, api: DrainingApi, strategy: str, answer: Answer
+) -> None:
+    """It carries no mark then, nor does its node note it: it was never stopped for it."""
+    api.add_vm("pets", strategy)
+    api.faults[act_path("stop", "pets")] = lambda _request: answer
+    assert drain(policies=STOP)["failed"]
+    assert (is_marked(api), "stopped" in str(api.objects[f"{NODES}/n1"]["metadata"])) == (False, False)
+    spec = api.objects[vm_path("pets")]["spec"]
+    spec["runStrategy"] = "Halted"
+    del api.objects[vmi_path("pets")]
+    assert drain(state="restored")["started"] == []
+    assert (api.acts, spec["runStrategy"], runs(api)) == ([], "Halted", False)
+
+
+def test_a_mark_that_cannot_be_taken_off_for_a_moment_goes_later(drain: Any, api: DrainingApi) -> None:
+    """The stop is asked for anew, and refused again."""
+    api.add_vm("pets")
+    refused: list[Request] = []
+
+    def refuse(request: Request) -> Answer:
+        refused.append(request)
+        return NOT_NOW
+
+    def take_off(request: Request) -> Answer | None:
+        changed = request.body.get("metadata", {}).get("annotations", {MARK: ""})
+        is_first = len(refused) == 1 and changed[MARK] is None
+        return refusal(503, "ServiceUnavailable", "etcd is away") if is_first else None
+
+    api.faults |= {act_path("stop", "pets"): refuse, vm_path("pets"): take_off}
+    assert "not now" in drain(policies=STOP)["msg"]
+    assert (len(refused), is_marked(api)) == (2, False)
 
 
 def start_and_be_killed(drain: Any, api: DrainingApi, strategy: str) -> None:
