@@ -116,15 +116,24 @@ class Cancellation:
             title = request.title
             if self.outcomes[title] != MIGRATING:
                 continue
-            if title in self.evacuated - self._withdrawn:
-                self._may()
-                withdraw(client, request.namespace, request.name, dry_run=dry_run)
-                self._withdrawn.add(title)
+            if title in self.evacuated:
+                self._end_evacuation(client, request, dry_run=dry_run)
             if title in self.migrations:
                 self._may()
                 cancel(client, self.migrations[title], dry_run=dry_run)
             asked = CANCELLING if title in self.migrations else CANCELLED
             self.outcomes[title] = WOULD_CANCEL if dry_run else asked
+
+    def _end_evacuation(self, client: Client, request: MigrationRequest, *, dry_run: bool) -> None:
+        """A migration that KubeVirt has begun for it meanwhile goes on, and is found only by a look afterwards."""
+        title = request.title
+        if title not in self._withdrawn:
+            self._may()
+            withdraw(client, request.namespace, request.name, dry_run=dry_run)
+            self._withdrawn.add(title)
+        begun = unfinished(client, request.namespace).get(request.name)
+        if begun is not None:
+            self.migrations[title] = begun
 
     def _look(self, client: Client) -> None:
         by_title = {request.title: request for request in self._requests}

@@ -137,6 +137,34 @@ def test_an_evacuation_is_withdrawn_before_its_migration(cancel: Cancel, api: Mi
     assert not cancel(**BOTH)["changed"]
 
 
+def evacuating_at_once(api: MigratingApi) -> None:
+    """KubeVirt begins to migrate db right before its evacuation is withdrawn."""
+    del api.objects[f"{migrations_path()}/of-db"]
+    api.objects[vmi_path("db")]["status"]["evacuationNodeName"] = "n1"
+
+    def begin(_request: Request) -> None:
+        api.add_migration("kubevirt-evacuation-x", "db")
+
+    api.faults[f"{vmi_path('db')}/evacuate/cancel".replace("/kubevirt.io", "/subresources.kubevirt.io")] = begin
+
+
+def test_a_migration_that_an_evacuation_has_begun_since_is_cancelled(cancel: Cancel, api: MigratingApi) -> None:
+    evacuating_at_once(api)
+    (entry,) = cancel(name="db")["migrations"]
+    assert (entry["outcome"], entry["migration"]) == ("cancelled", "kubevirt-evacuation-x")
+    assert f"{migrations_path()}/kubevirt-evacuation-x" not in api.objects
+
+
+def test_a_migration_that_cannot_be_looked_for_after_a_withdrawal_is_found_later(
+    cancel: Cancel, api: MigratingApi
+) -> None:
+    evacuating_at_once(api)
+    answers = iter([None, refusal(403, "Forbidden", "no rights yet")])
+    api.faults[migrations_path()] = lambda _request: next(answers, None)
+    (entry,) = cancel(name="db")["migrations"]
+    assert (entry["outcome"], entry["migration"]) == ("cancelled", "kubevirt-evacuation-x")
+
+
 def test_an_evacuation_that_was_withdrawn_is_told_where_the_rest_fails(cancel: Cancel, api: MigratingApi) -> None:
     api.objects[vmi_path("db")]["status"]["evacuationNodeName"] = "n1"
     api.faults[f"{migrations_path()}/of-db"] = lambda request: refusal(403, "Forbidden", "no rights")
