@@ -99,8 +99,8 @@ attributes:
 notes:
   - It works on the controller only, whose process it watches. Elsewhere delegate it to V(localhost).
   - A small process renews the Leases every 10 seconds. It gets the credentials of the task through a pipe, keeps them
-    in its memory, and ends within two seconds after C(ansible-playbook), or when the run is released. When the run is
-    taken or aborted by somebody else, or another cluster answers, it ends that C(ansible-playbook), and says why.
+    in its memory, and ends within two seconds after C(ansible-playbook), or when the run is released. It ends that
+    C(ansible-playbook), and says why, when the run is another's or aborted, or is refused to be renewed for 30 seconds.
   - No clock of another machine is trusted. A Lease is taken from another process only after it was watched, unchanged,
     for as long as it lasts.
   - The rights that are needed stand in R(the guide to rights,ansible_collections.virtops.kubevirt.docsite.rights);

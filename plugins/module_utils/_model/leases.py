@@ -97,9 +97,9 @@ def held_spec(before: Object | None, holder: str, seconds: int, now: datetime) -
 def is_due(lease: Object, holder: str, now: datetime) -> bool:
     """Whether a Lease of this holder is to be renewed: a third of its time is over, or its time cannot be right."""
     found = parse_lease(lease)
-    seconds = lease["spec"].get("leaseDurationSeconds") or 0
     if found.holder != holder or found.expires_at is None:
         return False
+    seconds = lease["spec"]["leaseDurationSeconds"]
     return not seconds * 2 / 3 < (found.expires_at - now).total_seconds() <= seconds
 
 

@@ -6,10 +6,11 @@
 A process of its own, as tasks of the user's may last an hour and know nothing of Leases. It is bound to that
 ansible-playbook: when that ends, however it ends, it releases the run, so that the same command can go on at once, and
 ends as well. Who releases the run dismisses it before. When the run is another's, or nobody's any more, or cannot be
-held as another cluster answers, it ends its ansible-playbook: the collection's tasks see all that by themselves, but
-the user's may be about to restart a node that is not their run's any more. It never takes a Lease, so one that was lost
-while the machine slept stays lost. What it needs of the cluster's credentials comes through a pipe and stays in its
-memory.
+held as another cluster answers, or the API server has refused to renew it for as long as the Lease lasts, it ends its
+ansible-playbook: the collection's tasks see all that by themselves, but the user's may be about to restart a node that
+is not their run's any more. A server that is away is asked on, as nobody can tell it from a network that is. It never
+takes a Lease, so one that was lost while the machine slept stays lost. What it needs of the cluster's credentials comes
+through a pipe and stays in its memory.
 """
 
 from __future__ import annotations
@@ -50,6 +51,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.ru
     renewal_of,
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.leases import (
+    DURATION,
     RENEWAL,
     Invocation,
     is_due,
@@ -87,6 +89,8 @@ class Renewer:
         self._woken, self._is_over = threading.Event(), False
         # Why the run is lost, if it is: a clause.
         self.lost = ""
+        # Since when it cannot be renewed, by an answer that time does not mend.
+        self._refused = float("inf")
         self._patient = RunHold(client, run, Invocation(invocation), namespace)
         # What fails for longer is asked again when the time to renew has come.
         self._brief = client.briefly()
@@ -102,7 +106,14 @@ class Renewer:
         return True
 
     def work(self) -> None:
-        """Until told to end, or there is nothing to renew any more."""
+        """Until told to end, or there is nothing to renew any more. What nobody expects is raised, and a loss."""
+        try:
+            self._work()
+        except Exception as error:
+            self.lost = f"{_unheld()}; what renews it has failed: {error!r}"
+            raise
+
+    def _work(self) -> None:
         while (pause := self._renew()) is not None:
             self._woken.wait(pause)
             self._woken.clear()
@@ -133,13 +144,25 @@ class Renewer:
             if self._hold.renew().renewer != self._me:
                 return None
         except Failure as error:
-            if error.reason != RUN_LOST:
-                return _RETRY
-            self.lost = self._why(error)
-            return None
+            return self._failed(error)
+        self._refused = float("inf")
         with contextlib.suppress(Failure):
             self.renew_nodes(datetime.now(timezone.utc))
         return RENEWAL
+
+    def _failed(self, error: Failure) -> float | None:
+        """The same of a run that was not renewed."""
+        if error.reason == RUN_LOST:
+            self.lost = self._why(error)
+            return None
+        if not error.passing:
+            now = clock.now()
+            self._refused = min(self._refused, now)
+            if (seconds := now - self._refused) > DURATION:
+                failed = f"for {seconds:.0f} s it has failed to {error.attempted}"
+                self.lost = f"{_unheld(error.where)}; {failed}: {error.message.rstrip('.')}"
+                return None
+        return _RETRY
 
     def _why(self, lost: Failure) -> str:
         """Why the run is lost whose Lease is gone, or another's: a clause, empty if that may be no loss.
@@ -237,6 +260,11 @@ def _accompany(renewer: Renewer, playbook: Process) -> None:
         playbook.end(sentence(f"ansible-playbook is ended, as {renewer.lost}."))
     renewer.end()
     work.join(_LAST_WORD)
+
+
+def _unheld(where: str = "") -> str:
+    at = f" at {where}" if where else ""
+    return f"its run cannot be held{at} any more, so that somebody else may take it"
 
 
 def _end(_signal: int, _frame: object) -> None:

@@ -144,6 +144,13 @@ def behind_another_cluster(playbook: Playbook) -> None:
     playbook._api.objects[f"{NAMESPACES}/kube-system"]["metadata"]["uid"] = "uid-of-another"
 
 
+def behind_a_proxy(playbook: Playbook) -> Any:
+    """Which answers what is no Lease."""
+    path = next(path for path in playbook._api.objects if path.endswith(playbook.run))
+    playbook._api.faults[path] = lambda _request: Answer(200, {"page": "of a proxy"})
+    return playbook.lease
+
+
 def test_a_run_is_held_through_a_long_task(playbook: Playbook, start: Callable[..., Any], tmp_path: Path) -> None:
     process = start(13)
     first = playbook.lease["spec"]["renewTime"]
@@ -209,6 +216,10 @@ def test_who_slept_does_not_take_back_what_another_holds(playbook: Playbook, sta
     [
         (taken_by_another, "this invocation does not hold the run any more, it is held by"),
         (aborted_by_another, "this invocation does not hold the run any more, nobody holds it"),
+        (
+            behind_a_proxy,
+            "its run cannot be held any more, so that somebody else may take it; what renews it has failed:",
+        ),
         (behind_another_cluster, "its run cannot be held at {url} any more; it is another cluster"),
     ],
 )

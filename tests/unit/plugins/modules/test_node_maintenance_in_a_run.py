@@ -349,3 +349,10 @@ def test_leases_of_nodes_are_renewed_with_the_run(
     after = api.objects[LEASE]["spec"]
     assert after["renewTime"] == (NOW.strftime(TIME) if renewed else written)
     assert (after["holderIdentity"], after["leaseDurationSeconds"]) == (holder, 90)
+
+
+def test_a_lease_that_says_nothing_is_not_renewed(client: Client, api: RunApi) -> None:
+    about = {"name": "node-n1", "namespace": "medik8s-leases", "labels": {"virtops.kubevirt/run": "kernel"}}
+    api.objects[LEASE] = {"metadata": about}
+    Renewer("kernel", "a1", "medik8s-leases", CLUSTER, Process(1, "", ""), client).renew_nodes(NOW)
+    assert api.objects[LEASE] == {"metadata": about}

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import threading
 from collections.abc import Iterator
@@ -14,6 +15,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport import clock
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.client import connect_by
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.processes import Process
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs import renewer
@@ -21,7 +23,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.ru
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.leases import Invocation
 
 from testbed.pki import Authority, write_kubeconfig
-from unit.plugins.support.fake_api import Answer, Request, refusal
+from unit.plugins.support.fake_api import Answer, Fault, Request, refusal
 from unit.plugins.support.modules import isolate
 from unit.plugins.support.object_api import NAMESPACES
 from unit.plugins.support.run_api import CLUSTER, LEASES, RunApi, running
@@ -142,3 +144,113 @@ def test_after_a_sleep_it_looks_at_once(
     accompanying.join(SOON)
     assert not accompanying.is_alive(), "it did not look again"
     assert "it is held by invocation b2" in renewing.lost
+
+
+@pytest.fixture
+def passed(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """Seconds that pass, in place of those of the clock; nobody waits for anything."""
+    seconds = [0.0]
+    monkeypatch.setattr(clock, "now", lambda: sum(seconds))
+    monkeypatch.setattr(renewer, "_RETRY", 0.0)
+    return seconds
+
+
+FORBIDDEN = refusal(403, "Forbidden", "the lease is none of yours")
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [(refusal(401, "Unauthorized", "Who is that?"), "Who is that?"), (FORBIDDEN, "the lease is none of yours")],
+)
+def test_a_run_that_may_not_be_renewed_for_its_time_is_lost(
+    renewing: renewer.Renewer, api: RunApi, passed: list[float], answer: Answer, words: str
+) -> None:
+    asked: list[float] = []
+
+    def refuse(_request: Request) -> Answer:
+        asked.append(sum(passed))
+        passed.append(4.0)
+        if sum(passed) > 200:
+            renewing.end()
+        return answer
+
+    api.faults[LEASE] = refuse
+    renewing.work()
+    assert renewing.lost.startswith(
+        f"its run cannot be held at {api.url} any more, so that somebody else may take it; for "
+    )
+    assert "for 32 s it has failed to read lease medik8s-leases/virtops-run-kernel: " in renewing.lost
+    assert renewing.lost.endswith(words)
+    assert 28 <= asked[-1] <= 40
+
+
+def test_a_run_that_may_be_renewed_again_in_time_is_none(
+    renewing: renewer.Renewer, api: RunApi, passed: list[float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However often that happens."""
+    monkeypatch.setattr(renewer, "RENEWAL", 0.0)
+    requests: list[str] = []
+
+    def refuse_at_times(request: Request) -> Answer | None:
+        requests.append(request.method)
+        passed.append(4.0)
+        if len(requests) > 60:
+            renewing.end()
+        return FORBIDDEN if len(requests) % 10 < 5 else None
+
+    api.faults[LEASE] = refuse_at_times
+    renewing.work()
+    assert not renewing.lost
+    assert sum(passed) > 200
+
+
+def test_a_server_that_is_away_is_asked_on(renewing: renewer.Renewer, api: RunApi, passed: list[float]) -> None:
+    """Nobody can tell it from a network that is, behind which others go on."""
+    asked: list[float] = []
+
+    def be_away(_request: Request) -> Answer:
+        asked.append(sum(passed))
+        passed.append(40.0)
+        if len(asked) == 10:
+            renewing.end()
+        return refusal(503, "ServiceUnavailable", "not now")
+
+    api.faults[LEASE] = be_away
+    renewing.work()
+    assert asked[9] > 300
+    assert not renewing.lost
+
+
+def test_an_answer_that_nobody_expects_is_told(renewing: renewer.Renewer, api: RunApi) -> None:
+    api.faults[LEASE] = lambda _request: Answer(200, {"page": "of a proxy"})
+    with pytest.raises(KeyError):
+        renewing.work()
+    assert renewing.lost == (
+        "its run cannot be held any more, so that somebody else may take it; what renews it has failed: "
+        "KeyError('metadata')"
+    )
+
+
+@pytest.mark.parametrize(
+    ("fault", "words"),
+    [
+        (lambda _request: FORBIDDEN, "the lease is none of yours"),
+        (lambda _request: Answer(200, {"page": "of a proxy"}), "what renews it has failed: KeyError('metadata')"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")  # what ends a thread is told
+def test_a_playbook_whose_run_cannot_be_held_is_ended(
+    renewing: renewer.Renewer, api: RunApi, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, fault: Fault, words: str
+) -> None:
+    monkeypatch.setattr(renewer, "DURATION", 0.0)
+    monkeypatch.setattr(renewer, "_RETRY", 0.0)
+    api.faults[LEASE] = fault
+    output = tmp_path / "output"
+    with output.open("w") as stderr, subprocess.Popen(["sleep", "1000"], stderr=stderr) as playbook:
+        renewer._accompany(renewing, Process.of(playbook.pid))
+        if not renewing.lost:
+            playbook.kill()
+        ended = playbook.wait(SOON)
+    assert ended == -signal.SIGTERM
+    assert output.read_text().startswith("ansible-playbook is ended, as its run cannot be held")
+    assert words in output.read_text()
