@@ -58,6 +58,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._model.leases imp
     renewed_lease,
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.migration import RUN_LABEL
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import JsonObject
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.printable import sentence
 
 # In seconds: how often to see whether ansible-playbook lives; how long the last word to the API may take, so that
@@ -89,8 +90,8 @@ class Renewer:
         self._woken, self._is_over = threading.Event(), False
         # Why the run is lost, if it is: a clause.
         self.lost = ""
-        # Since when it cannot be renewed, by an answer that time does not mend.
-        self._refused = float("inf")
+        # When it was last renewed, and since when it cannot be, by an answer that time does not mend.
+        self._renewed, self._refused = clock.now(), float("inf")
         self._patient = RunHold(client, run, Invocation(invocation), namespace)
         # What fails for longer is asked again when the time to renew has come.
         self._brief = client.briefly()
@@ -131,24 +132,40 @@ class Renewer:
         self._is_over = True
         self._woken.set()
 
-    def renew_nodes(self, now: datetime) -> None:
-        """Those of the run's nodes whose Lease has lost a third of its time. Raises Failure."""
-        for lease in self._nodes.labelled(RUN_LABEL, self._run):
-            if is_due(lease, self._run, now):
-                with contextlib.suppress(Failure):  # somebody else writes it, or the next time will do
-                    self._nodes.write(renewed_lease(lease, now), there=True)
+    def renew_nodes(self, now: datetime) -> bool:
+        """Those of the run's nodes whose Lease has lost a third of its time; the run in between, as each may take long.
+
+        False if the run is not this process's to renew any more. Raises Failure if it was to be renewed and was not.
+        """
+        for lease in self._due_nodes(now):
+            if clock.now() - self._renewed >= RENEWAL and not self._renew_run():
+                return False
+            with contextlib.suppress(Failure):  # somebody else writes it, or the next time will do
+                self._nodes.write(renewed_lease(lease, now), there=True)
+        return True
+
+    def _due_nodes(self, now: datetime) -> list[JsonObject]:
+        """None of them if they cannot be listed: the next time will do."""
+        with contextlib.suppress(Failure):
+            found = self._nodes.labelled(RUN_LABEL, self._run)
+            return [lease for lease in found if is_due(lease, self._run, now)]
+        return []
 
     def _renew(self) -> float | None:
         """Seconds until the next time; None if the run is not this process's to renew any more."""
         try:
-            if self._hold.renew().renewer != self._me:
-                return None
+            goes_on = self._renew_run() and self.renew_nodes(datetime.now(timezone.utc))
         except Failure as error:
             return self._failed(error)
-        self._refused = float("inf")
-        with contextlib.suppress(Failure):
-            self.renew_nodes(datetime.now(timezone.utc))
-        return RENEWAL
+        return RENEWAL if goes_on else None
+
+    def _renew_run(self) -> bool:
+        """False if another process of the invocation does. Raises Failure."""
+        begun = clock.now()
+        if self._hold.renew().renewer != self._me:
+            return False
+        self._renewed, self._refused = begun, float("inf")
+        return True
 
     def _failed(self, error: Failure) -> float | None:
         """The same of a run that was not renewed."""

@@ -10,6 +10,7 @@ import signal
 import subprocess
 import threading
 from collections.abc import Iterator
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -20,7 +21,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transpor
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.processes import Process
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs import renewer
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.run_lease import RunHold
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.leases import Invocation
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.leases import TIME, Invocation
 
 from testbed.pki import Authority, write_kubeconfig
 from unit.plugins.support.fake_api import Answer, Fault, Request, refusal
@@ -254,3 +255,35 @@ def test_a_playbook_whose_run_cannot_be_held_is_ended(
     assert ended == -signal.SIGTERM
     assert output.read_text().startswith("ansible-playbook is ended, as its run cannot be held")
     assert words in output.read_text()
+
+
+def test_the_run_is_renewed_between_its_nodes(renewing: renewer.Renewer, api: RunApi, passed: list[float]) -> None:
+    """A server may take its time for each of them."""
+    names = ("n1", "n2", "n3")
+    due = (datetime.now(timezone.utc) - timedelta(seconds=40)).strftime(TIME)
+    renewed, ages = [0.0], list[float]()
+
+    def note(request: Request) -> Answer | None:
+        if request.method == "PUT":
+            renewed.append(sum(passed))
+        return None
+
+    def take_time(request: Request) -> Answer | None:
+        if request.method == "PUT":
+            passed.append(9.0)
+            ages.append(sum(passed) - renewed[-1])
+            if len(ages) == len(names):
+                renewing.end()
+        return None
+
+    api.faults[LEASE] = note
+    for name in names:
+        path = f"{LEASES}/node-{name}"
+        about = {"name": f"node-{name}", "namespace": "medik8s-leases", "resourceVersion": "1"}
+        spec = {"holderIdentity": "kernel", "leaseDurationSeconds": 90, "renewTime": due}
+        api.objects[path] = {"metadata": {**about, "labels": {"virtops.kubevirt/run": "kernel"}}, "spec": spec}
+        api.faults[path] = take_time
+    renewing.work()
+    assert len(ages) == len(names)
+    assert max(ages) <= 20
+    assert all(api.objects[f"{LEASES}/node-{name}"]["spec"]["renewTime"] > due for name in names)
