@@ -36,7 +36,13 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.no
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.interrupting import VM
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.standing import Standing
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.cordon import MAINTAINED, find_mark, nodes_done
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.cordon import (
+    ANNOTATION,
+    KEPT,
+    MAINTAINED,
+    find_mark,
+    nodes_done,
+)
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.leases import lease_name, parse_lease
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.migration import (
     RUN_LABEL,
@@ -88,10 +94,14 @@ class Stopped:
 
 @dataclass(frozen=True, slots=True)
 class RunLeft:
-    """What a run that ends has not brought back. stopped: in order. taken: nodes that carry its mark, by name."""
+    """What a run that ends has not brought back. stopped: in order. taken: nodes that carry its mark, by name.
+
+    leases: of nodes without any mark of it, which it has given back, though it was kept from releasing them.
+    """
 
     stopped: tuple[Stopped, ...]
     taken: tuple[str, ...]
+    leases: tuple[JsonObject, ...]
 
     def lines(self) -> list[str]:
         """A clause each."""
@@ -130,20 +140,34 @@ def find_traces(client: Client, run: str, namespace: str) -> RunTraces:
     migrations = map(
         read_migration, listed(client, migrations_path(None), "list the migrations of the run", **labelled)
     )
-    leases, nodes = Leases(client, namespace, {}).labelled(RUN_LABEL, run), read_nodes(client)
+    leases, nodes = _leases(client, run, namespace), read_nodes(client)
     return RunTraces(
         migrations=tuple(migration for migration in migrations if migration.unfinished),
         nodes=_taken(nodes, run),
-        leases=tuple(lease for lease in leases if parse_lease(lease).holder == run),
+        leases=leases,
         stopped_for=tuple(_nodes_waiting(client, run, nodes)),
         done=tuple(sorted(nodes_done(nodes, run))),
     )
 
 
-def find_left(client: Client, run: str) -> RunLeft:
+def find_left(client: Client, run: str, namespace: str) -> RunLeft:
     """Raises Failure."""
-    nodes = read_nodes(client)
-    return RunLeft(tuple(sorted(_stopped(client, run, nodes))), _taken(nodes, run))
+    leases, nodes = _leases(client, run, namespace), read_nodes(client)
+    taken = _taken(nodes, run)
+    held = {lease_name(node) for node in (*taken, *_taken(nodes, run, KEPT))}
+    return RunLeft(
+        stopped=tuple(sorted(_stopped(client, run, nodes))),
+        taken=taken,
+        leases=tuple(lease for lease in leases if lease["metadata"]["name"] not in held),
+    )
+
+
+def release(client: Client, leases: Iterable[JsonObject], namespace: str, require: Callable[[], None]) -> None:
+    """Let go of nodes that were given back. Raises Failure, as `require` does unless the run is still ours."""
+    found = Leases(client, namespace, {"fieldManager": FIELD_MANAGER})
+    for lease in leases:
+        require()
+        found.release(lease)
 
 
 def stopped_for(client: Client, owner: str) -> list[str]:
@@ -193,7 +217,8 @@ class Undoing:
         self._cancel(traces.migrations)
         for node in sorted({*traces.nodes, *_nodes_of(traces.leases)}):
             self._give_back(node)
-        self._release(traces.leases)
+        # Those that are left, as their nodes are gone.
+        release(self._client, traces.leases, self._namespace, self._require)
         for node in traces.stopped_for:
             self._start(node)
 
@@ -247,12 +272,6 @@ class Undoing:
         else:
             self.undone.given_back.append(node)
 
-    def _release(self, leases: tuple[JsonObject, ...]) -> None:
-        """Those that are left, as their nodes are gone."""
-        found = Leases(self._client, self._namespace, {"fieldManager": FIELD_MANAGER})
-        for lease in leases:
-            found.release(lease)
-
     def _start(self, node: str) -> None:
         going = start_run(self._client, node, self._run, lambda _nodes: self._require(), _Nobody())
         going.run(max(1.0, self._deadline.left))
@@ -270,8 +289,14 @@ class Undoing:
         self.undone.problems.append(f"{error.attempted}: {error.message}")
 
 
-def _taken(nodes: Iterable[JsonObject], run: str) -> tuple[str, ...]:
-    marks = ((node["metadata"]["name"], find_mark(node)) for node in nodes)
+def _leases(client: Client, run: str, namespace: str) -> tuple[JsonObject, ...]:
+    """Of nodes that it holds."""
+    labelled = Leases(client, namespace, {}).labelled(RUN_LABEL, run)
+    return tuple(lease for lease in labelled if parse_lease(lease).holder == run)
+
+
+def _taken(nodes: Iterable[JsonObject], run: str, annotation: str = ANNOTATION) -> tuple[str, ...]:
+    marks = ((node["metadata"]["name"], find_mark(node, annotation)) for node in nodes)
     return tuple(name for name, mark in marks if mark and mark.owner == run)
 
 

@@ -16,6 +16,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.run_trac
     find_left,
     find_traces,
     maintained,
+    release,
     stopped_for,
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport import persistence
@@ -132,11 +133,13 @@ def released(
 ) -> JsonObject:
     """Let go of the run, if it is this invocation's, and tell what it has left. Raises Failure.
 
+    A node that it has given back may be held still, if something came in between. No task of the run looks at it again.
+
     report: lines that are kept with what the run remembers, if that is.
     """
     hold, uid, store = task.hold(client), task.cluster_uid(client), task.store(client)
     before = hold.look()
-    documents, left = store.names(), find_left(client, task.run)
+    documents, left = store.names(), find_left(client, task.run, task.namespace)
     told = {
         "left": left.lines(),
         "still_stopped": [asdict(item) for item in left.stopped],
@@ -152,6 +155,8 @@ def released(
     # The documents first: who releases the run first and is killed then leaves them to nobody.
     is_forgotten = bool(documents) and not keeps
     if not task.dry_run:
+        if before:
+            release(client, left.leases, task.namespace, lambda: hold.require(anew=True))
         if is_forgotten:
             if before:
                 hold.require(anew=True)  # what another invocation remembers by now is not ours to remove
