@@ -27,12 +27,11 @@ options:
   state:
     description:
       - V(held) takes the run, or goes on to hold it.
-      - V(released) lets go of it and removes what the cluster remembers of it. A run that another process holds stays
-        as it is, with a warning.
+      - V(released) lets go of it, and of nodes that were given back without that, and removes what the cluster
+        remembers of it. A run that another process holds stays as it is, with a warning.
       - If virtual machines that the run has stopped do not run again yet, or it has not given back all of its nodes,
         V(released) tells so in RV(left), and does not fail. What the cluster remembers stays then, and the next start
         of the run or V(aborted) brings them back.
-      - Where the run was kept from releasing the Lease of a node that it has given back, V(released) does so.
       - V(aborted) undoes what the run has left in the cluster. Its migrations are cancelled, its nodes are given back,
         what was stopped for them is started, and its Leases and what the cluster remembers of it are removed. Nothing
         of others is touched, nor are evacuations.
