@@ -135,6 +135,8 @@ def test_after_a_sleep_it_looks_at_once(
         return answer
 
     def now() -> float:
+        if threading.current_thread() is not accompanying:
+            return 0.0
         told.append(2 * never if told and taken.is_set() else 0.0)
         return told[-1]
 
