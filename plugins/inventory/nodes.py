@@ -191,8 +191,10 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._inventory import
 from ansible_collections.virtops.kubevirt.plugins.module_utils._inventory.hosts import require_labels, selected
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.expected import ExpectedError, MissingLibrary
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.invalid_request import InvalidRequest
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.printable import brief
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module import arguments
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module.libraries import how_to_install
+from ansible_collections.virtops.kubevirt.plugins.plugin_utils import _kubeconfig
 from ansible_collections.virtops.kubevirt.plugins.plugin_utils._node_source import (
     NodeLook,
     NodeQuery,
@@ -276,6 +278,7 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):  # type: i
         """The options of the connection, templates evaluated, in plain types. Raises AnsibleError, InvalidRequest."""
         self.templar.available_variables = self._vars
         found = {name: self.templar.template(self.get_option(name)) for name in arguments.cluster()}
+        found["kubeconfig"] = _kubeconfig.meant(found["kubeconfig"])
         if isinstance(found["kubeconfig"], str) and os.pathsep not in found["kubeconfig"]:
             found["kubeconfig"] = self._kubeconfig(found["kubeconfig"], Path(path).parent)
         # Ansible's own kinds of texts know where they come from, which clients do not expect.
@@ -286,10 +289,10 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):  # type: i
         """The file that is meant, decrypted if need be."""
         meant = Path(given).expanduser()
         for file in (folder / meant, meant):
-            if file.is_file():
+            if _kubeconfig.is_file(file):
                 return str(self.loader.get_real_file(str(file.absolute())))
         problem = "it is not there, nor beside the inventory"
-        raise InvalidRequest(f"read the kubeconfig {given}", [problem], "Correct the path.")
+        raise InvalidRequest(f"read the kubeconfig {brief(given)}", [problem], "Correct the path.")
 
     def _fill(self, found: NodeLook) -> None:
         """Raises InvalidRequest, MissingLibrary, AnsibleError."""

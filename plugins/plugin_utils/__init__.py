@@ -4,6 +4,7 @@
 """What runs on the controller only, shared by actions, filters and tests.
 
 _cluster_action.py  what the controller does for a module that talks to a cluster: its kubeconfig, its news
+_kubeconfig.py      what is meant by a kubeconfig: a path, a mapping, or the text of one
 _progress.py        shows what a module tells while it runs
 _scoreboard.py      one line of totals for all drains that go on at once
 _drain_plan.py      plans of drains for what a template gives

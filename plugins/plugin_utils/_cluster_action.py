@@ -18,7 +18,9 @@ from typing import Any
 from ansible.errors import AnsibleActionFail, AnsibleError, AnsibleFileNotFound
 from ansible.plugins.action import ActionBase
 from ansible_collections.kubernetes.core.plugins.action.k8s_info import ActionModule as KubernetesAction
-from ansible_collections.virtops.kubevirt.plugins.plugin_utils import _progress
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.invalid_request import InvalidRequest
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.printable import brief
+from ansible_collections.virtops.kubevirt.plugins.plugin_utils import _kubeconfig, _progress
 
 Values = dict[str, Any]
 
@@ -49,18 +51,22 @@ class ClusterAction(KubernetesAction):  # type: ignore[misc]  # kubernetes.core 
         return result
 
     def _find_kubeconfig(self, arguments: Values) -> None:
-        kubeconfig = arguments.get("kubeconfig")
+        try:
+            kubeconfig = _kubeconfig.meant(arguments.pop("kubeconfig", None))
+        except InvalidRequest as error:
+            raise AnsibleActionFail(str(error)) from None
         if not kubeconfig:
             return
+        arguments["kubeconfig"] = kubeconfig
         try:
             self.get_kubeconfig(kubeconfig, self._connection.transport != "local", arguments)
         except AnsibleFileNotFound:
             raise AnsibleActionFail(
-                f"Cannot read the kubeconfig {kubeconfig}: it is not there, nor among the files of the role or "
+                f"Cannot read the kubeconfig {brief(kubeconfig)}: it is not there, nor among the files of the role or "
                 "playbook. Correct the path."
             ) from None
         except AnsibleError as error:
-            raise AnsibleActionFail(f"Cannot read the kubeconfig {kubeconfig}: {error}") from error
+            raise AnsibleActionFail(f"Cannot read the kubeconfig {brief(kubeconfig)}: {brief(error)}") from None
 
     def _find_needle(self, dirname: str, needle: str) -> str:
         """Last of all in the folder in which ansible-playbook runs: the collection's playbooks stand elsewhere."""
@@ -68,6 +74,6 @@ class ClusterAction(KubernetesAction):  # type: ignore[misc]  # kubernetes.core 
             return str(super()._find_needle(dirname, needle))
         except AnsibleFileNotFound:
             path = Path(needle).absolute()
-            if not path.is_file():
+            if not _kubeconfig.is_file(path):
                 raise
             return str(path)

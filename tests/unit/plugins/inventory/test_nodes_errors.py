@@ -41,6 +41,8 @@ def refused(ended: Ended, *words: str) -> None:
     ("changed", "words"),
     [
         ({"kubeconfig": "none.yml"}, ["Cannot read the kubeconfig none.yml: it is not there", "Correct the path."]),
+        ({"kubeconfig": "- token: open-sesame\n: ["}, ["Cannot read the kubeconfig: its text is no mapping"]),
+        ({"kubeconfig": f"{'a' * 5_000}-open-sesame"}, ["Cannot read the kubeconfig aaa", "it is not there"]),
         ({"kubeconfig": "cluster.virtops_nodes.yml", "host": None}, ["its settings are not usable"]),
         (
             {"host": "https://127.0.0.1:1", "request_timeout": 1},
