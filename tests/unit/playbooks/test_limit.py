@@ -1,7 +1,7 @@
 # Copyright: Contributors to the virtops.kubevirt project
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A run that is started with --limit is refused, whomever that leaves."""
+"""A run that is started with --limit or tags is refused, whomever and whatever that leaves."""
 
 from __future__ import annotations
 
@@ -27,14 +27,40 @@ def test_a_limit_is_refused(tmp_path: Path, limit: str) -> None:
     assert told.count("leave --limit out") <= 2, "once by the task, and once in the summary of errors"
 
 
-@pytest.mark.parametrize("limit", ["n1", "localhost,n1"])
-def test_a_playbook_of_ones_own_refuses_it_too(tmp_path: Path, limit: str) -> None:
+def own() -> str:
+    """The README's playbook."""
     section = README.read_text().partition("### The same as your own playbook")[2]
     example = re.search(r"```yaml\n(.*?)```", section, re.DOTALL)
     assert example
-    told, status = play(tmp_path, example[1], "-i", "localhost,n1,n2", "--limit", limit)
+    return example[1]
+
+
+@pytest.mark.parametrize("limit", ["n1", "localhost,n1"])
+def test_a_playbook_of_ones_own_refuses_it_too(tmp_path: Path, limit: str) -> None:
+    told, status = play(tmp_path, own(), "-i", "localhost,n1,n2", "--limit", limit)
     assert status != 0, told
     assert f"The run was started with --limit {limit}" in told
+
+
+@pytest.mark.parametrize("whose", ["rolling_maintenance", "readme"])
+@pytest.mark.parametrize(
+    "option",
+    [
+        ("--tags", "kernel"),
+        ("--tags", "always"),
+        ("--tags", "untagged"),
+        ("--skip-tags", "all"),
+        ("--skip-tags", "always"),
+        ("--skip-tags", "notest,slow"),
+    ],
+)
+def test_tags_are_refused(tmp_path: Path, whose: str, option: tuple[str, str]) -> None:
+    """They leave out steps, such as the drain before a reboot, or all of them: nothing was done, and all was well."""
+    content = {"rolling_maintenance": IMPORTED, "readme": own()}[whose]
+    told, status = play(tmp_path, content, *option)
+    refused = f"The run was started with {' '.join(option)}, but its steps are right only as a whole" in told
+    assert (status != 0, refused) == (True, True), told
+    assert told.count(f"leave {option[0]} out") <= 2, "once by the task, and once in the summary of errors"
 
 
 def test_it_is_refused_without_an_inventory(tmp_path: Path) -> None:
@@ -54,6 +80,8 @@ def test_hosts_that_are_no_batch_are_refused(tmp_path: Path, batch: list[str]) -
     assert (status != 0, refused) == (True, len(batch) == 1), told
 
 
-def test_without_a_limit_the_run_is_planned(tmp_path: Path) -> None:
-    told, status = play(tmp_path, IMPORTED, "-i", "localhost,n1,n2")
+@pytest.mark.parametrize("option", [(), ("--tags", "all,debug"), ("--skip-tags", "molecule-notest,notest")])
+def test_what_leaves_nothing_out_is_planned(tmp_path: Path, option: tuple[str, ...]) -> None:
+    """The last is what Molecule gives to whatever it runs."""
+    told, status = play(tmp_path, IMPORTED, "-i", "localhost,n1,n2", *option)
     assert (status != 0, "give one of rolling_maintenance_tasks" in told) == (True, True), told
