@@ -17,11 +17,9 @@ class ActionModule(ClusterAction):
 
     def run(self, tmp: str | None = None, task_vars: Values | None = None) -> Values:
         result = super().run(tmp, task_vars)
-        invocation = result.get("invocation") or {}
-        # Where Ansible adds it itself, because the module was refused its options, they stand in it twice.
-        for shown in (invocation, invocation.get("module_args") or {}):
-            if template := shown.get("template"):
-                shown["template"] = without_secrets(template) if isinstance(template, dict) else HIDDEN
+        shown = result.get("invocation", {}).get("module_args", {})
+        if template := shown.get("template"):
+            shown["template"] = without_secrets(template) if isinstance(template, dict) else HIDDEN
         return result
 
     def _work(self, arguments: Values, task_vars: Values) -> Values:

@@ -39,8 +39,8 @@ class ClusterAction(KubernetesAction):  # type: ignore[misc]  # kubernetes.core 
             result.update(self._work(arguments, task_vars or {}))
         finally:
             self._remove_tmp_path(self._connection._shell.tmpdir)
-        ensured: Values = self._ensure_invocation(result)
-        return ensured
+        # Not with the parent's invocation of a module that told none: it has all options, credentials as well.
+        return result
 
     def _work(self, arguments: Values, task_vars: Values) -> Values:
         """The module's result; what it tells is shown as it comes."""

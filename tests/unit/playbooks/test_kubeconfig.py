@@ -38,6 +38,16 @@ def test_a_relative_path_starts_from_the_folder_in_which_it_runs(
     assert "nowhere" in told, told  # that is, the file was read
 
 
+def test_a_module_that_cannot_begin_shows_no_credentials(tmp_path: Path) -> None:
+    """It does not say itself what it was called with, and which of that is secret."""
+    options = {"run": "patch", "api_key": CANARY, "kubeconfig": {"users": [{"token": CANARY}]}}
+    task = {"virtops.kubevirt.maintenance_run": options, "register": "ended", "ignore_errors": True}
+    tasks = [task, {"ansible.builtin.debug": {"var": "ended"}}]
+    content = yaml.safe_dump([{"hosts": "localhost", "gather_facts": False, "tasks": tasks}])
+    told, status = play(tmp_path, content, "-vvv", interpreter="/bin/false")
+    assert (status, '"ended": {' in told, CANARY in told) == (0, True, False), told
+
+
 @pytest.mark.parametrize("form", [yaml.safe_dump, json.dumps])
 @pytest.mark.parametrize("end", ["", "\n: [", "\r\n"])
 def test_a_text_is_no_path_and_is_not_shown(tmp_path: Path, form: Callable[[object], str], end: str) -> None:
