@@ -54,12 +54,12 @@ def again(run_module: ModuleRunner, connection: dict[str, Any]) -> Any:
     return move
 
 
-def later(api: EvictingApi, *names: str, status: Any = PENDING, **metadata: Any) -> list[str]:
+def later(api: EvictingApi, *names: str, status: Any = None, **metadata: Any) -> list[str]:
     """What a controller has made since, ready one after the other; returns what is not ready when db is migrated."""
     made, looks, missed = list[Any](), list[Request](), list[str]()
     for name in names:
         fields = {**MADE, "creationTimestamp": LATER, "uid": f"another-{name}", **metadata}
-        made.append(api.add_pod(name, "n2", metadata=fields, status=status))
+        made.append(api.add_pod(name, "n2", metadata=fields, status=status or PENDING))
 
     def look(request: Request) -> None:
         looks.append(request)
