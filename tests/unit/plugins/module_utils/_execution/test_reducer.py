@@ -221,7 +221,6 @@ def surveyed(given: Plan, shown: Observation, execution: Execution) -> Record:
             "it has ended, and nothing starts it again, as its VM is gone",
         ),
         (RESET, look(vms={"shop/r": SeenVm("uid-vm", "Halted")}), N1, "nothing starts it again, as its VM has run"),
-        (START, look(), STARTS, "the VirtualMachine is gone"),
         (START, look(vms={"shop/s": SeenVm("uid-s", "Manual")}), STARTS, "it was stopped for the node, and nothing"),
     ],
 )
