@@ -272,17 +272,19 @@ class Interrupting(Timed):
     def _stopped(self, moment: Moment) -> Interrupting:
         """Of one that is gone. Whether an earlier process has stopped it, or somebody else, its owner's mark tells.
 
-        So it does where no answer came.
+        So it does where no answer came, unless its owner is gone as well: then it may have been stopped from here.
         """
         ours, theirs = self.has_acted and not self.is_unsure, self.reason == STOPPED_BY_OTHERS
+        acted = self.has_acted
         if not ours and (self.is_unsure or self.title not in moment.look.vmis):
             if not self.is_missing:
                 return replace(self, outcome=ENDING, is_missing=True)
             vm, replica_set = moment.look.vms.get(self._owner), moment.look.replica_sets.get(self._owner)
             marks = vm.before if vm is not None else replica_set.wanted if replica_set is not None else ()
             ours, theirs = self.source_node in marks, theirs or (vm is not None and vm.strategy == HALTED)
+            is_told = self.owner_uid in {owner.uid for owner in (vm, replica_set) if owner is not None}
+            acted = ours if self.is_unsure and is_told else acted
         reason = STOPPED_BY_OTHERS if theirs and not ours else ""
-        acted = ours if self.is_unsure else self.has_acted
         outcome = STOPPED if ours else ENDED
         return replace(self, outcome=outcome, has_acted=acted, reason=reason, ended_at=moment.now)
 

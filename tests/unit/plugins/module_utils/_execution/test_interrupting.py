@@ -176,6 +176,13 @@ def test_whether_a_stop_without_an_answer_was_carried_out_its_mark_tells(
     assert (ended.outcome, ended.has_acted) == (outcome, outcome == "stopped")
 
 
+@pytest.mark.parametrize("there", [{}, {"shop/web": SeenVm("uid-of-another", "Always")}], ids=["gone", "another"])
+def test_nothing_tells_of_a_stop_without_an_answer_when_its_vm_is_gone_too(there: dict[str, SeenVm]) -> None:
+    entry, _nothing = lost(STOP).step(moment(after=1.0))
+    ended, _nothing = entry.step(moment(after=1.0, vms=there))
+    assert (ended.outcome, ended.has_acted) == ("ended", True)
+
+
 @pytest.mark.parametrize("words", ["", "the server fails"])
 @pytest.mark.parametrize("begun", [RESTART, STOP], ids=["restart", "stop"])
 def test_what_no_answer_and_no_later_look_tells_was_not_carried_out(begun: Interrupting, words: str) -> None:
