@@ -26,6 +26,7 @@ def come_to_rest(world: World, processes: list[Process]) -> dict[str, bool]:
         world.now += 3.0
         for process in processes:
             process.tick()
+            process.judge.moment()
         state = "\n".join(map(_state, processes))
         quiet, before = quiet + 1 if state == before else 0, state
         if quiet > _QUIET:

@@ -218,5 +218,5 @@ def _obey(world: World, owner: Owner) -> None:
 def _create(world: World, owner: Owner) -> None:
     name = owner.name if owner.kind != REPLICA_SET else f"{owner.name}-{world.number}"
     owner.asked = False
-    vmi = world.add_vmi(name, owner, "", migratable=owner.migratable, group=owner.group)
+    vmi = world.add_vmi(name, owner, "", migratable=owner.migratable, group=owner.group, picky=owner.picky)
     vmi.size = owner.size

@@ -1,11 +1,7 @@
 # Copyright: Contributors to the virtops.kubevirt project
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What must hold at every moment, whatever happens: each method compares a deed or a word with the truth.
-
-That no hard rule is newly violated is not judged: the model's own scheduler sees to it (`World.fits`), as the real one
-does, whatever it is asked for.
-"""
+"""What must hold at every moment, whatever happens: each method compares a deed or a word with the truth."""
 
 from __future__ import annotations
 
@@ -42,6 +38,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.record
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.reducer import Execution, Record
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import Action, ActionKind, Plan
 
+from unit.plugins.module_utils._execution.simulation import rules
 from unit.plugins.module_utils._execution.simulation.world import (
     FRESH,
     OURS,
@@ -65,6 +62,7 @@ class Judge:
         self._alone = alone
         self._budget = budget
         self._actions: dict[str, Action] = {}
+        self._broken = rules.broken(world)
 
     def of(self, world: World) -> Judge:
         """The judge of a copy of the model, who knows as much."""
@@ -75,6 +73,12 @@ class Judge:
     def knows(self, plan: Plan) -> None:
         """Whatever any plan has said of an action; the last word counts."""
         self._actions |= {action.id: action for action in plan.actions}
+
+    def moment(self) -> None:
+        """Whenever something has happened: no hard rule is broken that was not, whoever should have seen to it."""
+        broken = rules.broken(self._world)
+        assert broken <= self._broken, f"{broken - self._broken}, which was not so before"
+        self._broken = broken
 
     def commands(
         self, commands: Iterable[Command], plan: Plan, record: Record, execution: Execution, *, fresh: bool
@@ -98,10 +102,12 @@ class Judge:
             if isinstance(command, Evict) and fresh:
                 assert command.uid in self._world.pods, f"{command} asks for a pod that is gone"
 
-    def created(self, command: Command, execution: Execution) -> None:
-        """A migration has come into being by a command."""
+    def created(self, command: Command, execution: Execution, plan: Plan) -> None:
+        """A migration has come into being by a command, of this plan in force."""
         assert isinstance(command, Migrate)
         world = self._world
+        hindrance = rules.hindrance(world, command, plan)
+        assert not hindrance, f"{command}, and yet {hindrance}"
         own = [entry for entry in world.migrations.values() if entry.ours and entry.vmi.uid == command.uid]
         tries = sum(entry.name.rpartition("-")[0] == command.name.rpartition("-")[0] for entry in own)
         tries -= sum(entry.phase == "Succeeded" for entry in own)

@@ -61,12 +61,14 @@ class Simulation(Driven):
             else:
                 self._process(choice >> 1).tick(Chances(choice >> 2 & 7, fates))
                 fates >>= 4
+            self.judge.moment()
         self._count(len(choices))
 
     @happens(choices=BYTES)
     def nobody_looks(self, choices: bytes) -> None:
         for choice in choices:
             controllers.take(self.world, choice)
+            self.judge.moment()
         self._count(len(choices))
 
     @happens(which=SMALL, lagging=st.integers(0, 7), fates=DRAWN, failing=st.none() | st.integers(0, 3))

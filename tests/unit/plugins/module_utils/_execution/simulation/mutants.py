@@ -34,8 +34,10 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.observ
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.record import Moment
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.starting import Starting, StartStage
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.migration import Migration
+from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import Plan
 
-from unit.plugins.module_utils._execution.simulation import deeds, process, requests
+from unit.plugins.module_utils._execution.simulation import controllers, deeds, process, requests
+from unit.plugins.module_utils._execution.simulation.world import Pod, Vmi, World
 
 Patch = Callable[[pytest.MonkeyPatch], None]
 
@@ -58,6 +60,25 @@ def forgets_the_uid(patch: pytest.MonkeyPatch) -> None:
         return self.vmis.get(title)
 
     patch.setattr(Observation, "vmi", vmi)
+
+
+def forgets_what_waits_for_what(patch: pytest.MonkeyPatch) -> None:
+    """With the plan that it follows, so that nothing in that tells."""
+    right = PlanRun._follow
+
+    def follow(self: PlanRun, plan: Plan, *returned: frozenset[str]) -> None:
+        right(self, replace(plan, actions=tuple(replace(action, after=()) for action in plan.actions)), *returned)
+
+    patch.setattr(PlanRun, "_follow", follow)
+
+
+def goes_by_a_scheduler_without_rules(patch: pytest.MonkeyPatch) -> None:
+    """What the model's own scheduler lets through is judged as well."""
+
+    def to_start(_world: World, vmi: Vmi, pods: list[Pod]) -> Any:
+        yield (controllers._schedule, (vmi, pods[0])) if pods else (controllers._bind, (vmi, "n6"))
+
+    patch.setattr(controllers, "_to_start", to_start)
 
 
 def ignores_the_caps(patch: pytest.MonkeyPatch) -> None:
@@ -328,6 +349,8 @@ MUTANTS: Mapping[str, Patch] = {
         ignores_after,
         takes_a_switched_vm_for_one_that_has_left,
         forgets_the_uid,
+        forgets_what_waits_for_what,
+        goes_by_a_scheduler_without_rules,
         ignores_the_caps,
         does_not_count_what_it_creates_at_a_time,
         creates_under_a_new_name_after_a_lost_answer,

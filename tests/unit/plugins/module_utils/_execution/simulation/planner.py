@@ -152,7 +152,8 @@ class Draft:
         return tuple(
             action.id
             for uid, action in leaving.items()
-            if self.world.vmis[uid].group == vmi.group and ZONES[action.source or action.node] == ZONES[target]
+            if (action.source or action.node) == target
+            or (self.world.vmis[uid].group == vmi.group and ZONES[action.source or action.node] == ZONES[target])
         )
 
     def _leaves(self, action: Action) -> bool:
@@ -194,4 +195,10 @@ def plan(
         replace(action, after=tuple(name for name in action.after if name in known))
         for action in draft.actions.values()
     )
-    return replace(EMPTY, batches=(batch,), actions=tuple(actions), blocked=tuple(draft.blocked))
+    return replace(
+        EMPTY,
+        snapshot=PlannedFrom(world.snapshot(), ""),
+        batches=(batch,),
+        actions=tuple(actions),
+        blocked=tuple(draft.blocked),
+    )

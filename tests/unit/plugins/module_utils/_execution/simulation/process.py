@@ -275,7 +275,7 @@ class Process:
         known = len(self.world.migrations)
         answer = requests.carry_out(self.world, command)
         if len(self.world.migrations) > known:
-            self.judge.created(command, self.drain.execution)
+            self.judge.created(command, self.drain.execution, self.drain.plan)
         if not (answer.refused or answer.needless):
             self.done.append(command)
         return answer

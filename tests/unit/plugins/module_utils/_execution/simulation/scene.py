@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from unit.plugins.module_utils._execution.simulation.world import OURS, REPLICA_SET, VM, ZONES, Owner, World
+from unit.plugins.module_utils._execution.simulation.world import LARGE, OURS, REPLICA_SET, VM, ZONES, Owner, World
 
 # VMs, more of which make nothing else happen.
 MOST = 9
@@ -26,17 +26,21 @@ def build(shape: bytes, batch: tuple[str, ...]) -> World:
 
 
 def add(world: World, name: str, byte: int, batch: tuple[str, ...]) -> None:
-    """A VM, if its place is free. byte: where it runs, whose it is, whether it can migrate and belongs to the group."""
+    """A VM, if its place is free. byte: where it runs, whose it is, whether it can migrate and belongs to the group.
+
+    Half of the group run on large nodes only, if theirs is one.
+    """
     node, what, special = _places(batch)[byte & 7], byte >> 3 & 7, byte >> 6
     if not what:
         return
     group, migratable = "db" if special & 1 else "", special != 2
+    picky = special == 3 and node in LARGE
     owner = None
     if what >= 3:
         kind = REPLICA_SET if what == 4 else VM
         strategy = "Manual" if what == 5 else "Always"
-        owner = Owner(world.uid("owner"), kind, name, strategy, group=group, migratable=migratable)
-    vmi = world.add_vmi(name, owner, "", migratable=migratable, group=group)
+        owner = Owner(world.uid("owner"), kind, name, strategy, group=group, picky=picky, migratable=migratable)
+    vmi = world.add_vmi(name, owner, "", migratable=migratable, group=group, picky=picky)
     cordons, world.cordons = world.cordons, {}
     fits, world.cordons = world.fits(vmi, node), cordons
     if not fits:

@@ -3,14 +3,14 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A small model of a cluster: what is in it, and the rule by which pods find nodes.
 
-It knows what the reducer can tell apart, and no more: a node has room for pods of VMs up to some size, and a group of
-VMs keeps to one VM a zone, whose own pods do not stand in its way.
+It knows what the reducer can tell apart, and no more: a node has room for pods of VMs up to some size, a group of VMs
+keeps to one VM a zone, whose own pods do not stand in its way, and some VMs run on large nodes only.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.memory import Remembered
@@ -22,6 +22,7 @@ RUN = "run-1"
 CAP_CLUSTER, CAP_OUTBOUND = 3, 2
 ROOM = 4
 ZONES = {"n1": "a", "n2": "b", "n3": "c", "n4": "a", "n5": "b", "n6": "c"}
+LARGE = frozenset({"n2", "n4", "n6"})
 OURS, THEIRS = "us", "somebody"
 # Seconds for which an invocation holds the run that does not renew its Lease, and for which it need not look whether
 # run and nodes are its own before it does something.
@@ -44,6 +45,7 @@ class Mark:
 class Owner:
     """strategy: Always, Manual, Halted; a replica set is Always. replicas: how many VMIs it wants when it may.
 
+    picky: its VMs run on large nodes only.
     asked: somebody has asked for a start of what starts by request only. stops: uids of VMIs that were asked to stop.
     stopped_for: its marks, by node. ran: uids of VMIs of it that have run. unwanted: somebody else has stopped it after
     it got back what it ran with.
@@ -56,6 +58,7 @@ class Owner:
     replicas: int = 1
     asked: bool = False
     group: str = ""
+    picky: bool = False
     migratable: bool = True
     size: int = 1
     stops: set[str] = field(default_factory=set)
@@ -73,6 +76,7 @@ class Vmi:
     owner: Owner | None
     migratable: bool
     group: str = ""
+    picky: bool = False
     node: str = ""
     phase: str = "Pending"
     ending: bool = False
@@ -131,6 +135,23 @@ class Moving:
     def unfinished(self) -> bool:
         return self.phase not in ("Succeeded", "Failed")
 
+    @property
+    def is_coming(self) -> bool:
+        """Whether the run sends it, and nothing has ended that yet."""
+        return self.ours and self.unfinished and self.vmi.alive and not (self.cancelled or self.vmi.ending)
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """What a plan was made from. places: uids of VMIs and the nodes where they have a pod, with its size.
+
+    sizes: of the VMIs' next pods, by uid. moving: uids of those on their way, whose actions a plan keeps as they are.
+    """
+
+    places: Mapping[tuple[str, str], int]
+    sizes: Mapping[str, int]
+    moving: frozenset[str]
+
 
 @dataclass
 class World:
@@ -139,6 +160,7 @@ class World:
     saved: by node, what a drain of it has left for the next one. uncordoned_at: by node, when somebody has taken our
     cordon away.
 
+    snapshots: by the hash that plans have of them.
     calm: nothing fails any more that need not fail. frail: launchers may die before their VMs run. gone: uids of what
     is no more. places: by uid of a VMI, all nodes it has run on. left: uid and node of what has once left a node
     altogether. holder: which invocation holds the run. lost_at: by invocation, when it lost the run. number: of objects
@@ -154,6 +176,7 @@ class World:
     epochs: dict[str, str] = field(default_factory=dict)
     saved: dict[str, Remembered] = field(default_factory=dict)
     uncordoned_at: dict[str, float] = field(default_factory=dict)
+    snapshots: dict[str, Snapshot] = field(default_factory=dict)
     tight: bool = False
     calm: bool = False
     frail: bool = False
@@ -169,6 +192,14 @@ class World:
         """Another invocation holds the run from now on."""
         self.lost_at[self.holder] = self.now
         self.holder += 1
+
+    def snapshot(self) -> str:
+        """Its hash."""
+        places = {(pod.owner_uid, pod.node): pod.size for pod in self.pods.values() if pod.machine and pod.node}
+        name = f"snapshot-{len(self.snapshots)}"
+        moving = frozenset(entry.vmi.uid for entry in self.migrations.values() if entry.unfinished)
+        self.snapshots[name] = Snapshot(places, {vmi.uid: vmi.size for vmi in self.vmis.values()}, moving)
+        return name
 
     def uid(self, kind: str) -> str:
         self.number += 1
@@ -210,7 +241,7 @@ class World:
 
         without: uids of VMIs and the nodes where they are thought away. coming: uids of those on their way to it.
         """
-        if node in self.cordons:
+        if node in self.cordons or (vmi.picky and node not in LARGE):
             return False
         here, room = {vmi.uid}, vmi.size
         for pod in self.pods.values():
@@ -237,9 +268,11 @@ class World:
             if pod.node == node
         )
 
-    def add_vmi(self, name: str, owner: Owner | None, node: str, *, migratable: bool, group: str = "") -> Vmi:
+    def add_vmi(
+        self, name: str, owner: Owner | None, node: str, *, migratable: bool, group: str = "", picky: bool = False
+    ) -> Vmi:
         """A VMI; one with a node runs there already."""
-        vmi = Vmi(self.uid("vmi"), name, owner, migratable, group)
+        vmi = Vmi(self.uid("vmi"), name, owner, migratable, group, picky)
         self.vmis[vmi.uid] = vmi
         if node:
             self.add_pod(vmi.uid, node, machine=True, group=group)
