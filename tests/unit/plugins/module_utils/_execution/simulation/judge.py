@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.drain import NodeDrain
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.commands import (
@@ -55,7 +55,7 @@ _KINDS = {
 
 
 class Judge:
-    """alone: there is one process, so that it can keep KubeVirt's caps. budget: attempts to migrate a VM."""
+    """alone: there is one process, so that it can keep KubeVirt's caps whatever it sees. budget: attempts of a VM."""
 
     def __init__(self, world: World, *, alone: bool, budget: int) -> None:
         self._world = world
@@ -102,8 +102,11 @@ class Judge:
             if isinstance(command, Evict) and fresh:
                 assert command.uid in self._world.pods, f"{command} asks for a pod that is gone"
 
-    def created(self, command: Command, execution: Execution, plan: Plan) -> None:
-        """A migration has come into being by a command, of this plan in force."""
+    def created(self, command: Command, execution: Execution, plan: Plan, sources: Collection[str] | None) -> None:
+        """A migration has come into being by a command, of this plan in force.
+
+        sources: nodes of whose migrations who asks has just seen all there are; None if there may be others by now.
+        """
         assert isinstance(command, Migrate)
         world = self._world
         hindrance = rules.hindrance(world, command, plan)
@@ -117,10 +120,10 @@ class Judge:
         vmi = world.vmi(command.vmi)
         assert vmi is not None
         assert (vmi.uid, vmi.node) == (command.uid, command.source), f"{command} meets {vmi}"
-        if self._alone and execution.caps is not None:
-            outbound = sum(entry.source == command.source for entry in ours)
-            assert len(ours) <= execution.caps.cluster, f"beyond the cluster's cap: {command}"
-            assert outbound <= execution.caps.outbound, f"beyond the cap of {command.source}: {command}"
+        if execution.caps is not None and (self._alone or sources is not None):
+            seen = [entry.source for entry in ours if sources is None or entry.home in sources]
+            assert len(seen) <= execution.caps.cluster, f"beyond the cluster's cap: {command}"
+            assert seen.count(command.source) <= execution.caps.outbound, f"beyond its node's cap: {command}"
 
     def carries_out(self, command: Command, invocation: int) -> None:
         """Of the cluster as it is, whatever the process has seen of it. Not asked of what it was let through to do."""

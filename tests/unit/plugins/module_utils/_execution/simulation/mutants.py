@@ -1,7 +1,7 @@
 # Copyright: Contributors to the virtops.kubevirt project
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Reducers, and loops around them, that are wrong on purpose, each in one way that the simulation has to notice."""
+"""Reducers that are wrong on purpose, each in one way that the simulation has to notice; `mutant_loops` has loops."""
 
 from __future__ import annotations
 
@@ -11,9 +11,6 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster import plan_run
-from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.drain import NodeDrain
-from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.plan_run import PlanRun
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution import (
     draining,
     interrupting,
@@ -36,23 +33,17 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.starti
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.migration import Migration
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import Plan
 
-from unit.plugins.module_utils._execution.simulation import controllers, deeds, process, requests
-from unit.plugins.module_utils._execution.simulation.world import Pod, Vmi, World
-
-Patch = Callable[[pytest.MonkeyPatch], None]
-
-
-def _always(value: object) -> Callable[..., object]:
-    return lambda *_arguments, **_names: value
+from unit.plugins.module_utils._execution.simulation import requests
+from unit.plugins.module_utils._execution.simulation.mutant_loops import LOOPS, Patch, always
 
 
 def ignores_after(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(reducer, "_over", _always(True))
+    patch.setattr(reducer, "_over", always(True))
 
 
 def takes_a_switched_vm_for_one_that_has_left(patch: pytest.MonkeyPatch) -> None:
     """Although its pod still stands at the source."""
-    patch.setattr(reducer, "_is_gone", _always(True))
+    patch.setattr(reducer, "_is_gone", always(True))
 
 
 def forgets_the_uid(patch: pytest.MonkeyPatch) -> None:
@@ -62,31 +53,23 @@ def forgets_the_uid(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Observation, "vmi", vmi)
 
 
-def forgets_what_waits_for_what(patch: pytest.MonkeyPatch) -> None:
-    """With the plan that it follows, so that nothing in that tells."""
-    right = PlanRun._follow
-
-    def follow(self: PlanRun, plan: Plan, *returned: frozenset[str]) -> None:
-        right(self, replace(plan, actions=tuple(replace(action, after=()) for action in plan.actions)), *returned)
-
-    patch.setattr(PlanRun, "_follow", follow)
-
-
-def goes_by_a_scheduler_without_rules(patch: pytest.MonkeyPatch) -> None:
-    """What the model's own scheduler lets through is judged as well."""
-
-    def to_start(_world: World, vmi: Vmi, pods: list[Pod]) -> Any:
-        yield (controllers._schedule, (vmi, pods[0])) if pods else (controllers._bind, (vmi, "n6"))
-
-    patch.setattr(controllers, "_to_start", to_start)
-
-
 def ignores_the_caps(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(slots.Slots, "admits", _always(True))
+    patch.setattr(slots.Slots, "admits", always(True))
+
+
+def counts_no_migrations_of_other_nodes(patch: pytest.MonkeyPatch) -> None:
+    right = slots.Slots.__init__
+
+    def init(self: slots.Slots, plan: Plan, entries: Any, look: Observation, *others: Any) -> None:
+        titles = {entry.title for entry in entries.values()}
+        own = {title: found for title, found in look.migrations.items() if title in titles}
+        right(self, plan, entries, replace(look, migrations=own), *others)
+
+    patch.setattr(slots.Slots, "__init__", init)
 
 
 def does_not_count_what_it_creates_at_a_time(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(slots.Slots, "add", _always(None))
+    patch.setattr(slots.Slots, "add", always(None))
 
 
 def creates_under_a_new_name_after_a_lost_answer(patch: pytest.MonkeyPatch) -> None:
@@ -149,7 +132,7 @@ def stands_by_an_eviction_that_never_was(patch: pytest.MonkeyPatch) -> None:
 
 
 def believes_watches_that_nothing_was_evicted(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Evicting, "questions", _always(Questions()))
+    patch.setattr(Evicting, "questions", always(Questions()))
 
 
 def believes_watches_that_nothing_was_interrupted(patch: pytest.MonkeyPatch) -> None:
@@ -191,11 +174,11 @@ def takes_the_vm_itself_for_its_successor(patch: pytest.MonkeyPatch) -> None:
 
 
 def waits_for_who_is_off(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(SeenVm, "brings_back", _always(True))
+    patch.setattr(SeenVm, "brings_back", always(True))
 
 
 def gives_up_who_comes_back(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(SeenVm, "brings_back", _always(False))
+    patch.setattr(SeenVm, "brings_back", always(False))
 
 
 def gives_up_whose_vm_was_not_looked_at(patch: pytest.MonkeyPatch) -> None:
@@ -208,15 +191,15 @@ def gives_up_whose_vm_was_not_looked_at(patch: pytest.MonkeyPatch) -> None:
 
 
 def waits_for_a_replica_that_nobody_wants(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Interrupting, "_is_needless", _always(False))
+    patch.setattr(Interrupting, "_is_needless", always(False))
 
 
 def gives_up_a_replica_that_comes_back(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Interrupting, "_is_needless", _always(True))
+    patch.setattr(Interrupting, "_is_needless", always(True))
 
 
 def never_plans_newcomers(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(draining, "unplanned", _always(frozenset()))
+    patch.setattr(draining, "unplanned", always(frozenset()))
 
 
 def leaves_it_to_others_to_try_again(patch: pytest.MonkeyPatch) -> None:
@@ -229,7 +212,7 @@ def goes_where_the_old_plan_said(patch: pytest.MonkeyPatch) -> None:
 
 
 def takes_an_ending_vmi_for_a_running_one(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(starting, "is_ending", _always(False))
+    patch.setattr(starting, "is_ending", always(False))
 
 
 def _taking(stages: Collection[StartStage], for_this: StartStage) -> Callable[..., StartStage]:
@@ -292,66 +275,19 @@ def calls_a_replica_set_complete_too_early(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Starting, "step", step)
 
 
-def ignores_answers_that_are_lost(patch: pytest.MonkeyPatch) -> None:
-    right = reducer.answered
-
-    def answered(record: Any, answers: Any, now: float) -> Any:
-        return right(record, [answer for answer in answers if not answer.lost], now)
-
-    patch.setattr(plan_run, "answered", answered)
-
-
-def takes_a_lost_answer_for_a_yes(patch: pytest.MonkeyPatch) -> None:
-    right = reducer.answered
-
-    def answered(record: Any, answers: Any, now: float) -> Any:
-        return right(record, [replace(answer, refused="", lost=False) for answer in answers], now)
-
-    patch.setattr(plan_run, "answered", answered)
-
-
 def does_not_count_what_was_lost(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(slots, "_takes_a_place", lambda entry: entry.in_flight)
-
-
-def never_asks_whose_run_and_nodes_are(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(process.Process, "_guard", _always(None))
-
-
-def asks_whose_the_run_is_only_once(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(plan_run, "_GUARDED_FOR", float("inf"))
-
-
-def believes_watches_that_a_node_is_empty(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(NodeDrain, "_is_empty", _always(True))
-
-
-def ends_while_something_is_under_way(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(draining, "under_way", _always([]))
-
-
-def gives_up_what_can_still_leave(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(draining, "is_lost", _always(True))
-
-
-def begins_what_nobody_will_remember(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(NodeDrain, "_guard", PlanRun._guard)
-
-
-def does_not_ask_again_after_it_stood_still(patch: pytest.MonkeyPatch) -> None:
-    right = deeds.Deeds.carry_out
-    patch.setattr(deeds.Deeds, "carry_out", lambda self, commands, _may, once: right(self, commands, once=once))
 
 
 MUTANTS: Mapping[str, Patch] = {
     mutant.__name__: mutant
     for mutant in (
+        *LOOPS,
         ignores_after,
         takes_a_switched_vm_for_one_that_has_left,
         forgets_the_uid,
-        forgets_what_waits_for_what,
-        goes_by_a_scheduler_without_rules,
         ignores_the_caps,
+        counts_no_migrations_of_other_nodes,
         does_not_count_what_it_creates_at_a_time,
         creates_under_a_new_name_after_a_lost_answer,
         does_not_wait_until_its_migration_shows,
@@ -381,15 +317,6 @@ MUTANTS: Mapping[str, Patch] = {
         forgets_who_was_stopped_before_it_runs,
         waits_for_another_of_the_same_name,
         calls_a_replica_set_complete_too_early,
-        ignores_answers_that_are_lost,
-        takes_a_lost_answer_for_a_yes,
         does_not_count_what_was_lost,
-        never_asks_whose_run_and_nodes_are,
-        asks_whose_the_run_is_only_once,
-        believes_watches_that_a_node_is_empty,
-        ends_while_something_is_under_way,
-        gives_up_what_can_still_leave,
-        begins_what_nobody_will_remember,
-        does_not_ask_again_after_it_stood_still,
     )
 }

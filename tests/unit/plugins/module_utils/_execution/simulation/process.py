@@ -30,19 +30,19 @@ from unit.plugins.module_utils._execution.simulation.world import OURS, RUN, Wor
 
 # Migrations of a VM are planned anew until so many have failed.
 BUDGET = 3
-# What a process allows itself, less than KubeVirt's own caps.
-CAPS = MigrationCaps(cluster=2, outbound=1)
+# What a process allows itself, less than KubeVirt's own caps; the second one lets those of a batch take turns.
+_CAPS = (MigrationCaps(cluster=2, outbound=1), MigrationCaps(cluster=1, outbound=1))
 
 
 @dataclass(frozen=True, slots=True)
 class Ways:
-    """How a process goes about it. capped: it keeps caps. retries: of a failed migration as it is.
+    """How a process goes about it. caps: those that it keeps, if any. retries: of a failed migration as it is.
 
     max_failed: when more VMs than that have failed for good, nothing more is begun; None for no limit. seconds: after
     which it gives up.
     """
 
-    capped: bool
+    caps: MigrationCaps | None
     retries: int
     max_failed: int | None
     seconds: float
@@ -54,7 +54,7 @@ class Ways:
     @classmethod
     def of(cls, byte: int) -> Ways:
         max_failed, seconds = 0 if byte >> 2 & 3 == 3 else None, 60.0 if byte >> 4 & 3 == 3 else float("inf")
-        return cls(not byte & 1, byte >> 1 & 1, max_failed, seconds)
+        return cls(None if byte & 1 else _CAPS[byte >> 6 & 1], byte >> 1 & 1, max_failed, seconds)
 
 
 class ModelClock(Clock):
@@ -92,7 +92,8 @@ class Silent:
 class Process:
     """plan: what it began with. invocation: of the run that it is a part of. is_running: its drain has not ended.
 
-    is_paused: it stands still. done: what the drain has changed something by.
+    is_paused: it stands still. done: what the drain has changed something by. _seen_from: nodes away from which it has
+    just seen all migrations, None if its look is older.
     """
 
     world: World
@@ -111,6 +112,7 @@ class Process:
     _steps: Iterator[None] = field(init=False)
     _chances: Chances = field(default_factory=Chances)
     _before: Record = field(default_factory=Record)
+    _seen_from: frozenset[str] | None = None
     _halting: Halting | None = None
 
     def __post_init__(self) -> None:
@@ -178,9 +180,7 @@ class Process:
                 Silent(),
                 ModelClock(world),
             ),
-            Execution(
-                self.node, RUN, self.notes.epochs(self.batch), CAPS if self.ways.capped else None, self.ways.retries
-            ),
+            Execution(self.node, RUN, self.notes.epochs(self.batch), self.ways.caps, self.ways.retries),
             plan,
             planned=plan,
             replan=self._replan,
@@ -266,16 +266,19 @@ class Process:
     def _command(self, commands: Collection[Command]) -> None:
         drain, watches = self.drain, self._watches
         self.judge.commands(commands, drain.plan, drain.record, drain.execution, fresh=watches.fresh)
+        self._seen_from = frozenset(watches.sources) if watches.fresh else None
         watches.fresh = False
 
     def _act(self, command: Command, _fate: Fate, late: bool) -> Answer:
         """late: it was let through to this before it stood still."""
-        if not late:
+        if late:
+            self._seen_from = None
+        else:
             self.judge.carries_out(command, self.invocation)
         known = len(self.world.migrations)
         answer = requests.carry_out(self.world, command)
         if len(self.world.migrations) > known:
-            self.judge.created(command, self.drain.execution, self.drain.plan)
+            self.judge.created(command, self.drain.execution, self.drain.plan, self._seen_from)
         if not (answer.refused or answer.needless):
             self.done.append(command)
         return answer

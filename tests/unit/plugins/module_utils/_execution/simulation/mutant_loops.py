@@ -1,0 +1,108 @@
+# Copyright: Contributors to the virtops.kubevirt project
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Loops, and what they stand on, that are wrong on purpose, as the reducers of `mutants`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster import plan_run
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.drain import NodeDrain
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.plan_run import PlanRun
+from ansible_collections.virtops.kubevirt.plugins.module_utils._execution import draining, reducer
+from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import Plan
+
+from unit.plugins.module_utils._execution.simulation import controllers, deeds, process
+from unit.plugins.module_utils._execution.simulation.world import Pod, Vmi, World
+
+Patch = Callable[[pytest.MonkeyPatch], None]
+
+
+def always(value: object) -> Callable[..., object]:
+    return lambda *_arguments, **_names: value
+
+
+def forgets_what_waits_for_what(patch: pytest.MonkeyPatch) -> None:
+    """With the plan that it follows, so that nothing in that tells."""
+    right = PlanRun._follow
+
+    def follow(self: PlanRun, plan: Plan, *returned: frozenset[str]) -> None:
+        right(self, replace(plan, actions=tuple(replace(action, after=()) for action in plan.actions)), *returned)
+
+    patch.setattr(PlanRun, "_follow", follow)
+
+
+def goes_by_a_scheduler_without_rules(patch: pytest.MonkeyPatch) -> None:
+    """What the model's own scheduler lets through is judged as well."""
+
+    def to_start(_world: World, vmi: Vmi, pods: list[Pod]) -> Any:
+        yield (controllers._schedule, (vmi, pods[0])) if pods else (controllers._bind, (vmi, "n6"))
+
+    patch.setattr(controllers, "_to_start", to_start)
+
+
+def ignores_answers_that_are_lost(patch: pytest.MonkeyPatch) -> None:
+    right = reducer.answered
+
+    def answered(record: Any, answers: Any, now: float) -> Any:
+        return right(record, [answer for answer in answers if not answer.lost], now)
+
+    patch.setattr(plan_run, "answered", answered)
+
+
+def takes_a_lost_answer_for_a_yes(patch: pytest.MonkeyPatch) -> None:
+    right = reducer.answered
+
+    def answered(record: Any, answers: Any, now: float) -> Any:
+        return right(record, [replace(answer, refused="", lost=False) for answer in answers], now)
+
+    patch.setattr(plan_run, "answered", answered)
+
+
+def never_asks_whose_run_and_nodes_are(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(process.Process, "_guard", always(None))
+
+
+def asks_whose_the_run_is_only_once(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(plan_run, "_GUARDED_FOR", float("inf"))
+
+
+def believes_watches_that_a_node_is_empty(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(NodeDrain, "_is_empty", always(True))
+
+
+def ends_while_something_is_under_way(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(draining, "under_way", always([]))
+
+
+def gives_up_what_can_still_leave(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(draining, "is_lost", always(True))
+
+
+def begins_what_nobody_will_remember(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(NodeDrain, "_guard", PlanRun._guard)
+
+
+def does_not_ask_again_after_it_stood_still(patch: pytest.MonkeyPatch) -> None:
+    right = deeds.Deeds.carry_out
+    patch.setattr(deeds.Deeds, "carry_out", lambda self, commands, _may, once: right(self, commands, once=once))
+
+
+LOOPS: tuple[Patch, ...] = (
+    forgets_what_waits_for_what,
+    goes_by_a_scheduler_without_rules,
+    ignores_answers_that_are_lost,
+    takes_a_lost_answer_for_a_yes,
+    never_asks_whose_run_and_nodes_are,
+    asks_whose_the_run_is_only_once,
+    believes_watches_that_a_node_is_empty,
+    ends_while_something_is_under_way,
+    gives_up_what_can_still_leave,
+    begins_what_nobody_will_remember,
+    does_not_ask_again_after_it_stood_still,
+)
