@@ -8,10 +8,11 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
+from http import HTTPStatus
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.failure import Failure
 
-from unit.plugins.module_utils._execution.simulation.fates import FATES, Fate
+from unit.plugins.module_utils._execution.simulation.fates import BITS, BUSY, FATES, TROUBLE, Fate
 
 
 class Died(BaseException):
@@ -20,13 +21,15 @@ class Died(BaseException):
 
 @dataclass
 class Chances:
-    """lagging: bits of the watches that show nothing new. fates: of the commands, four bits each.
+    """lagging: bits of the watches that show nothing new. cut: of those that are told to list anew, as by a 410.
 
-    failing: which of its questions gets no answer, from 0. pausing: how many commands are carried out before it stands
+    fates: of the commands, some bits each. failing: which of its questions fails, from 0, in the two lowest bits, and
+    how in the others. pausing: how many commands are carried out before it stands
     still right before the next one; 0 for right after its look. halt: stands still.
     """
 
     lagging: int = 0
+    cut: int = 0
     fates: int = 0
     failing: int | None = None
     pausing: int | None = None
@@ -34,21 +37,23 @@ class Chances:
 
     def take(self, other: Chances) -> None:
         """Those of the next step."""
-        self.lagging, self.fates, self.failing, self.pausing = other.lagging, other.fates, other.failing, other.pausing
+        self.lagging, self.cut, self.fates = other.lagging, other.cut, other.fates
+        self.failing, self.pausing = other.failing, other.pausing
 
     def fate(self) -> Fate:
         """Of the next command."""
-        fate, self.fates = FATES[self.fates & 15], self.fates >> 4
+        fate, self.fates = FATES[self.fates % len(FATES)], self.fates >> BITS
         return fate
 
     def asks(self) -> None:
         """Of a look, and of whose run and nodes are. Raises Failure."""
         if self.failing is None:
             return
-        self.failing -= 1
-        if self.failing < 0:
-            self.failing = None
-            raise unanswered()
+        if self.failing & 3:
+            self.failing -= 1
+            return
+        how, self.failing = self.failing >> 2, None
+        raise _TROUBLES[how % len(_TROUBLES)]()
 
     def stands_still(self) -> bool:
         """Whether it did, and who knows what has happened."""
@@ -64,6 +69,23 @@ class Chances:
 
 def unanswered() -> Failure:
     return Failure("ask", "the model", "no answer came", "Wait.", unanswered=True)
+
+
+def denied() -> Failure:
+    """What time does not mend."""
+    words = 'vms is forbidden: User "us" cannot list resource "vms" at the cluster scope'
+    return Failure("ask", "the model", words, "Get the right.", status=HTTPStatus.FORBIDDEN)
+
+
+def _busy() -> Failure:
+    return Failure("ask", "the model", BUSY, "Wait.", status=HTTPStatus.TOO_MANY_REQUESTS, retry_after=1.0)
+
+
+def _failed() -> Failure:
+    return Failure("ask", "the model", TROUBLE, "Wait.", status=HTTPStatus.INTERNAL_SERVER_ERROR)
+
+
+_TROUBLES = (unanswered, _busy, _failed, denied)
 
 
 class Halting:

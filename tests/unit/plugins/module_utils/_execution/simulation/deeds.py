@@ -13,7 +13,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transpor
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.persistence import May, always
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.commands import Answer, Command
 
-from unit.plugins.module_utils._execution.simulation.chances import Chances, Died, unanswered
+from unit.plugins.module_utils._execution.simulation.chances import Chances, Died, denied, unanswered
 from unit.plugins.module_utils._execution.simulation.fates import UNANSWERED, Fate, answer_of
 from unit.plugins.module_utils._execution.simulation.world import World
 
@@ -51,7 +51,9 @@ class Deeds:
             if answer is not None:
                 answers.append(answer)
             if fate in UNANSWERED:
-                trouble = unanswered()
+                trouble = trouble or unanswered()
+            if fate is Fate.DENIED:
+                trouble = denied()
         return answers, trouble
 
     def _act(self, fate: Fate, late: bool, command: Command) -> Answer:

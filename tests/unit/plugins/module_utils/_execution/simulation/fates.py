@@ -13,12 +13,20 @@ from hypothesis import strategies as st
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.commands import Answer, Command
 
 FORBIDDEN, BUSY, TROUBLE = "a webhook forbids it", "the server has too much to do", "the server fails"
+CHANGED = "it has been changed meanwhile"
+# What time mends.
+PASSING = (BUSY, TROUBLE, CHANGED)
+
+
+# So many tell a fate.
+BITS = 5
 
 
 class Fate(Enum):
     """LOST, LOST_BEFORE: no answer came, after it was carried out or before. FAILED, FAILED_BEFORE: so, but a 5xx came.
 
-    NEVER_ASKED: another one had no answer. THROTTLED: a 429. DIES, DIES_AFTER: who asks, before or after it was done.
+    NEVER_ASKED: another one had no answer. THROTTLED: a 429. CONFLICT: a 409. DENIED: who asks may do nothing of the
+    kind any more. DIES, DIES_AFTER: who asks, before or after it was done.
     """
 
     DONE = auto()
@@ -28,7 +36,9 @@ class Fate(Enum):
     FAILED_BEFORE = auto()
     NEVER_ASKED = auto()
     THROTTLED = auto()
+    CONFLICT = auto()
     FORBIDDEN = auto()
+    DENIED = auto()
     DIES = auto()
     DIES_AFTER = auto()
 
@@ -38,9 +48,10 @@ class Fate(Enum):
 
 
 # Of eight commands, by their bits: bytes are drawn evenly, and numbers are mostly small ones.
-DRAWN = st.binary(min_size=4, max_size=4).map(lambda drawn: int.from_bytes(drawn, "big"))
-# Sixteen, of which four bits choose one.
-FATES = (*[Fate.DONE] * 7, *(fate for fate in Fate if fate is not Fate.DONE))
+DRAWN = st.binary(min_size=BITS, max_size=BITS).map(lambda drawn: int.from_bytes(drawn, "big"))
+_OFTEN = [fate for fate in Fate if fate not in (Fate.DONE, Fate.DENIED)] * 2
+# Of which the bits choose one.
+FATES = (*[Fate.DONE] * (2**BITS - len(_OFTEN) - 1), Fate.DENIED, *_OFTEN)
 CARRIED_OUT = frozenset({Fate.DONE, Fate.LOST, Fate.FAILED, Fate.DIES_AFTER})
 # No answer came to it, or it was not asked as none came to another one.
 UNANSWERED = frozenset({Fate.LOST, Fate.LOST_BEFORE, Fate.NEVER_ASKED})
@@ -48,6 +59,7 @@ _UNDONE = {
     Fate.LOST_BEFORE: ("", False, True),
     Fate.FAILED_BEFORE: (TROUBLE, True, True),
     Fate.THROTTLED: (BUSY, True, False),
+    Fate.CONFLICT: (CHANGED, True, False),
     Fate.FORBIDDEN: (FORBIDDEN, False, False),
 }
 

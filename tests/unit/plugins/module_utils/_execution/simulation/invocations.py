@@ -25,7 +25,7 @@ class TwoInvocations(Simulation):
 
     @happens(which=SMALL, lagging=st.integers(0, 7), fates=DRAWN, at=st.integers(0, 3))
     def stands_still(self, which: int, lagging: int, fates: int, at: int) -> None:
-        self._process(which).tick(Chances(lagging, fates, pausing=at))
+        self._process(which).tick(Chances(lagging, fates=fates, pausing=at))
         self._count()
 
     @happens(then=BYTES, which=SMALL, fates=DRAWN)

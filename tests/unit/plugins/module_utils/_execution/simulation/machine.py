@@ -14,7 +14,7 @@ from unit.plugins.module_utils._execution.simulation import controllers, planner
 from unit.plugins.module_utils._execution.simulation.calm import come_to_rest
 from unit.plugins.module_utils._execution.simulation.chances import Chances
 from unit.plugins.module_utils._execution.simulation.driven import Driven, happens
-from unit.plugins.module_utils._execution.simulation.fates import DRAWN
+from unit.plugins.module_utils._execution.simulation.fates import BITS, DRAWN
 from unit.plugins.module_utils._execution.simulation.judge import Judge
 from unit.plugins.module_utils._execution.simulation.process import BUDGET, Process, Ways
 from unit.plugins.module_utils._execution.simulation.scene import MOST, add, build
@@ -59,8 +59,8 @@ class Simulation(Driven):
             if choice & 1:
                 controllers.take(self.world, choice >> 1)
             else:
-                self._process(choice >> 1).tick(Chances(choice >> 2 & 7, fates))
-                fates >>= 4
+                self._process(choice >> 1).tick(Chances(choice >> 2 & 7, fates=fates))
+                fates >>= BITS
             self.judge.moment()
         self._count(len(choices))
 
@@ -71,10 +71,9 @@ class Simulation(Driven):
             self.judge.moment()
         self._count(len(choices))
 
-    @happens(which=SMALL, lagging=st.integers(0, 7), fates=DRAWN, failing=st.none() | st.integers(0, 3))
-    def looks(self, which: int, lagging: int, fates: int, failing: int | None) -> None:
-        """failing: which of its questions gets no answer."""
-        self._process(which).tick(Chances(lagging, fates, failing))
+    @happens(which=SMALL, lagging=st.integers(0, 7), cut=st.integers(0, 7), fates=DRAWN, failing=st.none() | SMALL)
+    def looks(self, which: int, lagging: int, cut: int, fates: int, failing: int | None) -> None:
+        self._process(which).tick(Chances(lagging, cut, fates, failing))
         self._count()
 
     @happens(seconds=st.integers(1, 40))
@@ -123,7 +122,7 @@ class Simulation(Driven):
             self.world.owners.pop(owner.uid, None)
             vmi.ending = True
         elif owner.uid in self.world.owners:
-            owner.strategy = "Halted"
+            owner.halt()
             vmi.ending = True
         self._disturbed(then)
 
@@ -131,7 +130,8 @@ class Simulation(Driven):
     @happens(then=BYTES, which=SMALL, gone=st.booleans())
     def somebody_wants_a_vm_off_that_is_ending(self, then: bytes, which: int, gone: bool) -> None:
         owner = self._pick(self._ending(), which)
-        owner.strategy, owner.asked = "Halted", False
+        owner.halt()
+        owner.asked = False
         if gone:
             self.world.owners.pop(owner.uid, None)
         self._disturbed(then)

@@ -14,10 +14,13 @@ import pytest
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster import plan_run
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.drain import NodeDrain
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.plan_run import PlanRun
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.failure import Failure
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution import draining, reducer
+from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.observation import Observation
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import Plan
 
 from unit.plugins.module_utils._execution.simulation import controllers, deeds, process
+from unit.plugins.module_utils._execution.simulation.fates import CHANGED
 from unit.plugins.module_utils._execution.simulation.world import Pod, Vmi, World
 
 Patch = Callable[[pytest.MonkeyPatch], None]
@@ -64,6 +67,31 @@ def takes_a_lost_answer_for_a_yes(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(plan_run, "answered", answered)
 
 
+def takes_a_conflict_for_a_lasting_no(patch: pytest.MonkeyPatch) -> None:
+    right = reducer.answered
+
+    def answered(record: Any, answers: Any, now: float) -> Any:
+        lasting = (replace(answer, passing=answer.passing and answer.refused != CHANGED) for answer in answers)
+        return right(record, lasting, now)
+
+    patch.setattr(plan_run, "answered", answered)
+
+
+def believes_a_watch_that_has_to_list_anew(patch: pytest.MonkeyPatch) -> None:
+    """What it has not been shown yet has not happened: a node without news is an empty one."""
+    right = PlanRun._look
+
+    def look(self: PlanRun, seconds: float) -> Observation:
+        try:
+            return right(self, seconds)
+        except Failure as error:
+            if error.status is None:
+                raise
+            return Observation()
+
+    patch.setattr(PlanRun, "_look", look)
+
+
 def never_asks_whose_run_and_nodes_are(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(process.Process, "_guard", always(None))
 
@@ -98,6 +126,8 @@ LOOPS: tuple[Patch, ...] = (
     goes_by_a_scheduler_without_rules,
     ignores_answers_that_are_lost,
     takes_a_lost_answer_for_a_yes,
+    takes_a_conflict_for_a_lasting_no,
+    believes_a_watch_that_has_to_list_anew,
     never_asks_whose_run_and_nodes_are,
     asks_whose_the_run_is_only_once,
     believes_watches_that_a_node_is_empty,

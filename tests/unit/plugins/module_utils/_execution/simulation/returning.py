@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import initialize, precondition
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.plan_run import Means, PlanRun
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.failure import Failure
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.commands import (
     Answer,
     Command,
@@ -31,7 +32,7 @@ from unit.plugins.module_utils._execution.simulation import controllers, request
 from unit.plugins.module_utils._execution.simulation.chances import Chances, Died
 from unit.plugins.module_utils._execution.simulation.deeds import Deeds
 from unit.plugins.module_utils._execution.simulation.driven import Driven, happens
-from unit.plugins.module_utils._execution.simulation.fates import DRAWN, FORBIDDEN, Fate
+from unit.plugins.module_utils._execution.simulation.fates import BITS, DRAWN, FORBIDDEN, Fate
 from unit.plugins.module_utils._execution.simulation.process import ModelClock, Silent
 from unit.plugins.module_utils._execution.simulation.scene import build
 from unit.plugins.module_utils._execution.simulation.sight import see_replica_sets, see_vmi, see_vms
@@ -54,7 +55,7 @@ _UNSEEN = "it ended before it was seen running"
 
 
 class Return:
-    """A task that gives one node back. It may die at any moment; the next one begins with the marks that it finds."""
+    """A task that gives one node back. It may die at any moment, or fail; the next one begins with what it finds."""
 
     def __init__(self, world: World, node: str) -> None:
         self.world = world
@@ -73,16 +74,22 @@ class Return:
     def record(self) -> Record:
         return self._run.record
 
+    @property
+    def is_complete(self) -> bool:
+        """Whether it knows of all that was stopped for the node; it may have begun before some of that."""
+        known = {entry.uid for entry in self.record.entries.values()}
+        return all(owner.uid in known for owner in self.world.owners.values() if self.node in owner.stopped_for)
+
     def tick(self, between: int = 0, fates: int = 0, failing: int | None = None) -> None:
         """between: what happens after VMs were looked at, and before their VMIs are; nothing if 0."""
         if self._run.is_over:
             return
-        self._chances.take(Chances(0, fates, failing))
+        self._chances.take(Chances(fates=fates, failing=failing))
         self._between = between
         marks, before = self._marks_of_others(), self.record
         try:
             next(self._steps)
-        except Died:
+        except (Died, Failure):
             self.begin()
         else:
             if not between:
@@ -203,7 +210,7 @@ class Returns(Driven):
                 controllers.take(self.world, choice >> 1)
             else:
                 self._task(choice >> 1).tick(choice >> 2, fates)
-                fates >>= 4
+                fates >>= BITS
         self._count(len(choices))
 
     @happens(then=_BYTES, which=_SMALL)

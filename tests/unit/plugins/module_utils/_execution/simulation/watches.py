@@ -32,12 +32,16 @@ from unit.plugins.module_utils._execution.simulation.world import World
 
 # No watch lags further behind than this, in seconds; less than what the reducer gives a migration to show.
 LAG = 20.0
-_NEVER = float("-inf")
+# The watches, by their bits in what befalls them.
+_MIGRATIONS, _VMIS, _PODS = 1, 2, 4
 
 
 @dataclass
 class Watches:
-    """nodes: those looked at. sources: nodes that the migrations looked at leave. fresh: all seen last is as of now."""
+    """nodes: those looked at. sources: nodes that the migrations looked at leave. fresh: all seen last is as of now.
+
+    _at: when each that is watched was seen for the last time.
+    """
 
     world: World
     chances: Chances
@@ -47,17 +51,15 @@ class Watches:
     _vmis: Mapping[str, SeenVmi] = field(default_factory=dict)
     _pods: Mapping[str, SeenPod] = field(default_factory=dict)
     _migrations: Mapping[str, tuple[Migration, ...]] = field(default_factory=dict)
-    _vmis_at: float = _NEVER
-    _pods_at: float = _NEVER
-    _migrations_at: float = _NEVER
+    _at: dict[int, float] = field(default_factory=dict)
 
     def attend(self, nodes: Collection[str], sources: Collection[str]) -> None:
         if not self.nodes.issuperset(nodes):
             self.nodes.update(nodes)
-            self._vmis_at = self._pods_at = _NEVER
+            self._leave(_VMIS, _PODS)
         if not self.sources.issuperset({*sources, *self.nodes}):
             self.sources.update(sources, self.nodes)
-            self._migrations_at = _NEVER
+            self._leave(_MIGRATIONS)
 
     def look(self, questions: Questions, seconds: float) -> Observation:
         self.chances.asks()
@@ -67,20 +69,17 @@ class Watches:
         return seen
 
     def forget(self) -> None:
-        self._vmis_at = self._pods_at = self._migrations_at = _NEVER
+        self._leave(_MIGRATIONS, _VMIS, _PODS)
 
     def _look(self, asked: Questions) -> Observation:
-        world, now, lagging = self.world, self.world.now, self.chances.lagging
-        if not lagging & 1 or now - self._migrations_at > LAG:
-            self._migrations, self._migrations_at = see_migrations(world, self.sources), now
-            lagging &= ~1
-        if not lagging & 2 or now - self._vmis_at > LAG:
-            self._vmis, self._vmis_at = see_vmis(world, self.nodes), now
-            lagging &= ~2
-        if not lagging & 4 or now - self._pods_at > LAG:
-            self._pods, self._pods_at = see_pods(world, self.nodes), now
-            lagging &= ~4
-        self.fresh = not lagging
+        world, self.fresh = self.world, False
+        if migrations := self._has_news(_MIGRATIONS):
+            self._migrations = see_migrations(world, self.sources)
+        if vmis := self._has_news(_VMIS):
+            self._vmis = see_vmis(world, self.nodes)
+        if pods := self._has_news(_PODS):
+            self._pods = see_pods(world, self.nodes)
+        self.fresh = migrations and vmis and pods
         return Observation(
             vmis=self._with_answers(asked),
             pods=self._pods_with(asked),
@@ -93,6 +92,23 @@ class Watches:
             vms=see_vms(world, asked.vms),
             replica_sets=see_replica_sets(world, asked.replica_sets),
         )
+
+    def _has_news(self, watch: int) -> bool:
+        """What is not watched is listed, unless that fails; who is told to list anew does so at the next look."""
+        now, chances = self.world.now, self.chances
+        if watch not in self._at:
+            chances.asks()
+        elif chances.cut & watch:
+            self._leave(watch)
+            return False
+        elif chances.lagging & watch and now - self._at[watch] <= LAG:
+            return False
+        self._at[watch] = now
+        return True
+
+    def _leave(self, *watches: int) -> None:
+        for watch in watches:
+            self._at.pop(watch, None)
 
     def _pods_with(self, asked: Questions) -> Mapping[str, SeenPod]:
         if not asked.pods:

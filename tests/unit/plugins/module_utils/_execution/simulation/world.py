@@ -66,6 +66,11 @@ class Owner:
     ran: set[str] = field(default_factory=set)
     unwanted: bool = False
 
+    def halt(self) -> None:
+        """As somebody else does it; of one that is halted already nobody sees that he wanted it as well."""
+        self.unwanted = self.unwanted or self.strategy != "Halted"
+        self.strategy = "Halted"
+
 
 @dataclass
 class Vmi:
