@@ -9,15 +9,33 @@ import pytest
 
 from unit.plugins.module_utils._execution.simulation.campaign import MACHINES, drive
 from unit.plugins.module_utils._execution.simulation.driven import Driven
+from unit.plugins.module_utils._execution.simulation.histories import HISTORIES, replay
 from unit.plugins.module_utils._execution.simulation.mutants import MUTANTS
 
 
 @pytest.mark.parametrize("machine", MACHINES)
 def test_what_must_hold_holds_in_any_interleaving(machine: type[Driven], request: pytest.FixtureRequest) -> None:
     histories = 50 if request.config.getoption("--few") else 450
-    steps = drive(machine, histories, fixed=True)
+    steps = drive(machine, histories)
     print(f"{steps} steps of {machine.__name__}")
     assert steps >= 60 * histories
+
+
+@pytest.mark.parametrize("name", HISTORIES)
+def test_what_did_not_hold_once_holds(name: str) -> None:
+    assert replay(name).holds
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+def test_a_seed_leads_to_the_same_histories(machine: type[Driven]) -> None:
+    first, second, other = (_gone_through(machine, seed) for seed in (7, 7, 8))
+    assert first == second != other
+
+
+def _gone_through(machine: type[Driven], seed: int) -> tuple[int, dict[str, int]]:
+    """Steps, and how often what has happened."""
+    before = machine.happened.copy()
+    return drive(machine, 3, by=seed), dict(machine.happened - before)
 
 
 @pytest.mark.parametrize("mutant", MUTANTS)
@@ -38,4 +56,4 @@ def _drive_all() -> None:
     """First a few of each, which is enough for most."""
     for histories in (50, 550, 4000):
         for machine in MACHINES:
-            drive(machine, histories, fixed=True, shrink=False)
+            drive(machine, histories, shrink=False)
