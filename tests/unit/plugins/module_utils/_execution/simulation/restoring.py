@@ -1,0 +1,93 @@
+# Copyright: Contributors to the virtops.kubevirt project
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Drives a drain and what gives its node back in one history: at its end, or by an abort in the midst of it."""
+
+from __future__ import annotations
+
+from hypothesis import strategies as st
+from hypothesis.stateful import precondition
+
+from unit.plugins.module_utils._execution.simulation import controllers, requests
+from unit.plugins.module_utils._execution.simulation.driven import Driven, happens
+from unit.plugins.module_utils._execution.simulation.fates import BITS, DRAWN
+from unit.plugins.module_utils._execution.simulation.machine import BYTES, OneNode
+from unit.plugins.module_utils._execution.simulation.returning import Return
+from unit.plugins.module_utils._execution.simulation.world import OURS, ZONES
+
+_ROUNDS = 30
+
+
+class Restored(OneNode):
+    """What was stopped for the node runs again, or is named. The drain may hear only later that it has lost the run."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.task: Return | None = None
+
+    @precondition(lambda self: self.task is None and not self.processes[0].is_running)
+    @happens(then=BYTES)
+    def the_node_is_given_back(self, then: bytes) -> None:
+        """Also where it was not emptied."""
+        self._give_back()
+        self._disturbed(then)
+
+    @precondition(lambda self: self.task is None)
+    @happens(then=BYTES)
+    def the_run_is_aborted(self, then: bytes) -> None:
+        """Whoever aborts holds the run, and undoes one thing after the other."""
+        self.world.take_over()
+        for moving in list(self.world.migrations.values()):
+            if moving.ours and moving.unfinished:
+                requests.delete(self.world, moving)
+        self._give_back()
+        self._disturbed(then)
+
+    @precondition(lambda self: self.task is not None)
+    @happens(choices=BYTES, fates=DRAWN)
+    def vms_start(self, choices: bytes, fates: int) -> None:
+        for choice in choices:
+            self.world.now += (choice >> 6) * 0.7
+            if choice & 1:
+                controllers.take(self.world, choice >> 1)
+            else:
+                self._start(choice >> 2, fates)
+                fates >>= BITS
+            self.judge.moment()
+        self._count(len(choices))
+
+    @happens(then=BYTES, node=st.sampled_from(sorted({*ZONES} - {"n1"})))
+    def somebody_cordons_or_uncordons(self, then: bytes, node: str) -> None:
+        """Not the node itself, whose next maintenance is another history."""
+        super().somebody_cordons_or_uncordons(then=then, node=node)
+
+    def teardown(self) -> None:
+        if self.task is None:
+            super().teardown()
+            return
+        Driven.teardown(self)
+        if not self.holds:
+            return
+        world = self.world
+        world.calm, world.tight = True, False
+        for _round in range(_ROUNDS):
+            for _step in range(40):
+                if not controllers.take(world, 0):
+                    break
+            world.now += 3.0
+            self.processes[0].tick()
+            self._start()
+            self.judge.moment()
+        self.task.end()
+
+    def _give_back(self) -> None:
+        if self.world.cordons.pop("n1", "") == OURS:
+            self.world.uncordoned_at["n1"] = self.world.now
+        self.task = Return(self.world, "n1")
+
+    def _start(self, between: int = 0, fates: int = 0) -> None:
+        """What the drain has stopped since, before it heard of its end, is looked for again."""
+        assert self.task is not None
+        if not self.task.is_complete:
+            self.task.begin()
+        self.task.tick(between, fates)
