@@ -113,12 +113,15 @@ def test_blank_answers_and_texts_mean_what_the_role_says(tmp_path: Path) -> None
     assert json.dumps(json.dumps({"batch": 1, "nodes": ["w1", "w2"], "note": "1"})) in told, told
 
 
-def test_defaults_follow_what_they_are_made_of(tmp_path: Path) -> None:
+@pytest.mark.parametrize("blank", ["", None])
+def test_defaults_follow_what_they_are_made_of(tmp_path: Path, blank: str | None) -> None:
     """A blank snapshot has the role's own, and so has the plan's path that is made of it."""
-    role = {"ansible.builtin.include_role": {"name": "virtops.kubevirt.plan_maintenance", "tasks_from": "check"}}
-    tell = {"ansible.builtin.debug": {"msg": "{{ _plan_maintenance_variables.given.path }}"}}
-    given = {"plan_maintenance_run": "p", "plan_maintenance_nodes": "a\nb", "plan_maintenance_snapshot": ""}
-    content = [{"hosts": "localhost", "gather_facts": False, "tasks": [role, tell]}]
+    name = "virtops.kubevirt.plan_maintenance"
+    role = {"ansible.builtin.include_role": {"name": name, "tasks_from": "check", "public": True}}
+    tell = {"ansible.builtin.debug": {"msg": "{{ _plan_maintenance_path }}"}}
+    held = {"_plan_maintenance_held": {"cluster_uid": "3f2b91c4-77aa"}}
+    given = {"plan_maintenance_run": "p", "plan_maintenance_nodes": "a\nb", "plan_maintenance_snapshot": blank}
+    content = [{"hosts": "localhost", "gather_facts": False, "vars": held, "tasks": [role, tell]}]
     told, status = play(tmp_path, yaml.safe_dump(content), "-e", json.dumps(given))
     assert status == 0, told
-    assert f'"{tmp_path}/home/tmp/virtops.kubevirt-p-plan.json"' in told
+    assert f'"{tmp_path}/home/tmp/virtops.kubevirt-p-3f2b91c4-plan.json"' in told

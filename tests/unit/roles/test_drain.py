@@ -155,16 +155,18 @@ def test_a_path_of_a_plan_starts_from_the_folder_in_which_it_runs(tmp_path: Path
     assert (status, f"Cannot read the plan ({begun_in}/plans/none.json)" in told) == (2, True), told
 
 
-def test_an_owner_with_a_slash_has_a_snapshot_of_its_own(tmp_path: Path) -> None:
+def test_an_owner_with_a_slash_has_files_of_its_own_in_each_cluster(tmp_path: Path) -> None:
     told, status = drained(tmp_path, {"owner": "team/disk"}, tmp_path)
-    assert (status, (tmp_path / "home/tmp/virtops.kubevirt-team%2Fdisk.json").is_file()) == (0, True), told
+    names = {path.name for path in (tmp_path / "home/tmp").glob("*.json")}
+    own = f"virtops.kubevirt-team%2Fdisk-{CLUSTER[:8]}"
+    assert (status, names) == (0, {f"{own}.json", f"{own}-plan.json"}), told
 
 
 def test_the_folder_of_a_snapshot_is_made(tmp_path: Path) -> None:
     """Where Ansible has its own files elsewhere."""
     (tmp_path / "ansible.cfg").write_text(f"[defaults]\nlocal_tmp={tmp_path}/local\n[connection]\npipelining=True\n")
     told, status = drained(tmp_path, {"owner": "kernel"}, tmp_path)
-    assert (status, (tmp_path / "home/tmp/virtops.kubevirt-kernel.json").is_file()) == (0, True), told
+    assert (status, (tmp_path / f"home/tmp/virtops.kubevirt-kernel-{CLUSTER[:8]}.json").is_file()) == (0, True), told
 
 
 def test_check_mode_leaves_the_snapshot_of_a_drain_that_goes_on(tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ from unit.plugins.support.fake_api import Object, refusal, serving
 from unit.plugins.support.migrating_api import KUBEVIRT
 from unit.plugins.support.playbooks import write_kubeconfig
 from unit.plugins.support.run_api import CLUSTER, RunApi, busy_run
+from unit.plugins.support.templates import evaluate
 
 pytestmark = pytest.mark.playbook
 
@@ -100,6 +101,31 @@ def of_no_run() -> list[Any]:
 @pytest.mark.parametrize("arguments", of_no_run())
 def test_a_task_of_no_run_says_in_which_cluster(arguments: dict[str, Any]) -> None:
     assert "cluster_uid" in arguments.get("cluster_uid", "")
+
+
+@pytest.mark.parametrize(
+    ("role", "given", "asked", "files"),
+    [
+        ("plan_maintenance", {"run": "kernel"}, "held", ["snapshot", "path"]),
+        ("drain", {"owner": "kernel"}, "rights", ["snapshot"]),
+        ("live_migrate", {}, "rights", ["snapshot"]),
+    ],
+)
+def test_clusters_with_runs_of_one_name_share_no_file(
+    tmp_path: Path, role: str, given: dict[str, str], asked: str, files: list[str]
+) -> None:
+    """On one controller: each would take what the other has read, and one that changes under it, for its own."""
+    defaults = yaml.safe_load((ROOT / f"roles/{role}/defaults/main.yml").read_text())
+    own = yaml.safe_load((ROOT / f"roles/{role}/vars/main.yml").read_text())
+    blank = {name.removeprefix(f"{role}_"): value for name, value in defaults.items() if value == ""}
+    found = []
+    for uid in ("3f2b91c4-77aa", "d05e6b18-01cc"):
+        answer = {f"_{role}_{asked}": {"cluster_uid": uid}}
+        variables = {**own, **answer, f"_{role}_variables": {"given": {**blank, **given}}}
+        paths = evaluate([f"_{role}_{name}" for name in files], variables, tmp_path)
+        assert [path for path in paths if uid[:8] not in Path(path).name] == []
+        found += paths
+    assert len(set(found)) == 2 * len(files)
 
 
 def handed_over() -> list[Any]:
