@@ -23,7 +23,7 @@ IMPORTED = "- import_playbook: virtops.kubevirt.rolling_maintenance\n"
 def test_a_limit_is_refused(tmp_path: Path, limit: str) -> None:
     told, status = play(tmp_path, IMPORTED, "-i", "localhost,n1,n2", "--limit", limit)
     assert status != 0, told
-    assert f"The run was started with --limit {limit}, but what it maintains is planned as a whole" in told
+    assert f"The run was started with --limit {limit}, but what it does is right only as a whole" in told
     assert told.count("leave --limit out") <= 2, "once by the task, and once in the summary of errors"
 
 
@@ -61,6 +61,14 @@ def test_tags_are_refused(tmp_path: Path, whose: str, option: tuple[str, str]) -
     refused = f"The run was started with {' '.join(option)}, but its steps are right only as a whole" in told
     assert (status != 0, refused) == (True, True), told
     assert told.count(f"leave {option[0]} out") <= 2, "once by the task, and once in the summary of errors"
+
+
+@pytest.mark.parametrize("playbook", ["abort", "access"])
+@pytest.mark.parametrize("option", [("--limit", "n1"), ("--tags", "nodes"), ("--skip-tags", "all")])
+def test_what_would_do_nothing_at_all_is_refused(tmp_path: Path, playbook: str, option: tuple[str, str]) -> None:
+    """Nothing was undone, no account was made, and all was well."""
+    told, status = play(tmp_path, f"- import_playbook: virtops.kubevirt.{playbook}\n", *option)
+    assert (status != 0, f"The run was started with {' '.join(option)}, but" in told) == (True, True), told
 
 
 def test_it_is_refused_without_an_inventory(tmp_path: Path) -> None:
