@@ -5,7 +5,9 @@
 
 from __future__ import annotations
 
+import ast
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -18,11 +20,20 @@ from ansible.errors import AnsibleActionFail
 from ansible.parsing.dataloader import DataLoader
 from ansible.plugins.action import ActionBase
 from ansible_collections.virtops.kubevirt.plugins.action.maintenance_run import ActionModule
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.invalid_request import InvalidRequest
+from ansible_collections.virtops.kubevirt.plugins.plugin_utils import _kubeconfig
 
 CANARY = "canary-6b1f"
 CONFIG = {"apiVersion": "v1", "users": [{"name": "u", "user": {"token": CANARY}}]}
 # An entry field of one line makes this of a text that is pasted into it.
 RUN_TOGETHER = yaml.safe_dump(CONFIG).replace("\n", "")
+
+ROOT = Path(__file__).parents[4]
+PATHS = ["~/.kube/config", "a b/{c}.yml", "c:/config", "config:old", " config\n"]
+TEXTS = [
+    RUN_TOGETHER,
+    *(f"{start}{form(CONFIG)}" for form in (yaml.safe_dump, json.dumps) for start in ("", "\n ", "---\n")),
+]
 
 Act = Callable[..., Any]
 
@@ -103,3 +114,30 @@ def test_a_path_is_one_with_an_end_of_line_too(act: Act, tmp_path: Path, end: st
 @pytest.mark.parametrize("given", [None, "", " \n"])
 def test_a_blank_one_is_none(act: Act, given: str | None) -> None:
     assert act(given) is None
+
+
+def test_playbooks_tell_texts_from_paths_as_modules_do() -> None:
+    """Those that tell the path in a command: what another one takes for a path is shown there."""
+    words = [
+        line
+        for folder in ("playbooks", "roles")
+        for path in sorted((ROOT / folder).rglob("*.yml"))
+        for line in path.read_text().splitlines()
+        if "kubeconfig" in line and "search(" in line
+    ]
+    patterns = [
+        ast.literal_eval(found) for line in words for found in re.findall(r'trim is not search\((".*?")\)', line)
+    ]
+    assert len(patterns) == len(words) == 2, words
+    for given in [*PATHS, *TEXTS, "", "token:", json.dumps(CONFIG, separators=(",", ":"))]:
+        told = [re.search(pattern, given.strip()) is not None for pattern in patterns]
+        assert told == [is_text(given)] * 2, given
+    assert not any(map(is_text, PATHS))
+    assert all(map(is_text, TEXTS))
+
+
+def is_text(given: str) -> bool:
+    try:
+        return bool(_kubeconfig.meant(given) != given.strip())
+    except InvalidRequest:
+        return True
