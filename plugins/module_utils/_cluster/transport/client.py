@@ -37,6 +37,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transpor
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.translation import (
     TRANSPORT_ERRORS,
     failure,
+    unreadable,
 )
 
 
@@ -132,9 +133,9 @@ class Client:
 
         def send() -> None:
             # KubeVirt's refuse to be asked for JSON, with status 406.
-            content = self._send("put", path, attempted, body=body, header_params={"Accept": "*/*"})
-            if content.strip():
-                self._read(content, attempted)
+            response = self._send("put", path, attempted, body=body, header_params={"Accept": "*/*"})
+            if response.data.strip():
+                self._read(response, attempted)
 
         self._carry(send, done, body)
 
@@ -148,7 +149,7 @@ class Client:
         except TRANSPORT_ERRORS as error:
             raise failure(error, attempted, self.server) from error
         except (ValueError, RecursionError) as error:
-            raise _not_json(error, attempted, self.server) from error
+            raise unreadable(error, response.status, attempted, self.server) from error
 
     def _request(
         self,
@@ -160,8 +161,8 @@ class Client:
         **arguments: Any,
     ) -> Any:
         def send() -> Any:
-            content = self._send(method, path, attempted, query_params=list(query.items()), **arguments)
-            return self._read(content, attempted)
+            response = self._send(method, path, attempted, query_params=list(query.items()), **arguments)
+            return self._read(response, attempted)
 
         if method == "get":
             return self.persistence.carry(send, done, reads=True)
@@ -205,20 +206,20 @@ class Client:
         """asked: where a dry run would stand, of which nothing is to be seen."""
         return self.persistence.carry(send, repeatable if "dryRun" in asked else done, reads=False)
 
-    def _send(self, method: str, path: str, attempted: str, **arguments: Any) -> bytes:
-        """The bytes of the answer."""
+    def _send(self, method: str, path: str, attempted: str, **arguments: Any) -> Any:
+        """The answer, whose `data` has come as a whole."""
         response = self._answer(method, path, attempted, self.patience, **arguments)
         try:
-            content: bytes = response.data
+            response.data  # noqa: B018 - which reads it
         except TRANSPORT_ERRORS as error:
             raise failure(error, attempted, self.server) from error
-        return content
+        return response
 
-    def _read(self, content: bytes, attempted: str) -> Any:
+    def _read(self, response: Any, attempted: str) -> Any:
         try:
-            return json.loads(content)
+            return json.loads(response.data)
         except (ValueError, RecursionError) as error:
-            raise _not_json(error, attempted, self.server) from error
+            raise unreadable(error, response.status, attempted, self.server) from error
 
     def _answer(self, method: str, path: str, attempted: str, read_timeout: float, **arguments: Any) -> Any:
         """What the server answers, whose body is still to be read."""
@@ -278,23 +279,3 @@ def _lines(chunks: Iterable[bytes]) -> Iterator[bytes]:
     for chunk in chunks:
         *lines, rest = (rest + chunk).split(b"\n")
         yield from lines
-
-
-def _not_json(error: Exception, attempted: str, server: str) -> Failure:
-    """What is none is nobody's answer, such as a page of a proxy that knows no better for a moment."""
-    if isinstance(error, RecursionError):
-        return Failure(
-            attempted,
-            server,
-            "an object in the answer nests deeper than can be read",
-            "Find it among those that were asked for, and remove it.",
-            reason="NestsTooDeep",
-        )
-    return Failure(
-        attempted,
-        server,
-        "the answer is not JSON",
-        "Check that the address is that of an API server, not of a web page or proxy before it.",
-        reason="NotJson",
-        unanswered=True,
-    )

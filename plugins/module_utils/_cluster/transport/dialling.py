@@ -13,6 +13,7 @@ import contextlib
 import copy
 import threading
 from collections.abc import Callable, Mapping
+from http import HTTPStatus
 from typing import Any, TypeVar
 
 from ansible_collections.kubernetes.core.plugins.module_utils.k8s import client as kubernetes_core
@@ -22,6 +23,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transpor
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.translation import (
     TRANSPORT_ERRORS,
     failure,
+    not_json,
 )
 
 try:
@@ -111,7 +113,7 @@ class Dialler:
             where = str(configuration.host)
             # What urllib3 repeats by itself it repeats when the server says so, after a day if that says a day.
             configuration.retries = False
-            dynamic = _in_time(lambda: kubernetes_core.create_api_client(configuration, **headers), seconds)
+            dynamic = _in_time(lambda: _asked(configuration, headers), seconds)
         except _SETTINGS_ERRORS as error:
             message = f"its settings are not usable, {_first_line(error)}"
             raise Failure(_CONNECT, where, message, _SETTINGS_REMEDY, reason="SettingsInvalid") from error
@@ -193,6 +195,17 @@ def _in_time(work: Callable[[], _Result], seconds: float) -> _Result:
     if not results:
         raise _Late(thread)
     return results[0]
+
+
+def _asked(configuration: Any, headers: Mapping[str, Any]) -> Any:
+    """kubernetes.core's client, which has asked for the APIs. Raises Failure for a page in place of them."""
+    try:
+        return kubernetes_core.create_api_client(configuration, **headers)
+    except AttributeError as error:
+        # The client library gives what is not JSON on as it is, where an object is expected.
+        if isinstance(error.obj, str):
+            raise not_json(error.obj, HTTPStatus.OK, _CONNECT, str(configuration.host)) from error
+        raise
 
 
 def _alone(dynamic: Any) -> Any:

@@ -105,6 +105,34 @@ def failure(error: BaseException, attempted: str, where: str, *, always_served: 
     return Failure(attempted, where, _words(error), _NETWORK_REMEDY, reason=reason, unanswered=True, unsent=unsent)
 
 
+def unreadable(error: Exception, status: int, attempted: str, where: str) -> Failure:
+    """What to tell about an answer of which json.loads makes nothing."""
+    if isinstance(error, RecursionError):
+        return Failure(
+            attempted,
+            where,
+            "an object in the answer nests deeper than can be read",
+            "Find it among those that were asked for, and remove it.",
+            reason="NestsTooDeep",
+        )
+    text = error.object.decode(errors="replace") if isinstance(error, UnicodeDecodeError) else getattr(error, "doc", "")
+    return not_json(str(text), status, attempted, where)
+
+
+def not_json(text: str, status: int, attempted: str, where: str) -> Failure:
+    """What is none is nobody's answer, such as a page of a proxy that knows no better for a moment."""
+    # What has begun as JSON may hold a secret.
+    words = "JSON with a mistake" if text.lstrip().startswith(("{", "[")) else _first_words(text) or "an empty page"
+    return Failure(
+        attempted,
+        where,
+        f"the answer is not JSON: status {status}, {words}",
+        "Check that the address is that of an API server, not of a web page or proxy before it.",
+        reason="NotJson",
+        unanswered=True,
+    )
+
+
 def _of_proxy(chain: list[BaseException]) -> Explained | None:
     """What keeps a request from its proxy says nothing of the server. The proxy's address may hold a password."""
     if not TRANSPORT_ERRORS or not any(isinstance(known, urllib3_errors.ProxyError) for known in chain):

@@ -63,6 +63,8 @@ PAGES = [
     Answer(404, {"message": "no route"}),
 ]
 NOT_SERVED = Answer(404, b"404 page not found\n")
+# Of a gateway that knows nobody, or is busy with itself.
+LOGIN = Answer(200, b"<!DOCTYPE html>\n<html><title>Log in</title>Once more</html>")
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -105,6 +107,16 @@ def test_a_proxy_without_a_server_is_waited_for_from_the_beginning(
     assert pages == []
 
 
+@pytest.mark.parametrize("page", [LOGIN, Answer(200, b"")])
+def test_a_page_with_status_200_is_waited_for_from_the_beginning(
+    connection: dict[str, str], api: ObjectApi, page: Answer
+) -> None:
+    pages = [page, page]
+    api.faults["/apis"] = lambda _request: pages.pop() if pages else None
+    assert find(connect_by(connection, TIMEOUT, Persistence(20.0)), NODE, "read")
+    assert pages == []
+
+
 def test_an_address_where_no_api_server_comes_up_is_told_when_the_time_is_over(
     connection: dict[str, str], api: ObjectApi
 ) -> None:
@@ -113,6 +125,25 @@ def test_an_address_where_no_api_server_comes_up_is_told_when_the_time_is_over(
         connect_by(connection, TIMEOUT, Persistence(0.5))
     assert "tried " in str(told.value)
     assert "and that the address is that of an API server." in str(told.value)
+
+
+def test_a_page_with_status_200_is_told_when_the_time_is_over(connection: dict[str, str], api: ObjectApi) -> None:
+    """It is no mistake in the settings of which something could be told."""
+    api.faults["/apis"] = lambda _request: LOGIN
+    with pytest.raises(Failure, match="the answer is not JSON: status 200, Log in; tried ") as told:
+        connect_by(connection, TIMEOUT, Persistence(0.5))
+    assert (told.value.reason, told.value.passing) == ("NotJson", True)
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [(b"\xff\xfe Log in", "Log in"), (b'{"status": {"token": "t-1"', "JSON with a mistake"), (b"<p>", "an empty page")],
+)
+def test_what_is_not_json_is_told_by_its_first_line(client: Client, api: ObjectApi, content: bytes, words: str) -> None:
+    api.faults[NODE] = lambda _request: Answer(200, content)
+    with pytest.raises(Failure, match="the answer is not JSON: status 200, ") as told:
+        client.briefly().get(NODE, "read")
+    assert (words in told.value.message, "t-1" in str(told.value)) == (True, False)
 
 
 def test_a_kind_that_is_not_installed_is_told_at_once_and_has_no_objects(client: Client, api: ObjectApi) -> None:
