@@ -145,7 +145,7 @@ class Readiness:
             return "there is no such node: correct its name"
         if not error.passing:
             return ""
-        told = f"{brief(error.bare)}{error.in_vain}"
+        told = ", ".join(filter(None, [brief(error.bare), error.in_vain]))
         return f"{told if error.status else f'the API server does not answer ({told})'}: see to it"
 
     def _failure(self, problems: list[str], remedy: str, trouble: Failure | None = None) -> Failure:

@@ -114,14 +114,14 @@ class Failure(Exception):
 
     @property
     def in_vain(self) -> str:
-        """How often it was tried and since when, to stand after the bare message; empty if that is unknown."""
+        """How often it was tried and since when, for the end of a clause; empty if that is unknown."""
         often = f"tried {self.tries} times " if self.tries > 1 else ""
-        return f", {often}since {self.since}" if self.since else ""
+        return f"{often}since {self.since}" if self.since else ""
 
     @property
     def at_the_end(self) -> str:
         """The message, for who has asked on in vain until his time was over."""
-        return f"{self.bare.rstrip('.')}{self.in_vain}" if self.since else self.message
+        return f"{self.bare.rstrip('.')}, {self.in_vain}" if self.since else self.message
 
     @property
     def passing(self) -> bool:

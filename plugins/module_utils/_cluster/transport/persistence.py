@@ -255,15 +255,11 @@ def _dated(refusal: Failure, request: _Request) -> Failure:
 
 def _tried(refusal: Failure, request: _Request) -> Failure:
     """The same, and it says so; who asks on all the same adds it up."""
-    since = request.begun
-    if request.tries > 1:
-        more = f"tried {request.tries} times "
-    elif request.troubled:
-        since, more = request.troubled, "in trouble "
-    elif refusal.passing and clock.now() - request.since >= TOLD_AFTER:
-        more = ""
-    else:
+    took_long = refusal.passing and clock.now() - request.since >= TOLD_AFTER
+    if request.tries <= 1 and not request.troubled and not took_long:
         return refusal
-    told = refusal.replaced(message=f"{refusal.message.rstrip('.')}; {more}since {since}")
-    told.bare, told.since, told.tries = refusal.message, since, request.tries
+    refusal.since = request.begun if request.tries > 1 else request.troubled or request.begun
+    refusal.tries = request.tries
+    told = refusal.replaced(message=f"{refusal.message.rstrip('.')}; {refusal.in_vain}")
+    told.bare = refusal.message
     return told
