@@ -21,10 +21,55 @@ Module: TypeAlias = AnsibleK8SModule
 Work = Callable[[Module], Mapping[str, Any]]
 
 
+# What of a kubeconfig's content is no secret, by the keys that lead there.
+_SHOWN = {
+    tuple(keys.split("/"))
+    for keys in (
+        "apiVersion",
+        "kind",
+        "current-context",
+        "clusters/name",
+        "clusters/cluster/server",
+        "clusters/cluster/tls-server-name",
+        "clusters/cluster/certificate-authority",
+        "contexts/name",
+        "contexts/context/cluster",
+        "contexts/context/namespace",
+        "contexts/context/user",
+        "users/name",
+        "users/user/username",
+        "users/user/as",
+        "users/user/as-groups",
+        "users/user/client-certificate",
+        "users/user/client-key",
+        "users/user/tokenFile",
+        "users/user/exec/apiVersion",
+        "users/user/exec/command",
+        "users/user/exec/installHint",
+        "users/user/exec/interactiveMode",
+        "users/user/exec/env/name",
+        "users/user/auth-provider/name",
+    )
+}
+
+
 class TextReadingModule(AnsibleModule):  # type: ignore[misc]  # Ansible is published without types
-    """Takes options also as the texts that a survey gives."""
+    """Takes options also as the texts that a survey gives.
+
+    Of a kubeconfig that is given by its content no more is struck from what is shown than the secrets in it. To Ansible
+    it is one as a whole, so that the name of a cluster, such as `default`, would be struck from everything.
+    """
 
     params: dict[str, Any]
+
+    def __init__(self, *args: Any, **settings: Any) -> None:
+        super().__init__(*args, **settings)
+        given = self.params.get("kubeconfig")
+        if isinstance(given, Mapping):
+            others = {name: self.params.get(name) for name in ("api_key", "password", "proxy_headers")}
+            found = [*_leaves(given), *_leaves(others)]
+            secret = {text for keys, text in found if not _is_shown(keys, text)}
+            self.no_log_values -= {text for _keys, text in found} - secret
 
     def _load_params(self) -> None:
         super()._load_params()
@@ -33,6 +78,23 @@ class TextReadingModule(AnsibleModule):  # type: ignore[misc]  # Ansible is publ
         except InvalidRequest as error:
             # Without the arguments: what of them must not be shown is found out later.
             self.fail_json(msg=str(error), error=error.to_json(), invocation={})
+
+
+def _is_shown(keys: tuple[str, ...], text: str) -> bool:
+    """A server's address may hold a password."""
+    return keys in _SHOWN and not (keys[-1] == "server" and "@" in text)
+
+
+def _leaves(value: Any, *keys: str) -> Iterator[tuple[tuple[str, ...], str]]:
+    """Each that is no list or mapping, as text, with the keys that lead there."""
+    if isinstance(value, Mapping):
+        for key, inner in value.items():
+            yield from _leaves(inner, *keys, str(key))
+    elif isinstance(value, (list, tuple)):
+        for inner in value:
+            yield from _leaves(inner, *keys)
+    else:
+        yield keys, str(value)
 
 
 class Incomplete(Exception):

@@ -102,7 +102,7 @@ class Dialler:
         self._patience = patience
         self._lock = threading.Lock()
         self._hanging: threading.Thread | None = None
-        # Whatever the kubeconfig says, its path included, is a secret to Ansible and would be struck from the message.
+        # The path of a kubeconfig is a secret to Ansible and would be struck from the message.
         self._where = (module.params if module else options).get("host") or "the server of the kubeconfig"
 
     def dialled(self, seconds: float) -> Dialled:

@@ -169,5 +169,39 @@ def test_a_good_one_gets_further(kubeconfig: Path, run_module: ModuleRunner, tmp
     assert "KubeVirt is not deployed" in result["msg"]
 
 
+def test_of_one_that_is_given_by_its_content_the_secrets_alone_are_hidden(
+    kubeconfig: Path, run_module: ModuleRunner
+) -> None:
+    """Cluster, context and user have names that stand in much that a task tells."""
+    config = yaml.safe_load(kubeconfig.read_text())
+    hidden = [f"https://me:hush-{number}@elsewhere" for number in range(12)]
+    extensions = [{"name": "x", "extension": {"note": hidden[11]}}]
+    config["clusters"] = [
+        {"name": "default", "cluster": {**config["clusters"][0]["cluster"], "proxy-url": hidden[0]}},
+        {"name": "b", "cluster": {"server": hidden[1], "extensions": extensions}},
+    ]
+    config["contexts"] = [
+        {"name": "default", "context": {"cluster": "default", "user": "admin", "namespace": "shop"}},
+        {"name": hidden[2], "context": {"cluster": hidden[2], "user": "b"}},
+    ]
+    program = {"command": "login", "args": [hidden[3]], "env": [{"name": "shop", "value": hidden[4]}]}
+    provider = {"name": "oidc", "config": {"id-token": hidden[5], "deep": {"er": [hidden[6]]}}}
+    ways = {"password": hidden[7], "client-key-data": hidden[8], "colour": [{"of": hidden[9]}], "token": hidden[2]}
+    config["users"] = [
+        {"name": "admin", "user": {"token": SECRET}},
+        {"name": "b", "user": {**ways, "exec": program, "auth-provider": provider, "username": "admin"}},
+    ]
+    config["current-context"] = "default"
+    config["more"] = {"kind": hidden[10]}
+    main = importlib.import_module("ansible_collections.virtops.kubevirt.plugins.modules.pod_eviction").main
+    pods = [{"namespace": "default", "name": " ".join(["admin", "shop", *hidden, SECRET])}]
+    cases: list[tuple[dict[str, Any], str]] = [({}, "default admin"), ({"api_key": "default"}, "admin")]
+    for given, told in cases:
+        result = json.dumps(run_module(main, kubeconfig=config, pods=pods, **given))
+        assert [secret for secret in (SECRET, *hidden) if secret in result] == []
+        assert all(word in result for word in [*told.split(), "login", "oidc", "shop"]), result
+        assert ("default" in result) is ("default" in told)
+
+
 def test_every_module_that_talks_to_a_cluster_is_tried() -> None:
     assert sorted(ARGUMENTS) == sorted(path.stem for path in MODULES.glob("*.py") if "connect" in path.read_text())
