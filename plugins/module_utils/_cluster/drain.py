@@ -85,6 +85,18 @@ class NodeDrain(PlanRun):
         """Whether nothing is left on the node, as was seen at last, and what was to be restarted runs."""
         return self.is_over and not (self.is_lost or self.off)
 
+    def rehearse(self) -> None:
+        """A VM that cannot be migrated as planned is planned for anew, as when the node is drained. Raises Failure."""
+        super().rehearse()
+        for _again in range(self.retries + 1):
+            failed = draining.to_replan(self.plan, self.record)
+            if not failed:
+                return
+            # Of all the others nothing was done.
+            self.record = Record(failed)
+            self._replan()
+            super().rehearse()
+
     def _survey(self) -> None:
         """What the plan does not know is planned for, as it would be when the node is drained."""
         super()._survey()

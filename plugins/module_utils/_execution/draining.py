@@ -183,6 +183,16 @@ def failures(record: Record) -> dict[str, tuple[str, ...]]:
     return {entry.title: tuple(attempt.target for attempt in entry.failed) for entry in migrating if entry.failed}
 
 
+def to_replan(plan: Plan, record: Record) -> dict[str, Entry]:
+    """By id, the migrations that have failed of VMs that may leave in another way."""
+    dead = _blocked(plan) | {entry.uid for entry in record.entries.values() if not entry.has_failed}
+    return {
+        name: entry
+        for name, entry in record.entries.items()
+        if isinstance(entry, Migrating) and entry.has_failed and entry.uid not in dead
+    }
+
+
 def _blocked(plan: Plan) -> set[str]:
     """Uids of what the plan will never move."""
     return {entry.object.uid for entry in plan.blocked if not entry.passing}

@@ -77,7 +77,8 @@ def result(module: Module, going: NodeDrain, *, changed: bool) -> JsonObject:
 
 def _would_be_done(going: NodeDrain) -> bool:
     kept = [entry for entry in lasting(going.plan) if entry.node == going.execution.node]
-    return not (going.record.failed or kept)
+    leaving = _leaving(going)
+    return not kept and all(entry.uid in leaving for entry in going.record.failed)
 
 
 def broken_off(module: Module, going: NodeDrain, error: Failure | InvalidRequest, *, changed: bool) -> Incomplete:
@@ -193,7 +194,7 @@ def _found_left(going: NodeDrain, *, tried: bool) -> Iterator[JsonObject]:
     told = set[tuple[str, str]]()
     sakes = draining.sakes(going.record, going.planned, going.plan)
     here = {item.uid for item in going.here.all}
-    leaving = {entry.uid for entry in going.record.unfinished}
+    leaving = _leaving(going)
     for action, entry in going.record.entries.items():
         if entry.has_failed and entry.uid in leaving:
             continue  # in another way by now
@@ -208,6 +209,12 @@ def _found_left(going: NodeDrain, *, tried: bool) -> Iterator[JsonObject]:
     for kind, item, why in draining.present(going.record, going.here) if tried else ():
         if (kind, item.title) not in told:
             yield _entry(kind, item.namespace, item.name, why, going.execution.node)
+
+
+def _leaving(going: NodeDrain) -> set[str]:
+    """Uids of what leaves, or would."""
+    entries = going.record.entries.values()
+    return {entry.uid for entry in entries if entry.unfinished or entry.outcome in _WOULD}
 
 
 def _kind(entry: Entry) -> str:
