@@ -3,8 +3,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What a task lets its run remember while it works: seldom written, and never in the task's way.
 
-A write that fails is told once and tried again with the next one; where the server is in trouble until the last one,
-that is told with how often it was tried. Two tasks may add to the same document: each adds to what the other has
+A write that fails is tried again with the next one, and told once: when trouble has lasted for as long as any that is
+told, and at once if time does not mend it. Where the server is in trouble until the last one, that is told with how
+often it was tried. Two tasks may add to the same document: each adds to what the other has
 written. Once the run is lost nothing is written any more: it is for others to say what it remembers.
 """
 
@@ -12,11 +13,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from typing import TypeAlias
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.conflicts import retry_on_conflict
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.failure import Failure
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.persistence import TOLD_AFTER
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.run_lease import (
     RUN_LOST,
     RunHold,
@@ -30,6 +33,15 @@ Make: TypeAlias = "Callable[[bytes | None], bytes | None]"
 _PAUSE = 5.0
 
 
+@dataclass
+class _Trouble:
+    """With one document. begun: when, by the clock that never runs backwards."""
+
+    error: Failure
+    begun: float
+    is_told: bool = False
+
+
 class RunMemory:
     """`hold`: of the run whose store it is. tell: takes lines for people."""
 
@@ -40,7 +52,7 @@ class RunMemory:
         self._waiting: dict[str, Make] = {}
         self._next = float("-inf")
         self._is_urgent = False
-        self._troubles: dict[str, Failure] = {}
+        self._troubles: dict[str, _Trouble] = {}
 
     def recall(self, name: str) -> bytes | None:
         """None if there is nothing, or it cannot be read, which is told."""
@@ -64,7 +76,8 @@ class RunMemory:
         self._is_urgent = self._is_urgent or at_once
         if not self._waiting or (time.monotonic() < self._next and not (self._is_urgent or last)):
             return
-        self._next = time.monotonic() + _PAUSE
+        begun = time.monotonic()
+        self._next = begun + _PAUSE
         store = self._store if last else self._store.briefly()
         for name, make in list(self._waiting.items()):
             try:
@@ -75,19 +88,24 @@ class RunMemory:
                 if error.reason == RUN_LOST:
                     self._waiting.clear()
                     return
-                self._endure(name, error, last=last)
+                self._endure(name, error, begun, last=last)
             else:
                 del self._waiting[name]
                 self._troubles.pop(name, None)
-        self._is_urgent = self._is_urgent and any(self._troubles[name].passing for name in self._waiting)
+        self._is_urgent = self._is_urgent and any(self._troubles[name].error.passing for name in self._waiting)
 
-    def _endure(self, name: str, error: Failure, *, last: bool) -> None:
+    def _endure(self, name: str, error: Failure, begun: float, *, last: bool) -> None:
+        """begun: when what has failed was begun."""
         before = self._troubles.get(name)
-        self._troubles[name] = error.following(before)
-        if before is None and not last:
-            self._tell(f"{error} Trying again.")
-        elif last and (before is None or error.passing):
+        error.following(before.error if before else None)
+        trouble = self._troubles[name] = _Trouble(error, before.begun if before else begun)
+        trouble.is_told = error.announced or (before is not None and before.is_told)
+        lasts = not error.passing or time.monotonic() - trouble.begun >= TOLD_AFTER
+        if last and (error.passing or not trouble.is_told):
             self._tell(str(error.replaced(message=error.at_the_end)))
+        elif lasts and not (last or trouble.is_told):
+            trouble.is_told = True
+            self._tell(f"{error} Trying again{f' since {error.since}' if error.since else ''}.")
 
 
 def _put(store: RunStore, name: str, make: Make) -> None:

@@ -182,7 +182,7 @@ def test_check_mode_keeps_nothing(drain: Any, api: RunApi, store: RunStore) -> N
     assert target(store) == before
 
 
-def test_a_write_that_fails_is_told_once_and_tried_again(drain: Any, api: RunApi, store: RunStore) -> None:
+def test_a_write_that_fails_for_a_moment_is_tried_again_and_not_told(drain: Any, api: RunApi, store: RunStore) -> None:
     planned = target(store)
     close(api, planned or "")
     (kept,) = [path for path in api.objects if path.startswith(CONFIG_MAPS)]
@@ -195,7 +195,7 @@ def test_a_write_that_fails_is_told_once_and_tried_again(drain: Any, api: RunApi
     with listener() as heard:
         assert drain(_progress=heard.path)["left"] == []
     assert target(store) == other(planned)
-    assert len([line for line in heard.told if "keep document plan" in line]) == 1
+    assert [line for line in heard.told if "keep document plan" in line] == []
 
 
 def test_what_can_never_be_written_is_in_nobodys_way(drain: Any, api: RunApi, store: RunStore) -> None:

@@ -1,7 +1,7 @@
 # Copyright: Contributors to the virtops.kubevirt project
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a run remembers while the server is away: it is tried on, told once, and in the end with how often."""
+"""What a run remembers while the server is away: it is tried on, told once if it lasts, and in the end how often."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import pytest
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport import persistence
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.client import connect_by
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs import run_memory
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.run_lease import RunHold
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.run_memory import RunMemory
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.run_store import RunStore
@@ -33,9 +34,11 @@ def api(authority: Authority) -> Iterator[RunApi]:
 
 @pytest.fixture
 def time(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
-    """of_day: as it is told."""
-    time = SimpleNamespace(of_day="02:14:07", sleep=lambda _seconds: None)
+    """of_day: as it is told. now: in seconds."""
+    time = SimpleNamespace(of_day="02:14:07", now=0.0, sleep=lambda _seconds: None)
     time.strftime = lambda _format: time.of_day
+    time.monotonic = lambda: time.now
+    monkeypatch.setattr(run_memory, "time", time)
     monkeypatch.setattr(persistence, "time", time)
     return time
 
@@ -62,20 +65,34 @@ def test_what_is_never_kept_says_in_the_end_how_often_it_was_tried(
     held = [found for found in api.objects if found.startswith(f"{path}/")]
     for away in (path, *held):
         api.faults[away] = lambda _request: AWAY
-    for _write in range(3):
+    counts = []
+    for second in (0.0, 9.9, 10.0, 20.0):
+        time.now = second
         memory.write(at_once=True)
         memory._hold._seen = float("-inf")  # or a look of a moment ago would do
-    assert [line.endswith(" Trying again.") for line in told] == [True]
+        counts.append(len(told))
+    assert (counts, told[0].endswith(" Trying again since 02:14:07.")) == ([0, 0, 1, 1], True)
     time.of_day = "02:20:00"
     memory.write(last=True)
     assert len(told) == 2
-    assert "shutting down, tried 4 times since 02:14:07. " in told[1]
+    assert "shutting down, tried 5 times since 02:14:07. " in told[1]
     assert "Trying again" not in told[1]
 
 
-def test_what_is_kept_after_all_is_not_told_again(api: RunApi, memory: RunMemory, told: list[str]) -> None:
+def test_what_fails_for_a_moment_is_not_told(
+    api: RunApi, memory: RunMemory, time: SimpleNamespace, told: list[str]
+) -> None:
     api.faults[CONFIG_MAPS] = lambda _request: AWAY
     memory.write(at_once=True)
     api.faults.clear()
+    time.now = 60.0
+    memory.write(last=True)
+    assert told == []
+
+
+def test_what_time_does_not_mend_is_told_at_once(api: RunApi, memory: RunMemory, told: list[str]) -> None:
+    api.faults[CONFIG_MAPS] = lambda _request: refusal(403, "Forbidden", "no")
+    memory.write(at_once=True)
+    assert [line.endswith(" Trying again.") for line in told] == [True]
     memory.write(last=True)
     assert len(told) == 1
