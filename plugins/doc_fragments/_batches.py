@@ -11,6 +11,12 @@ class ModuleDocFragment:
 
     DOCUMENTATION = r"""
 options:
+  nodes:
+    description:
+      - Names of nodes, which are put into batches as O(batch), O(order) and O(batch_constraints) say.
+      - With O(plan) they have to be those that it maintains, in whatever order.
+    type: list
+    elements: str
   batch:
     description:
       - How many of O(nodes) are out of service together at most, or which share of them, such as V(25%).

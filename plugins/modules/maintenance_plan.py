@@ -37,10 +37,6 @@ options:
       - One of O(batches), O(nodes) and O(plan) is needed.
     type: list
     elements: list
-  nodes:
-    description: Names of nodes, which are put into batches as O(batch), O(order) and O(batch_constraints) say.
-    type: list
-    elements: str
   avoid:
     description: Names of nodes that VMs go to only if they fit nowhere else.
     type: list

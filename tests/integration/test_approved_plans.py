@@ -221,7 +221,7 @@ def test_another_plan_than_the_approved_one_is_refused(testbed: RunningTestbed, 
         ({"plan_maintenance_file": str(plan), "plan_maintenance_run": "other"}, "it is for run 'approved'"),
         (
             {"plan_maintenance_file": str(plan), "plan_maintenance_nodes": ["kni-worker"]},
-            "is a plan for kni-worker, kni-",
+            "plan_maintenance_nodes lacks kni-worker4, which the plan maintains. Leave them out",
         ),
     ]
     for given, expected in refusals:

@@ -23,6 +23,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.plan_opt
     BatchRules,
     PlanOptions,
 )
+from ansible_collections.virtops.kubevirt.plugins.module_utils._report.obstacles import some
 
 _ANEW = "Make a plan anew and have it approved."
 
@@ -42,8 +43,8 @@ def approved_plan(params: Mapping[str, Any], snapshot: Snapshot) -> Plan:
 def require_agreement(params: Mapping[str, Any], plan: Plan, done: Collection[str]) -> None:
     """See that options that say what a plan is asked for say what this one has. Raises InvalidRequest.
 
-    What is as by default cannot be told from what is not given. done: nodes of the run that are maintained, of which
-    the plan may have been made without some.
+    Nodes that are named beside it have to be its own. What is as by default cannot be told from what is not given.
+    done: nodes of the run that are maintained, of which the plan may have been made without some.
     """
     with explained(ATTEMPT):
         nodes = len({*done, *chain.from_iterable(plan.batches)})
@@ -54,6 +55,8 @@ def require_agreement(params: Mapping[str, Any], plan: Plan, done: Collection[st
         for name, value in asked.items()
         if value not in (default[name], has[name])
     ]
+    if params["nodes"] is not None:
+        problems += _other_nodes(f"{params['option_prefix']}nodes", params["nodes"], plan)
     if problems:
         remedy = "Leave them out, as the plan has its own, or make a plan anew and have it approved."
         raise InvalidRequest(f"carry out the plan {params['plan']}", problems, remedy)
@@ -67,6 +70,15 @@ def _named(options: PlanOptions) -> dict[str, Any]:
     found |= {"batch": batching.get("size"), "order": batching.get("order")}
     constraints = ("apart", "together", "first", "last")
     return found | {f"batch_constraints.{name}": batching.get(name) for name in constraints}
+
+
+def _other_nodes(option: str, named: Collection[str], plan: Plan) -> Iterator[str]:
+    """What differs, whatever the order."""
+    planned = list(chain.from_iterable(plan.batches))
+    if strangers := sorted({*named}.difference(planned)):
+        yield f"{option} has {some(strangers)}, which the plan does not maintain"
+    if missing := [name for name in planned if name not in named]:
+        yield f"{option} lacks {some(missing)}, which the plan maintains"
 
 
 def _brief(value: object) -> str:

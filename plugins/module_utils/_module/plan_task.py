@@ -95,7 +95,12 @@ def spec() -> dict[str, Any]:
 def rules() -> dict[str, Any]:
     """What of the options goes together."""
     return {
-        "mutually_exclusive": [("batches", "nodes", "plan"), ("compare", "plan"), ("batches", "batch_constraints")],
+        "mutually_exclusive": [
+            ("batches", "nodes"),
+            ("batches", "plan"),
+            ("compare", "plan"),
+            ("batches", "batch_constraints"),
+        ],
         "required_one_of": [("batches", "nodes", "plan"), ("path", "plan")],
         "required_by": {"sha256": ("plan",)},
     }

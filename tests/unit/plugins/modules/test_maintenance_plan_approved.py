@@ -197,6 +197,8 @@ def test_another_cluster_is_refused(make: Any, files: Files, scene: Scene, noon:
         ({"reserve": "zone"}, 'reserve is "zone", and the plan has "none"'),
         ({"profile": "NoScoring"}, 'profile is "NoScoring", and the plan has "LowNodeUtilization"'),
         ({"room": 3, "option_prefix": "plan_maintenance_"}, "plan_maintenance_room is 3, and the plan has 0"),
+        ({"nodes": ["n3", "n1", "n2"]}, "nodes has n3, which the plan does not maintain"),
+        ({"nodes": ["n2"], "option_prefix": "your_"}, "your_nodes lacks n1, which the plan maintains"),
     ],
 )
 def test_options_that_contradict_an_approved_plan_are_refused(
@@ -218,6 +220,13 @@ def test_options_that_an_approved_plan_was_made_with_may_be_given_again(make: An
     assert taken(make, files, **asked, room=1, avoid=["n2"], force=True)["done"] == ["n1"]
     make(**files.given, **asked, nodes=["n1", "n2", "n3"])
     assert len(taken(make, files, **asked)["batches"][0]) == 2
+
+
+def test_an_approved_plan_may_come_with_its_nodes(make: Any, files: Files, scene: Scene, noon: dict[str, Any]) -> None:
+    """In whatever order, and when one of them is done, too."""
+    assert taken(make, files, nodes=["n2", "n1"])["sha256"] == noon["sha256"]
+    scene.lists["nodes"][0]["metadata"]["labels"][LABEL] = "patch"
+    assert taken(make, files.see(scene, EVENING), nodes=["n1", "n2"])["done"] == ["n1"]
 
 
 def test_a_plan_of_given_batches_contradicts_wishes_for_them(make: Any, files: Files) -> None:

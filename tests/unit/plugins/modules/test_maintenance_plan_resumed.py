@@ -24,7 +24,7 @@ from ansible_collections.virtops.kubevirt.plugins.modules.maintenance_plan impor
 from testbed.pki import Authority
 from unit.plugins.module_utils._planner.scene import HOST, Scene, node
 from unit.plugins.modules.test_maintenance_plan import EVENING, FIXED, LABEL, MENDED, NOON, RIGHT, Files
-from unit.plugins.support.fake_api import Answer, Request, refusal
+from unit.plugins.support.fake_api import refusal
 from unit.plugins.support.modules import ModuleRunner
 from unit.plugins.support.run_api import CONFIG_MAPS, RunApi, running
 
@@ -112,17 +112,13 @@ def test_a_plan_is_kept_and_gone_on_by(start: Any, files: Files, scene: Scene, s
     done(scene, "n1")
     scene.vm("late", first["db"] or "", "4Gi")
     files.see(scene, EVENING)
-    assert targets(decode(_anew(start, files))) != first
+    start(resume=False, invocation=None)
+    assert targets(planned(files)) != first
 
     again = start()
     assert (again["resumed"], again["batches"], again["done"]) == (True, [["n2"]], ["n1"])
     assert again["lines"][:3] == [GOES_ON, RIGHT, "Run kernel: 1 of 2 nodes to maintain, 1 at a time."]
     assert targets(planned(files))["db"] == first["db"]
-
-
-def _anew(start: Any, files: Files) -> bytes:
-    start(resume=False, invocation=None)
-    return files.plan.read_bytes()
 
 
 def test_what_has_left_is_told_no_more(start: Any, files: Files, scene: Scene) -> None:
@@ -273,13 +269,9 @@ def test_only_who_holds_the_run_keeps_its_plan(start: Any, api: RunApi) -> None:
     api.hold_run("b2", seconds=10**9)
     assert start()["error"]["reason"] == "RunLost"
     assert api.config_maps() == []
-    api.faults[CONFIG_MAPS] = _forbidden
+    api.faults[CONFIG_MAPS] = lambda _request: refusal(403, "Forbidden", "configmaps is forbidden")
     api.hold_run("a1", seconds=10**9)
     assert "configmaps is forbidden" in start()["msg"]
-
-
-def _forbidden(_request: Request) -> Answer:
-    return refusal(403, "Forbidden", 'configmaps is forbidden: User "jane" cannot create resource')
 
 
 @pytest.mark.parametrize(
@@ -381,6 +373,12 @@ def test_another_plan_that_is_approved_counts(approval: Approval, start: Any, fi
     assert (taken["resumed"], taken["plan_path"]) == (False, str(approval.path))
     assert taken["lines"][0] == ANEW % "another one was approved"
     assert approval.start()["lines"][0] == GOES_ON
+
+
+def test_an_approved_plan_of_other_nodes_is_not_kept(approval: Approval, store: RunStore) -> None:
+    refused = approval.start(nodes=["n1", "n3"])["msg"]
+    assert "nodes has n3, which the plan does not maintain; nodes lacks n2, which the plan maintains." in refused
+    assert store.names() == []
 
 
 def test_a_plan_that_was_made_twice_is_the_one_of_its_file(start: Any, files: Files, scene: Scene) -> None:
