@@ -7,7 +7,7 @@ from __future__ import annotations
 
 
 class ModuleDocFragment:
-    """Plans that were made before; see module_utils/_module/plan_approval.py."""
+    """Plans that were made before, and whether one may be asked for; see module_utils/_module/plan_approval.py."""
 
     DOCUMENTATION = r"""
 options:
@@ -33,4 +33,12 @@ options:
       - Without it, too, a file that was edited by hand is refused, as it has its own digest in it. That tells no plan
         that was approved from another one.
     type: str
+  only_check:
+    description:
+      - Whether only that is seen to what the task asks for. Options, names of nodes, and the file of O(plan), with its
+        digest, run, cluster and nodes, are refused as without it. Nothing is planned, kept, written or returned.
+      - So a mistake is told before anybody holds O(run). Without O(snapshot) no more of the cluster is read than its
+        nodes and namespaces, and virtual machines for O(targets).
+    type: bool
+    default: false
 """

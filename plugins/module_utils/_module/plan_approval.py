@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.looks import plan_file
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.cordon import nodes_done
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.invalid_request import InvalidRequest
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.printable import brief
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot import Snapshot
@@ -29,7 +30,10 @@ _ANEW = "Make a plan anew and have it approved."
 
 
 def approved_plan(params: Mapping[str, Any], snapshot: Snapshot) -> Plan:
-    """The plan of a file, if it is for this run and cluster. Raises InvalidRequest, PlanError, Failure."""
+    """The plan of a file, if it is for this run and cluster, and agrees with all else that is asked for.
+
+    Raises InvalidRequest, PlanError, Failure.
+    """
     path = Path(params["plan"])
     plan = plan_file.load_plan(path)
     if params["sha256"]:
@@ -37,10 +41,11 @@ def approved_plan(params: Mapping[str, Any], snapshot: Snapshot) -> Plan:
     problems = list(_mismatches(plan, params["run"], snapshot))
     if problems:
         raise InvalidRequest(f"carry out the plan {path}", problems, _ANEW)
+    _require_agreement(params, plan, nodes_done(snapshot.lists["nodes"], plan.run))
     return plan
 
 
-def require_agreement(params: Mapping[str, Any], plan: Plan, done: Collection[str]) -> None:
+def _require_agreement(params: Mapping[str, Any], plan: Plan, done: Collection[str]) -> None:
     """See that options that say what a plan is asked for say what this one has. Raises InvalidRequest.
 
     Nodes that are named beside it have to be its own. What is as by default cannot be told from what is not given.

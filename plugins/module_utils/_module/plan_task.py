@@ -17,6 +17,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._model.cordon imp
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.invalid_request import InvalidRequest
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.migration import unpinned_by
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot import Snapshot
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot_kinds import BY_NAME
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module import (
     arguments,
     plan_approval,
@@ -41,6 +42,8 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._report.plan_text
 
 _PAGE_SIZE = 500
 _MOST_BLOCKED = 100
+# Of which clusters and nodes are known.
+_NAMED = ("namespaces", "nodes")
 
 
 def spec() -> dict[str, Any]:
@@ -84,6 +87,7 @@ def spec() -> dict[str, Any]:
         },
         "option_prefix": {"type": "str", "default": ""},
         "document": {"type": "bool", "default": False},
+        "only_check": {"type": "bool", "default": False},
         "path": {"type": "path"},
         "compare": {"type": "path"},
         "plan": {"type": "path"},
@@ -109,7 +113,20 @@ def rules() -> dict[str, Any]:
 def make_or_take(module: Module) -> dict[str, Any]:
     """The work of maintenance_plan. Raises InvalidRequest, Failure, ExpectedError."""
     _check(module.params)
+    if module.params["only_check"]:
+        return _see_to(module)
     return _take(module) if module.params["plan"] else _make(module)
+
+
+def _see_to(module: Module) -> dict[str, Any]:
+    """See that what is asked for can be meant, by no more of the cluster than what it names."""
+    params = module.params
+    snapshot = _read_cluster(module, [*_NAMED, *["vmis"] * bool(params["targets"])])
+    if params["plan"]:
+        plan_approval.approved_plan(params, snapshot)
+    else:
+        plan_request.wanted(params, snapshot, nodes_done(snapshot.lists["nodes"], params["run"]))
+    return {"changed": False}
 
 
 def _make(module: Module) -> dict[str, Any]:
@@ -156,9 +173,7 @@ def _take(module: Module) -> dict[str, Any]:
     snapshot = _read_cluster(module)
     approved = plan_approval.approved_plan(module.params, snapshot)
     everybody = frozenset(name for nodes in approved.batches for name in nodes)
-    maintained = nodes_done(snapshot.lists["nodes"], approved.run)
-    plan_approval.require_agreement(module.params, approved, maintained)
-    done = everybody & maintained
+    done = everybody & nodes_done(snapshot.lists["nodes"], approved.run)
     kept, notes = _in_force(module)
     with explained(plan_request.ATTEMPT):
         chosen = plan_keeping.choose_approved(kept, approved, snapshot, done, Drift.of(module.params))
@@ -272,15 +287,16 @@ def _joined(lines: Sequence[str]) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
-def _read_cluster(module: Module) -> Snapshot:
-    """From the snapshot that is given, else from the cluster. Raises SnapshotError, Failure, InvalidRequest.
+def _read_cluster(module: Module, names: Iterable[str] = BY_NAME) -> Snapshot:
+    """From the snapshot that is given, else these lists from the cluster.
 
-    One in which nothing of a plan could come true, as its KubeVirt is too old, is refused.
+    One in which nothing of a plan could come true, as its KubeVirt is too old, is refused. Raises SnapshotError,
+    Failure, InvalidRequest.
     """
     if module.params["snapshot"]:
         snapshot = snapshot_file.load(module.params["snapshot"])
     else:
-        document = take(connect(module), _PAGE_SIZE)
+        document = take(connect(module), _PAGE_SIZE, [BY_NAME[name] for name in names])
         snapshot = document.decoded(*document.lists)
     if why := unpinned_by(snapshot.header.cluster.kubevirt_version if snapshot.header else ""):
         raise InvalidRequest(plan_request.ATTEMPT, [why], "Upgrade KubeVirt first; nothing was touched.")

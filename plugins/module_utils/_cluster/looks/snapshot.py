@@ -22,7 +22,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transpor
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Lists
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot import Cluster
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot_format import Document, document
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot_kinds import BY_NAME, KINDS
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot_kinds import BY_NAME, KINDS, Kind
 
 _FIND = "find KubeVirt in the cluster"
 # KubeVirt's configuration, quotas and classes shape launcher pods; the others are kube-scheduler's.
@@ -53,24 +53,24 @@ _STORAGE = (
 _PAGE_SIZE = 500
 
 
-def take(client: Client, page_size: int) -> Document:
-    """Read everything that placement needs. Raises Failure."""
+def take(client: Client, page_size: int, kinds: Sequence[Kind] = KINDS) -> Document:
+    """Read everything that placement needs, or some of it, with namespaces, which tell the cluster. Raises Failure."""
     try:
         with paused_collector():
-            return _take(client, page_size)
+            return _take(client, page_size, kinds)
     except Failure as error:
         if error.status != 403:
             raise
-        raise explain_forbidden(client, KINDS, error) from error
+        raise explain_forbidden(client, kinds, error) from error
 
 
-def _take(client: Client, page_size: int) -> Document:
+def _take(client: Client, page_size: int, kinds: Sequence[Kind]) -> Document:
     taken_at = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
     version = client.get("/version", "read the server's version")["gitVersion"]
     # First and alone: a cluster without KubeVirt is told from one short request, not after its 100,000 pods.
     found = read_lists(client, [BY_NAME["kubevirts"]], page_size)
     kubevirt = _deployed(client, found["kubevirts"])
-    found |= read_lists(client, [kind for kind in KINDS if kind.name not in found], page_size)
+    found |= read_lists(client, [kind for kind in kinds if kind.name not in found], page_size)
     missing = [name for name, lines in found.items() if lines is None]
     _require(client, missing)
     lists = {name: lines or () for name, lines in found.items()}
