@@ -18,6 +18,7 @@ import yaml
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.document import decode, encode
 
+from faults.proxy import proxied
 from integration.clusters import loaded
 from integration.playbooks import run
 from testbed.api import Api, resource_path
@@ -193,40 +194,67 @@ def test_a_plan_is_held_against_the_cluster_of_the_evening_before_anything_is_to
     assert cordoned_or_maintained(customapp) == NODES
 
 
-def test_another_plan_than_the_approved_one_is_refused(testbed: RunningTestbed, customapp: Api, tmp_path: Path) -> None:
-    plan = tmp_path / "approved.json"
-    assert play(testbed, tmp_path, plan_maintenance_path=str(plan), **ASKED).returncode == 0
-    edited = tmp_path / "edited.json"
-    edited.write_text(plan.read_text().replace('"to": "', '"to": "another-', 1))
-    edited.chmod(0o600)
-    made = decode(plan.read_bytes())
-    foreign = tmp_path / "foreign.json"
-    foreign.write_bytes(encode(replace(made, cluster=replace(made.cluster, uid="another"))))
-    foreign.chmod(0o600)
+def kept_privately(path: Path, content: bytes) -> str:
+    path.write_bytes(content)
+    path.chmod(0o600)
+    return str(path)
+
+
+def mistaken(folder: Path, plan: Path) -> list[tuple[dict[str, Any], str]]:
+    """What is given in place of a plan that was approved, or beside it, and what is said of it."""
+    content = plan.read_bytes()
+    made, document = decode(content), json.loads(content)
+    foreign = encode(replace(made, cluster=replace(made.cluster, uid="another")))
+    # With a digest of its own that is right.
+    first = tuple(entry for entry in made.actions if entry.node == NODES[0])
+    unknown = encode(replace(made, batches=((NODES[0],), ("kni-worker44",)), actions=first, blocked=()))
     # As one of another release, in which plans had no digest of their own.
-    document = json.loads(edited.read_text())
-    del document["sha256"]
-    older = tmp_path / "older.json"
-    older.write_text(json.dumps({**document, "schema": "virtops.kubevirt/maintenance-plan/1"}))
-    older.chmod(0o600)
-    public = tmp_path / "public.json"
-    public.write_bytes(plan.read_bytes())
+    older = {name: value for name, value in document.items() if name != "sha256"}
+    older["schema"] = "virtops.kubevirt/maintenance-plan/1"
+    files = {
+        "foreign": (foreign, "it is for the cluster another, and this is"),
+        "unknown": (unknown, "node kni-worker44 is no longer there"),
+        "edited": (
+            content.replace(b'"to": "', b'"to": "another-', 1),
+            "The plan was edited since it was made: its digest would be",
+        ),
+        "older": (json.dumps(older).encode(), "maintenance-plan/1', but this release reads"),
+        "half": (content[: len(content) // 2], "half.json: This is no plan, as it is not JSON"),
+    }
+    public = folder / "public.json"
+    public.write_bytes(content)
     public.chmod(0o644)
-    refusals: list[tuple[dict[str, Any], str]] = [
-        ({"plan_maintenance_file": str(foreign)}, "it is for the cluster another, and this is"),
-        ({"plan_maintenance_file": str(edited)}, "The plan was edited since it was made: its digest would be"),
-        ({"plan_maintenance_file": str(older)}, "maintenance-plan/1', but this release reads"),
+    own = {"plan_maintenance_file": str(plan)}
+    return [
+        *(
+            ({"plan_maintenance_file": kept_privately(folder / f"{name}.json", file)}, words)
+            for name, (file, words) in files.items()
+        ),
         ({"plan_maintenance_file": str(public)}, "its mode is 0644, so that others may read or change it"),
-        ({"plan_maintenance_file": str(plan), "plan_maintenance_sha256": "0" * 64}, "is not the one that was meant"),
-        ({"plan_maintenance_file": str(plan), "plan_maintenance_run": "other"}, "it is for run 'approved'"),
+        ({**own, "plan_maintenance_sha256": "0" * 64}, "is not the one that was meant"),
+        ({**own, "plan_maintenance_run": "other"}, "it is for run 'approved'"),
         (
-            {"plan_maintenance_file": str(plan), "plan_maintenance_nodes": ["kni-worker"]},
+            {**own, "plan_maintenance_nodes": ["kni-worker"]},
             "plan_maintenance_nodes lacks kni-worker4, which the plan maintains. Leave them out",
         ),
+        ({**own, "plan_maintenance_batch": 3}, "batch is 3, but the run has 2 nodes"),
+        ({**ASKED, "plan_maintenance_batch": 3}, "batch is 3, but the run has 2 nodes"),
     ]
-    for given, expected in refusals:
-        refused = maintain(testbed, tmp_path, **{**RUN, **given})
-        assert refused.returncode != 0, expected
-        assert expected in words(refused), told(refused)
-        assert "maintained kni" not in refused.stdout
+
+
+def test_another_plan_than_the_approved_one_is_refused_and_nothing_is_written(
+    testbed: RunningTestbed, customapp: Api, tmp_path: Path
+) -> None:
+    plan = tmp_path / "approved.json"
+    assert play(testbed, tmp_path, plan_maintenance_path=str(plan), **ASKED).returncode == 0
+    with proxied(testbed.kubeconfig, tmp_path, 0) as (kubeconfig, proxy):
+        for given, expected in mistaken(tmp_path, plan):
+            asked = {**RUN, "rolling_maintenance_kubeconfig": str(kubeconfig), **given}
+            refused = maintain(testbed, tmp_path, **asked)
+            assert refused.returncode != 0, expected
+            assert expected in words(refused), told(refused)
+            assert "maintained kni" not in refused.stdout
+        # It was asked, but for rights and what it is only.
+        assert proxy.requests > 0
+        assert [path for _method, path in proxy.carried_out if not path.endswith("selfsubjectaccessreviews")] == []
     assert cordoned_or_maintained(customapp) == []
