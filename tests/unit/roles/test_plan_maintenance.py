@@ -214,6 +214,37 @@ def test_only_what_lasts_stands_against_a_plan(tmp_path: Path) -> None:
     assert told == [*(f"{number}." for number in range(1, 11)), "More stands against it, see above."]
 
 
+def obstacles(count: int, *, different: bool) -> list[dict[str, Any]]:
+    """Of VMs with long names, one of each on a node: of all of them together, or one for each."""
+    vm = f"{'department-' * 4}/{'database-' * 5}1"
+    names = ", ".join([vm] * 3) + f" and {count - 3} more"
+    why = "no node can take it: 0/66 nodes are available: 66 Insufficient memory; have them stopped by a policy"
+    messages = [f"{count} VMs cannot leave ({names}): {why} {number}." for number in range(count if different else 1)]
+    return [{"passing": False, "message": message} for message in messages]
+
+
+@pytest.mark.parametrize(("different", "possible"), [(False, 0), (True, 0), (True, 59)])
+def test_the_error_of_a_large_run_stays_on_one_screen(tmp_path: Path, different: bool, possible: int) -> None:
+    """Of 60 nodes of which none, or hardly any, can be emptied, for one reason or for as many."""
+    name = "Stop before anything is touched if a batch cannot be emptied"
+    (task,) = (task for task in yaml.safe_load((ROLE / "tasks/main.yml").read_text()) if task["name"] == name)
+    nodes = [f"worker-{number:02}.of-a-cluster.example.org" for number in range(60)]
+    made = {"batches": [nodes], "done": [], "possible": nodes[:possible], "verdict": "infeasible"}
+    made["obstacles"] = found = obstacles(60, different=different)
+    given = {
+        "_plan_maintenance_variables": {"given": {"run": "kernel", "infeasible": "fail"}},
+        "_plan_maintenance_made": made,
+        "_plan_maintenance_names": {},
+    }
+    files = [str(ROLE / "vars/main.yml")]
+    content = {"hosts": "localhost", "gather_facts": False, "vars": given, "vars_files": files, "tasks": [task]}
+    told, status = play(tmp_path, yaml.safe_dump([content]))
+    error = told[told.index("fatal: ") : told.index("PLAY RECAP")]
+    assert (status, len(error) < 3000) == (2, True), error
+    assert found[0]["message"] in error
+    assert ("More stands against it, see above." in error) is different
+
+
 @pytest.mark.campaign
 @pytest.mark.parametrize(
     ("check", "approved", "path", "snapshot"),
