@@ -13,6 +13,7 @@ bound.py           how many migrations any plan needs at least
 reserve.py         what would be left if something failed while a batch is away
 carrying.py        the cluster as a batch leaves it for the next one
 repair.py          a plan mended in the light of a fresh look
+merging.py         what of a batch stays as it was, put together with what is new
 review.py          all that is left of a run's plan, held against the cluster as it is
 order.py           actions of several plans put together
 in_force.py        the plan that a run goes by, from one start to the next
