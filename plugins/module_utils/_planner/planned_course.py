@@ -75,8 +75,12 @@ class PlannedCourse:
         ignored: Collection[str],
         profile: Profile,
     ) -> None:
-        """planned: in the order of the plan. known: ids of those who had no place then either. ignored: who stays."""
-        self._scene, self._board, self._profile = scene, scene.board, profile
+        """planned: in the order of the plan. known: ids of those who had no place then either.
+
+        ignored: ids of those for whom nothing is planned: they neither leave nor are interrupted.
+        """
+        policies = {name: Policy.FAIL if name in ignored else policy for name, policy in scene.policies.items()}
+        self._scene, self._board, self._profile = replace(scene, policies=policies), scene.board, profile
         self._planned = planned
         self._known = known
         self._machines = {machine.id: machine for machine in scene.residents.machines}

@@ -29,3 +29,7 @@ def test_pods_that_find_no_node_any_more_take_no_place_of_others(moment: int) ->
 @pytest.mark.parametrize("moment", [69, 368])
 def test_who_mends_a_plan_for_one_node_goes_by_where_others_go_then(moment: int) -> None:
     assert list(flaws(moment)) == []
+
+
+def test_who_mends_a_plan_for_one_node_counts_on_nobody_to_be_shut_down_on_another() -> None:
+    assert list(flaws(4855)) == []
