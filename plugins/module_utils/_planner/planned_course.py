@@ -50,8 +50,8 @@ HARMFUL = (ActionKind.RESTART, ActionKind.STOP)
 class Planned:
     """What was planned for somebody on the nodes. id: its mover's.
 
-    fixed: it is not asked whether it is still right. trusted: it need not be yet, as it waits for what has begun and
-    whose end nobody can foretell.
+    fixed: it is not asked whether it is still right. trusted: it need not be yet but for its room, as it waits for what
+    has begun and whose end nobody can foretell.
     """
 
     id: str
@@ -145,7 +145,8 @@ class PlannedCourse:
         right = (
             allowed and pin_to_or_none(self._scene, node) == entry.action.selector and self._board.legal(mover, node)
         )
-        if not right and not (entry.fixed or entry.trusted):
+        # Who comes elsewhere meanwhile may be the company that it needs, but makes no room.
+        if not (right or entry.fixed or (entry.trusted and self._board.has_room(mover, node))):
             return None
         if not right:
             self.unasked.add(entry.id)

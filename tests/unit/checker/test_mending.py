@@ -33,3 +33,7 @@ def test_who_mends_a_plan_for_one_node_goes_by_where_others_go_then(moment: int)
 
 def test_who_mends_a_plan_for_one_node_counts_on_nobody_to_be_shut_down_on_another() -> None:
     assert list(flaws(4855)) == []
+
+
+def test_who_waits_for_an_eviction_goes_only_where_there_is_room() -> None:
+    assert list(flaws(4727)) == []
