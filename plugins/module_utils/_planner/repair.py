@@ -19,6 +19,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.remainder import LEAVING, who_left
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.actions import batch_actions, reference_of
+from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.carrying import start
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.drain import (
     Scene,
     Solution,
@@ -70,6 +71,7 @@ def repair(
     if not nodes:
         return plan
     ground = Ground(snapshot)
+    start(ground, _off(plan, number, nodes, ground), PlanOptions.of(plan.options).profile)
     known = identified(plan, number, ground.pods_on(nodes), ground.vmis_on(nodes))
     begun = nodes_cordoned(snapshot.lists["nodes"]).intersection(nodes)
     moved = who_left(action for action in plan.actions if action.batch < number)
@@ -280,6 +282,16 @@ class _Repair:
             ),
             "",
         )
+
+
+def _off(plan: Plan, number: int, nodes: Collection[str], ground: Ground) -> dict[str, str]:
+    """VMs that are off and were stopped for nodes of the batch that are back, with these: no other gets their places.
+
+    nodes: of the batch, those that are not back. One is back before its VMs run, so these may count as started by now.
+    """
+    starts = (action for action in plan.actions if action.kind is ActionKind.START and action.batch == number)
+    homes = {action.object.title: action.node for action in starts if action.node not in nodes}
+    return {name: node for name, node in homes.items() if ground.cluster.workloads.vmi(name) is None}
 
 
 def _current(plan: Plan, ended: Collection[str]) -> int | None:

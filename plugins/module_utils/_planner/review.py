@@ -116,12 +116,12 @@ class _Reviewed:
     def take(self, number: int) -> None:
         part = self._parts[number - 1]
         nodes = [name for name in self._plan.batches[number - 1] if name not in self._done]
+        # First of all, so that no other is sent to their places.
+        self._start(action for action in part.actions if action.node not in nodes)
         if nodes:
             pods, vmis = self._ground.pods_on(nodes), self._ground.vmis_on(nodes)
             part = self._parts[number - 1] = identified(part, number, pods, vmis)
             part = self._mend(part, number, nodes)
-        else:
-            self._start(part.actions)
         self._memory.look(place(self._ground, self._waiting(), self._options.profile))
         self._mended.append(part)
         self._moved |= who_left((*self._parts[number - 1].actions, *part.actions))

@@ -12,13 +12,13 @@ from __future__ import annotations
 
 import random
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.workloads import title
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot import from_plain
-from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import ActionKind, Plan
+from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import Action, ActionKind, Plan
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.remainder import for_node, of_batch
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.repair import repair
 
@@ -158,7 +158,7 @@ def _carried_out(now: Moment, plan: Plan, order: Order, choice: Choice | None) -
     asked, known = now.asked(plan), len(replay.violations)
     one_by_one = isinstance(order, OneByOne)
     replay.follow(
-        _emptied_first(plan) if one_by_one else plan,
+        _emptied_first(plan, replay.ended) if one_by_one else plan,
         order,
         choice=choice,
         emptied=judge if one_by_one and now.node is None else None,
@@ -170,10 +170,18 @@ def _carried_out(now: Moment, plan: Plan, order: Order, choice: Choice | None) -
     yield from judge.found
 
 
-def _emptied_first(plan: Plan) -> Plan:
-    """In an order in which all nodes of the batch are empty before one is maintained, and none is back before that."""
+def _emptied_first(plan: Plan, ended: Collection[str]) -> Plan:
+    """In an order in which all nodes of the batch are empty before one is maintained, and none is back before that.
+
+    Who starts on one that is back already, by these ids of actions, is there by then.
+    """
     turns = {ActionKind.MAINTAIN: 1, ActionKind.UNCORDON: 2, ActionKind.START: 2}
-    return replace(plan, actions=tuple(sorted(plan.actions, key=lambda action: turns.get(action.kind, 0))))
+    back = {action.node for action in plan.actions if action.kind is ActionKind.UNCORDON and action.id in ended}
+
+    def turn(action: Action) -> int:
+        return 0 if action.kind is ActionKind.START and action.node in back else turns.get(action.kind, 0)
+
+    return replace(plan, actions=tuple(sorted(plan.actions, key=turn)))
 
 
 def _unpromised(now: Moment, plan: Plan, *, roaming: bool) -> Iterator[str]:

@@ -35,5 +35,9 @@ def test_who_mends_a_plan_for_one_node_counts_on_nobody_to_be_shut_down_on_anoth
     assert list(flaws(4855)) == []
 
 
+def test_nobody_comes_where_others_are_still_to_start() -> None:
+    assert list(flaws(4321)) == []
+
+
 def test_who_waits_for_an_eviction_goes_only_where_there_is_room() -> None:
     assert list(flaws(4727)) == []
