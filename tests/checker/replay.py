@@ -71,8 +71,12 @@ class Replay:
         choice: Choice | None = None,
         emptied: Callable[[CarriedCluster, int], None] | None = None,
     ) -> None:
-        """Go on by another plan, in another order. What is in flight goes on as it has begun."""
+        """Go on by another plan, in another order. What is in flight goes on as it has begun.
+
+        What has ended has not if that plan takes it from another node: it has come there since, under its old name.
+        """
         self._enactment.follow(plan, choice)
+        self.ended -= {action.id for action in plan.actions if self._sources.get(action.id) != action.source}
         self._order, self._emptied = order, emptied
         self._take(plan)
 
@@ -109,6 +113,7 @@ class Replay:
     def _take(self, plan: Plan) -> None:
         over, begun = self.ended, {action.id for action in self._begun}
         left = [action for action in plan.actions if action.id not in over]
+        self._sources = {action.id: action.source for action in plan.actions}
         self._turns = {action.id: number for number, action in enumerate(plan.actions)}
         self._waits = {action.id: len(set(action.after) - over) for action in left}
         self._followers: defaultdict[str, list[Action]] = defaultdict(list)

@@ -61,14 +61,21 @@ def held_against(
     happens to them.
     """
     done = nodes_done(snapshot.lists["nodes"], given.run) - {name}
-    ended = [action.id for action in given.actions if action.node in done]
+    batch = of_batch(given, name)
+    ended = _of_nodes(batch, done)
     with explained(f"plan the drain of node {name}"):
-        batch = of_batch(given, name)
-        mended = left(of_batch(repair(batch, snapshot, ended=ended), name), ended)
+        mended = of_batch(repair(batch, snapshot, ended=ended), name)
+    # Who has come from a node that is done to one that is not leaves that by an action of the same id.
+    mended = left(mended, _of_nodes(mended, done))
     before = _but_evicted(left(batch, ended), mended, nodes_cordoned(snapshot.lists["nodes"]))
     if not may_differ:
         _require_same(client, name, differences(before, mended))
     return mended, differences(leaving(before, name), leaving(mended, name))
+
+
+def _of_nodes(plan: Plan, nodes: Collection[str]) -> frozenset[str]:
+    """Ids of actions."""
+    return frozenset(action.id for action in plan.actions if action.node in nodes)
 
 
 def missed(given: Plan, name: str, snapshot: Snapshot) -> frozenset[str]:

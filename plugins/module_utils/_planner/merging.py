@@ -50,7 +50,6 @@ class PlannedBatch:
 
         untouched: ids of actions that have begun, or ended, as they were planned.
         """
-        old = {action.id: action for action in self.actions()}
         whole = {action.id: action for action in found}
         leaving = who_left(self.changeable())
         fresh = {
@@ -60,6 +59,7 @@ class PlannedBatch:
             if self.node in (None, action.node)
             or (action.kind in LEAVING.union({ActionKind.START}) and action.object.title in leaving)
         }
+        old = self._old(fresh)
         turns = {action.id: index for index, action in enumerate(found)}
         actions: dict[str, Action] = {}
         for action in (*old.values(), *fresh.values()):
@@ -75,6 +75,16 @@ class PlannedBatch:
         actions = spared(closed(actions, self.nodes), old)
         return self._with(list(in_order(actions, list(old))), blocked, untouched)
 
+    def _old(self, fresh: Mapping[str, Action]) -> dict[str, Action]:
+        """The batch as it was, but for what has ended and leaves another node now, by a fresh action of that id."""
+        known = {action.id: action for action in self.actions()}
+        again = {name for name in self.ended.intersection(known, fresh) if known[name].source != fresh[name].source}
+        return {
+            name: replace(action, after=tuple(other for other in action.after if other not in again))
+            for name, action in known.items()
+            if name not in again
+        }
+
     def _still(self, old: Mapping[str, Action], action: Action, found: Collection[str], known: Collection[str]) -> bool:
         """Whether an action that was not planned again stays: a node's own, or of a node that may not change.
 
@@ -89,15 +99,18 @@ class PlannedBatch:
 
     def _with(self, actions: Sequence[Action], blocked: Sequence[Blocked], untouched: Collection[str]) -> Plan:
         looked_at = {self.node} if self.node is not None else set(self.nodes)
+        over = self.ended.union(untouched)
         busy = {
-            (action.object.kind, action.object.title) for action in actions if action.id in self.ended.union(untouched)
+            (action.object.kind, action.object.title, action.source or action.node)
+            for action in actions
+            if action.id in over
         }
         entries = (
             *(entry for entry in self.plan.blocked if entry.node not in looked_at),
             *(
                 entry
                 for entry in blocked
-                if entry.node in looked_at and (entry.object.kind, entry.object.title) not in busy
+                if entry.node in looked_at and (entry.object.kind, entry.object.title, entry.node) not in busy
             ),
         )
         order = {entry: index for index, entry in enumerate(self.plan.blocked)}

@@ -155,14 +155,14 @@ def flaws(seed: int, *, whole: bool = False) -> Iterator[PlanFlaw]:
 def _carried_out(now: Moment, plan: Plan, order: Order, choice: Choice | None) -> Iterator[PlanFlaw]:
     replay, judge = now.replay, _Judge(plan, now.number)
     unpromised = set(_unpromised(now, plan, roaming=choice is not None))
-    asked, known = now.asked(plan), len(replay.violations)
-    one_by_one = isinstance(order, OneByOne)
+    known, one_by_one = len(replay.violations), isinstance(order, OneByOne)
     replay.follow(
         _emptied_first(plan, replay.ended) if one_by_one else plan,
         order,
         choice=choice,
         emptied=judge if one_by_one and now.node is None else None,
     )
+    asked = now.asked(plan)
     replay.run()
     for flaw in replay.violations[known:]:
         if flaw.subject in asked and not (flaw.fault is Fault.NO_PLACE and flaw.subject in unpromised):

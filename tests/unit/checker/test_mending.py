@@ -35,6 +35,10 @@ def test_who_mends_a_plan_for_one_node_counts_on_nobody_to_be_shut_down_on_anoth
     assert list(flaws(4855)) == []
 
 
+def test_who_comes_to_another_node_of_the_batch_leaves_that_as_well() -> None:
+    assert list(flaws(4229)) == []
+
+
 def test_nobody_comes_where_others_are_still_to_start() -> None:
     assert list(flaws(4321)) == []
 

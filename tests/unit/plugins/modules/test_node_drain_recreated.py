@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.cordon import MAINTAINED
 from ansible_collections.virtops.kubevirt.plugins.modules import cluster_snapshot, maintenance_plan
 
 from testbed.pki import Authority
@@ -109,3 +110,19 @@ def test_a_plan_that_may_not_drift_is_refused(drained: Any, api: RunApi, check: 
     assert result["error"]["reason"] == "PlanDrifted"
     assert "VM shop/db is another one of the same name" in result["error"]["problems"]
     assert api.migrations() == []
+
+
+def test_a_pod_that_has_come_from_a_node_that_is_done_is_in_the_plan(
+    run_module: ModuleRunner, connection: dict[str, Any], api: RunApi, tmp_path: Path
+) -> None:
+    """It had left that for this one of the batch, which was not cordoned yet; the plan has both under one id."""
+    api.add_pod("web", "n2", owner="StatefulSet")
+    given = {"run": "kernel", "batches": [["n2", "n1"]], "path": str(tmp_path / "plan.json")}
+    made = run_module(maintenance_plan.main, **connection, **given)
+    api.objects[pod_path("web")]["metadata"]["uid"] = ANEW
+    api.objects[pod_path("web")]["spec"]["nodeName"] = "n1"
+    api.node("n2")["metadata"].setdefault("labels", {})[MAINTAINED] = "kernel"
+    plan = {"plan_path": made["plan_path"], "sha256": made["sha256"]}
+    result = drain_of_the_run(run_module, connection, plan=plan, cordon=True, wait_timeout=4)(drift="fail")
+    assert result["error"]["problems"] == ["pod shop/web is evicted, which is new"]
+    assert not api.node("n1")["spec"].get("unschedulable")  # it was seen before anything was touched

@@ -1,0 +1,36 @@
+# Copyright: Contributors to the virtops.kubevirt project
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What of a batch stays as it was, put together with what is planned anew."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot import from_plain
+from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.document import decode, encode
+from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.plan_options import PlanOptions
+from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.repair import repair
+from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.run_plan import plan_run
+
+from unit.plugins.module_utils._planner.scene import HOST, Scene, apart, node
+
+
+@pytest.mark.parametrize("of", [None, "b"])
+def test_who_has_left_one_node_for_another_of_the_batch_leaves_that_as_well(of: Any) -> None:
+    """As a pod of a StatefulSet, which is made anew under its name where it may, before that node is cordoned."""
+    scene = Scene(*(node(name) for name in "abcd"))
+    scene.pod("web-0", "a", owner="StatefulSet", affinity=apart(HOST, "web"))
+    scene.pod("web-1", "b", affinity=apart(HOST, "web"))
+    plan = plan_run(from_plain(scene.lists), "patch", [["a", "b"]], PlanOptions())
+    (pod, _other) = scene.lists["pods"]
+    pod["metadata"]["uid"], pod["spec"]["nodeName"] = "pod-web-0-anew", "b"
+    found = repair(plan, from_plain(scene.lists), node=of, ended={"1.cordon.a", "1.cordon.b", "1.evict.shop/web-0"})
+    assert decode(encode(found)) == found
+    (again,) = (action for action in found.actions if action.id == "1.evict.shop/web-0")
+    assert (again.node, again.source, again.object.uid) == ("b", "b", "pod-web-0-anew")
+    waits = {action.id: action.after for action in found.actions}
+    assert "1.evict.shop/web-0" in waits["1.maintain.b"]
+    assert "1.evict.shop/web-0" not in waits["1.maintain.a"]
