@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What is to be done, as a value that people read, approve and store, and that everything else obeys.
 
-plan.py        the plan: actions, what they wait for, and what cannot be done
+plan.py        the plan: actions, what they wait for (the fewest, with exceptions), and what cannot be done
 document.py    the plan as JSON, its hash, and what is refused as no plan
 remainder.py   what is left of a plan, what of it may begin, what one after the other, and whose turn it is
 difference.py  two plans compared, in words

@@ -5,6 +5,17 @@
 
 An action may begin when all that it names in `after` have ended. Nothing else orders actions: neither their place in
 the plan nor KubeVirt's caps, which whoever carries the plan out has to keep.
+
+Among those who leave `after` has the fewest for which an action is legal whatever the others do meanwhile, without what
+these wait for themselves. There are three exceptions. Harm comes last: who is stopped, restarted, or evicted without a
+node for what replaces it waits for all that leave unharmed. Who is spread or needs company depends on where others are,
+of which not more than a few are looked at in all their moments; of the others it waits for some that it need not. And
+there is room for a VM even if all evicted pods come to its node that may.
+
+All the rest is named even where it follows from others: the cordons by who leaves, what leaves a node by MAINTAIN, and
+by START what leaves the other ones; by CORDON of a later batch all that gives back the nodes of the one before. An
+action drops out of a plan when it is over or not needed any more, as when a VM has gone by itself, and what was only
+waited for by way of it would not be waited for any more. What leaves is not kept so, as a plan is mended then.
 """
 
 from __future__ import annotations

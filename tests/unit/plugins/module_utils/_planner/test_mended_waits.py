@@ -12,6 +12,7 @@ import pytest
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot import from_plain
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.document import decode, encode
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import Plan
+from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.remainder import left
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.in_force import with_node
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.plan_options import PlanOptions
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.repair import repair
@@ -147,3 +148,12 @@ def test_who_waits_for_another_node_s_vm_goes_by_where_that_goes_now() -> None:
     assert decode(encode(found)) == found
     assert places(found)["shop/near"] == places(found)["shop/lead"] != target
     assert after(found, "1.migrate.shop/near") == {"1.migrate.shop/lead"}
+
+
+def test_what_gives_nodes_back_waits_for_the_others_when_one_is_out_of_the_plan() -> None:
+    """So it names them all, although it would wait for them by way of that one as well."""
+    plan = planned(one_behind_the_other().lists, ["a", "b"], ["c"])
+    rest = left(plan, {"1.stop.shop/tied-1", "1.start.shop/tied-1"})
+    assert after(rest, "1.maintain.a") == {"1.migrate.shop/x-1"}
+    assert after(rest, "2.cordon.c") == {"1.uncordon.a", "1.uncordon.b"}
+    assert after(left(plan, {"1.stop.shop/tied-1"}), "1.start.shop/tied-1") == {"1.uncordon.a", "1.migrate.shop/y-1"}
