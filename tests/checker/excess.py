@@ -34,11 +34,13 @@ class Wish(Enum):
     """Why a wait may be wanted that no moment needs.
 
     HARM_LAST: who is harmed, or finds no node, leaves after the others. COMPANY: one of both is spread or needs company
-    and may be in so many moments that nobody looks at all of them. NONE: nothing tells.
+    and may be in so many moments that nobody looks at all of them. ROOM: one of both is a VM that migrates, which finds
+    room even if all evicted pods come to its node that may, as they hardly ever do by lot. NONE: nothing tells.
     """
 
     HARM_LAST = "harm last"
     COMPANY = "company"
+    ROOM = "room"
     NONE = "none"
 
 
@@ -67,6 +69,7 @@ class _Search:
         specs = {(VMI, title(item)): item["spec"] for item in lists.get("vmis") or ()}
         specs |= {("Pod", title(item)): item["spec"] for item in lists.get("pods") or ()}
         subjects = {action.id: (action.object.kind, action.object.title) for action in plan.actions}
+        self._evicting = {action.batch for action in plan.actions if action.kind is ActionKind.EVICT}
         self._choosy = {name for name, subject in subjects.items() if _is_choosy(specs.get(subject, {}))}
 
     def found(self) -> Iterator[NeedlessWait]:
@@ -103,7 +106,10 @@ class _Search:
     def _wish(self, earlier: Action, later: Action) -> Wish:
         if later.kind in (ActionKind.STOP, ActionKind.RESTART) or (later.kind is ActionKind.EVICT and not later.target):
             return Wish.HARM_LAST
-        return Wish.COMPANY if {earlier.id, later.id} & self._choosy else Wish.NONE
+        if {earlier.id, later.id} & self._choosy:
+            return Wish.COMPANY
+        migrates = ActionKind.MIGRATE in (earlier.kind, later.kind)
+        return Wish.ROOM if migrates and later.batch in self._evicting else Wish.NONE
 
 
 def _is_choosy(spec: Object) -> bool:

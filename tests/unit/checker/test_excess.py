@@ -9,12 +9,15 @@ import random
 from dataclasses import replace
 from typing import Any
 
+import pytest
+
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot import from_plain
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import Plan
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.plan_options import PlanOptions
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.run_plan import plan_run
 
 from checker.excess import NeedlessWait, Wish, excess
+from unit.checker import clusters
 from unit.plugins.module_utils._planner.scene import HOST, Lists, Scene, apart, near, node
 
 
@@ -69,3 +72,16 @@ def test_who_needs_company() -> None:
     assert found(scene.lists, plan) == []
     spoilt = waiting(plan, "1.migrate.shop/near-1", "1.migrate.shop/free-1")
     assert found(scene.lists, spoilt) == [NeedlessWait("1.migrate.shop/near-1", "1.migrate.shop/free-1", Wish.COMPANY)]
+
+
+def test_room_for_pods_that_come_elsewhere() -> None:
+    assert {entry.wish for entry in found(*clusters.planned(23))} == {Wish.ROOM}
+
+
+@pytest.mark.campaign
+@pytest.mark.parametrize("first", range(0, 16, 2))
+def test_plans_of_generated_clusters_have_no_wait_for_no_reason(first: int) -> None:
+    for seed in (first, first + 1):
+        lists, plan = clusters.planned(seed)
+        needless = excess(lists, plan, [random.Random(seed).randrange])
+        assert [entry for entry in needless if entry.wish is Wish.NONE] == []
