@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.expected import ExpectedError
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import JsonObject
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import (
+    PROOFS,
     Action,
     ActionKind,
     Blocked,
@@ -261,8 +262,14 @@ def _totals(given: Mapping[str, Any]) -> Totals:
         batch_seconds=tuple(_optional(_whole, span) for span in _list(given["batch_seconds"])),
         batch_reserves=tuple(_optional(_whole, amount) for amount in _list(given["batch_reserves"])),
         lower_bound=_optional(_whole, given["lower_bound"]),
-        proof=_text(given["proof"]),
+        proof=_proof(given["proof"]),
     )
+
+
+def _proof(value: object) -> str:
+    if value not in PROOFS:
+        raise ValueError(f"{value!r} is none of {', '.join(PROOFS)}")
+    return str(value)
 
 
 def _reference(given: Mapping[str, Any]) -> ObjectReference:

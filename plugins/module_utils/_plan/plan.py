@@ -39,6 +39,8 @@ CAUSE = " Why: "
 NO_ROOM, POLICIES = "no-node", "policies"
 # The id of the one that keeps nodes from being taken at all, as too little would be left in reserve.
 NO_RESERVE = "no-reserve"
+# What is known of the number of migrations: it is the least, or nothing is proved.
+PROOFS = ("optimal", "none")
 
 
 class ActionKind(Enum):
@@ -169,7 +171,7 @@ class Totals:
     batch_seconds: the same of each batch, empty if nobody has reckoned them one by one. batch_reserves: bytes of memory
     that are free while a batch is away and the node with most to take over has failed, too, or the zone, with its VMs
     running elsewhere; negative if they do not all, None if no node is left. lower_bound: of migrations,
-    which no plan can go below; None if none is known. proof: `optimal` if the plan reaches it, else `none`.
+    which no plan can go below; None if none is known. proof: one of `PROOFS`; `optimal` if the plan reaches it.
     """
 
     migrations: int = 0

@@ -123,6 +123,7 @@ def test_the_version_without_digests_is_refused() -> None:
         ),
         ({"schema": None}, "it has no `schema`"),
         ({"verdict": "maybe"}, "The plan is damaged"),
+        ({"totals": {**WHOLE["totals"], "proof": "gap"}}, "'gap' is none of optimal, none"),
         ({"actions": [{}]}, "The plan is damaged"),
         ({"batches": [], "actions": [{**to_json(plan(FIRST))["actions"][0], "batch": 2}]}, "is of batch 2, of 0"),
         (
