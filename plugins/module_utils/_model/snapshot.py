@@ -148,6 +148,8 @@ def from_plain(given: object) -> Snapshot:
         for kind in KINDS:
             for item in lists[kind.name]:
                 require_shape(kind, item)
+        # In the order in which an API server lists them, so that what is made of them does not depend on the giver's.
+        lists = {name: sorted(items, key=_place) for name, items in lists.items()}
     return Snapshot(lists, header)
 
 
@@ -206,6 +208,12 @@ def _items(kind: Kind, given: object) -> Sequence[Object]:
                 "Put it into the list of its kind."
             )
     return given
+
+
+def _place(item: Object) -> str:
+    """By which an API server orders its objects."""
+    metadata = item["metadata"]
+    return f"{metadata.get('namespace') or 'default'}/{metadata['name']}"
 
 
 def _name(item: Object) -> str:

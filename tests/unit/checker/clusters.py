@@ -41,11 +41,14 @@ POLICIES: Sequence[Sequence[Mapping[str, Any]]] = (
 LOTS = 2
 
 
+def options_of(seed: int) -> PlanOptions:
+    return PlanOptions(policies=POLICIES[seed // 4 % 4], room=4 * (seed // 16 % 2))
+
+
 def planned(seed: int) -> tuple[Lists, Plan]:
     (nodes, machines, pods), batches = SHAPES[seed % 4]
     lists = tight_cluster(seed, nodes=nodes, machines=machines, pods=pods)
-    options = PlanOptions(policies=POLICIES[seed // 4 % 4], room=4 * (seed // 16 % 2))
-    return lists, plan_run(from_plain(lists), "patch", batches, options)
+    return lists, plan_run(from_plain(lists), "patch", batches, options_of(seed))
 
 
 def faults(seeds: Iterable[int], plan_of: Callable[[int], tuple[Lists, Plan]] = planned) -> Iterator[str]:
