@@ -117,7 +117,7 @@ def test_a_pod_that_has_come_from_a_node_that_is_done_is_in_the_plan(
 ) -> None:
     """It had left that for this one of the batch, which was not cordoned yet; the plan has both under one id."""
     api.add_pod("web", "n2", owner="StatefulSet")
-    given = {"run": "kernel", "batches": [["n2", "n1"]], "path": str(tmp_path / "plan.json")}
+    given: dict[str, Any] = {"run": "kernel", "batches": [["n2", "n1"]], "path": str(tmp_path / "plan.json")}
     made = run_module(maintenance_plan.main, **connection, **given)
     api.objects[pod_path("web")]["metadata"]["uid"] = ANEW
     api.objects[pod_path("web")]["spec"]["nodeName"] = "n1"
