@@ -36,6 +36,8 @@ def _command(playbook: Path, options: Iterable[str]) -> tuple[list[str], dict[st
     settings = {
         "ANSIBLE_HOME": str(playbook.parent / "home"),
         "ANSIBLE_COLLECTIONS_PATH": os.environ["PYTHONPATH"],
+        # Newer versions of ansible-core tell options, which hold no secret either, only when asked to.
+        "ANSIBLE_INJECT_INVOCATION": "true",
         "ANSIBLE_LOCALHOST_WARNING": "false",
         "ANSIBLE_INVENTORY_UNPARSED_WARNING": "false",
     }

@@ -30,6 +30,8 @@ def play(
     environment = {key: value for key, value in os.environ.items() if not key.startswith(("ANSIBLE_", "K8S_"))}
     own = {
         "ANSIBLE_HOME": str(folder / "home"),
+        # What is secret is so where options are told, too; newer versions of ansible-core do so when asked to.
+        "ANSIBLE_INJECT_INVOCATION": "true",
         "ANSIBLE_COLLECTIONS_PATH": str(Path(next(iter(ansible_collections.__path__))).parent),
         "K8S_AUTH_KUBECONFIG": str(kubeconfig or folder / "missing"),
     }

@@ -63,9 +63,8 @@ def play(tmp_path: Path, api: ReplicasApi, authority: Authority) -> Play:
     def run(module: str, *options: str, **arguments: Any) -> tuple[dict[str, Any], str]:
         task: Task = {f"virtops.kubevirt.{module}": {"kubeconfig": kubeconfig, **arguments}}
         journal.write_text("")
-        result, _lines = run_task(
-            tmp_path, task, *options, environment={"PYTHONPATH": python_path, "JOURNAL": str(journal)}
-        )
+        environment = {"PYTHONPATH": python_path, "JOURNAL": str(journal), "ANSIBLE_INJECT_INVOCATION": "true"}
+        result, _lines = run_task(tmp_path, task, *options, environment=environment)
         return result, journal.read_text()
 
     return run
