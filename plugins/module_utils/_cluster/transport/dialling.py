@@ -14,6 +14,7 @@ import copy
 import threading
 from collections.abc import Callable, Mapping
 from http import HTTPStatus
+from traceback import walk_tb
 from typing import Any, TypeVar
 
 from ansible_collections.kubernetes.core.plugins.module_utils.k8s import client as kubernetes_core
@@ -198,14 +199,17 @@ def _in_time(work: Callable[[], _Result], seconds: float) -> _Result:
 
 
 def _asked(configuration: Any, headers: Mapping[str, Any]) -> Any:
-    """kubernetes.core's client, which has asked for the APIs. Raises Failure for a page in place of them."""
+    """kubernetes.core's client, which has asked for the APIs. Raises Failure for anything else in place of them."""
     try:
         return kubernetes_core.create_api_client(configuration, **headers)
-    except AttributeError as error:
-        # The client library gives what is not JSON on as it is, where an object is expected.
-        if isinstance(error.obj, str):
-            raise not_json(error.obj, HTTPStatus.OK, _CONNECT, str(configuration.host)) from error
-        raise
+    except (AttributeError, LookupError, TypeError) as error:
+        # While it is sent, such an error is one of settings, such as a number in place of a name.
+        if any(frame.f_code.co_name == "call_api" for frame, _line in walk_tb(error.__traceback__)):
+            raise
+        # The client library gives what is not JSON on as it is, and looks for groups in whatever is.
+        page = getattr(error, "obj", None)
+        text = page if isinstance(page, str) else None
+        raise not_json(text, HTTPStatus.OK, _CONNECT, str(configuration.host)) from error
 
 
 def _alone(dynamic: Any) -> Any:

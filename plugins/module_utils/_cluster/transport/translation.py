@@ -119,14 +119,20 @@ def unreadable(error: Exception, status: int, attempted: str, where: str) -> Fai
     return not_json(str(text), status, attempted, where)
 
 
-def not_json(text: str, status: int, attempted: str, where: str) -> Failure:
-    """What is none is nobody's answer, such as a page of a proxy that knows no better for a moment."""
-    # What has begun as JSON may hold a secret.
-    words = "JSON with a mistake" if text.lstrip().startswith(("{", "[")) else _first_words(text) or "an empty page"
+def not_json(text: str | None, status: int, attempted: str, where: str) -> Failure:
+    """What is none is nobody's answer, such as a page of a proxy that knows no better for a moment.
+
+    text: None for JSON that is none of an API server's.
+    """
+    message = f"the answer is JSON of something else: status {status}"
+    if text is not None:
+        # What has begun as JSON may hold a secret.
+        words = "JSON with a mistake" if text.lstrip().startswith(("{", "[")) else _first_words(text) or "an empty page"
+        message = f"the answer is not JSON: status {status}, {words}"
     return Failure(
         attempted,
         where,
-        f"the answer is not JSON: status {status}, {words}",
+        message,
         "Check that the address is that of an API server, not of a web page or proxy before it.",
         reason="NotJson",
         unanswered=True,

@@ -86,6 +86,7 @@ BAD: dict[str, tuple[Callable[[Config], Any] | str | bytes, str]] = {
     "an unknown cluster": (lambda config: config["contexts"][0]["context"].update(cluster="nowhere"), SETTINGS),
     "no server": (lambda config: config["clusters"][0].update(cluster={}), SETTINGS),
     "a server that is a number": (cluster(server=5), SETTINGS),
+    "a server's name that is a number": (cluster(**{"tls-server-name": 5}), SETTINGS),
     "a server that is no address": (cluster(server="sesame street"), ""),
     "plain http": (plain_http, ""),
     "another port": (cluster(server="https://127.0.0.1:9"), "connection refused"),

@@ -22,7 +22,7 @@ from unit.plugins.support.fake_api import Answer, Request, serving
 from unit.plugins.support.object_api import NODES, ObjectApi
 
 NODE = f"{NODES}/n1"
-TIMEOUT = 0.3
+TIMEOUT = 5.0
 
 
 @pytest.fixture
@@ -107,7 +107,10 @@ def test_a_proxy_without_a_server_is_waited_for_from_the_beginning(
     assert pages == []
 
 
-@pytest.mark.parametrize("page", [LOGIN, Answer(200, b"")])
+@pytest.mark.parametrize(
+    "page",
+    [LOGIN, *(Answer(200, text) for text in (b"", b"[]", b'["a"]', b"null", b"7", b'"a"', b"{}", b'{"groups": 7}'))],
+)
 def test_a_page_with_status_200_is_waited_for_from_the_beginning(
     connection: dict[str, str], api: ObjectApi, page: Answer
 ) -> None:
@@ -127,10 +130,16 @@ def test_an_address_where_no_api_server_comes_up_is_told_when_the_time_is_over(
     assert "and that the address is that of an API server." in str(told.value)
 
 
-def test_a_page_with_status_200_is_told_when_the_time_is_over(connection: dict[str, str], api: ObjectApi) -> None:
+@pytest.mark.parametrize(
+    ("page", "words"),
+    [(LOGIN, "not JSON: status 200, Log in"), (Answer(200, b"[]"), "JSON of something else: status 200")],
+)
+def test_a_page_with_status_200_is_told_when_the_time_is_over(
+    connection: dict[str, str], api: ObjectApi, page: Answer, words: str
+) -> None:
     """It is no mistake in the settings of which something could be told."""
-    api.faults["/apis"] = lambda _request: LOGIN
-    with pytest.raises(Failure, match="the answer is not JSON: status 200, Log in; tried ") as told:
+    api.faults["/apis"] = lambda _request: page
+    with pytest.raises(Failure, match=f"the answer is {words}; tried ") as told:
         connect_by(connection, TIMEOUT, Persistence(0.5))
     assert (told.value.reason, told.value.passing) == ("NotJson", True)
 
