@@ -115,8 +115,8 @@ class Failure(Exception):
     @property
     def in_vain(self) -> str:
         """How often it was tried and since when, for the end of a clause; empty if that is unknown."""
-        often = f"tried {self.tries} times " if self.tries > 1 else ""
-        return f"{often}since {self.since}" if self.since else ""
+        often = f"tried {self.tries} times" if self.tries > 1 else "in trouble"
+        return f"{often} since {self.since}" if self.since else ""
 
     @property
     def at_the_end(self) -> str:

@@ -252,7 +252,7 @@ def test_who_has_asked_on_in_vain_can_say_since_when(time: Time, monkeypatch: py
         time.sleep(30.0)
     assert words == {"02:00:00"}
     assert lines == ["API server busy (429), trying again since 02:00:00"]
-    assert told.value.at_the_end == f"{BUSY.message}, since 02:00:00"
+    assert told.value.at_the_end == f"{BUSY.message}, in trouble since 02:00:00"
 
 
 def test_a_single_try_that_took_long_says_since_when(time: Time) -> None:
@@ -260,7 +260,7 @@ def test_a_single_try_that_took_long_says_since_when(time: Time) -> None:
         time.sleep(30.0)
         raise failure(unanswered=True, reason="Timeout")
 
-    with pytest.raises(Failure, match=r"no; since [\d:]+\. "):
+    with pytest.raises(Failure, match=r"no; in trouble since [\d:]+\. "):
         Persistence(20.0).carry(hang, None, reads=True)
 
 
@@ -374,7 +374,7 @@ def test_what_a_look_shows_undone_was_not_done(failures: list[Failure], looks: l
 def test_requests_share_the_time_for_which_a_server_may_be_away(time: Time) -> None:
     patience = Persistence(None)
     # The second one was asked once only, and its error is the one that people see.
-    for lasts, words in ((120.0, r"no; tried \d+ times since [\d:]+\. "), (0.0, r"no; since [\d:]+\. ")):
+    for lasts, words in ((120.0, r"no; tried \d+ times since [\d:]+\. "), (0.0, r"no; in trouble since [\d:]+\. ")):
         began = time.now
         with pytest.raises(Failure, match=words) as told:
             patience.carry(failing(*[REFUSED] * 10_000), None, reads=True)
