@@ -97,6 +97,8 @@ class RunMemory:
     def _endure(self, name: str, error: Failure, begun: float, *, last: bool) -> None:
         """begun: when what has failed was begun."""
         before = self._troubles.get(name)
+        if before is not None and before.error.passing != error.passing:
+            before = None  # that time does not mend it any more, or does by now, is news
         error.following(before.error if before else None)
         trouble = self._troubles[name] = _Trouble(error, before.begun if before else begun)
         trouble.is_told = error.announced or (before is not None and before.is_told)

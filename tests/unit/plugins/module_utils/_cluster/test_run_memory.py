@@ -96,3 +96,21 @@ def test_what_time_does_not_mend_is_told_at_once(api: RunApi, memory: RunMemory,
     assert [line.endswith(" Trying again.") for line in told] == [True]
     memory.write(last=True)
     assert len(told) == 1
+
+
+@pytest.mark.parametrize("is_seen", [True, False])
+def test_what_time_does_not_mend_any_more_is_told_after_what_it_may_mend(
+    api: RunApi, memory: RunMemory, time: SimpleNamespace, told: list[str], is_seen: bool
+) -> None:
+    """Also if nobody has written in between, in the end."""
+    api.faults[CONFIG_MAPS] = lambda _request: AWAY
+    for second in (0.0, 10.0):
+        time.now = second
+        memory.write(at_once=True)
+    api.faults[CONFIG_MAPS] = lambda _request: refusal(403, "Forbidden", "no")
+    time.now = 20.0
+    if is_seen:
+        memory.write(at_once=True)
+    memory.write(last=True)
+    assert ["answered 503" in line for line in told] == [True, False]
+    assert ("answered 403" in told[1], "since" in told[1]) == (True, False)
