@@ -12,6 +12,7 @@ from typing import Any
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.looks.objects import failed_migrations
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.client import Client
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.failure import Failure
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.run_lease import RunHold
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.run_memory import RunMemory
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.run_store import RunStore
@@ -23,19 +24,27 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import
 
 
 class DrainMemory:
-    """Of one node. `hold`: of the run; None for a drain that belongs to none, or changes nothing: it remembers nothing.
+    """Of one node. store: of the run, None for a drain that belongs to none: it remembers nothing.
 
-    No method but `begin` raises anything.
+    `hold`: of the run, None for a drain that changes nothing: it only reads. No method but `begin` raises anything.
     """
 
-    def __init__(self, client: Client, params: Mapping[str, Any], progress: Progress, hold: RunHold | None) -> None:
+    def __init__(
+        self,
+        client: Client,
+        params: Mapping[str, Any],
+        progress: Progress,
+        store: RunStore | None = None,
+        hold: RunHold | None = None,
+    ) -> None:
         self._client = client
         self._node = params["name"]
         self._progress = progress
         self._known = Remembered(self._node, "")
+        self._store = store
         self._run: RunMemory | None = None
-        if hold is not None:
-            self._run = RunMemory(hold, RunStore(client, hold.run, hold.namespace), progress.tell)
+        if store is not None and hold is not None:
+            self._run = RunMemory(hold, store, progress.tell)
 
     def mended(self, plan: Plan) -> None:
         """Let the plan in force say of the node what this plan says."""
@@ -56,7 +65,7 @@ class DrainMemory:
         """
         own = epochs.get(self._node, "")
         self._known = self._read(self._node, own) or Remembered(self._node, own)
-        if self._run is None:
+        if self._store is None:
             return {self._node: f"{own}/{self._failed(label)}"} if len(epochs) == 1 else dict(epochs)
         known = {node: self._read(node, epoch) for node, epoch in epochs.items()}
         return {node: f"{epoch}/{found.reported if (found := known[node]) else 0}" for node, epoch in epochs.items()}
@@ -96,9 +105,12 @@ class DrainMemory:
         return hashlib.sha256(" ".join(failed_migrations(self._client, label, self._node)).encode()).hexdigest()
 
     def _read(self, node: str, epoch: str) -> Remembered | None:
-        content = self._run.recall(f"record-{node}") if self._run is not None else None
         try:
-            found = memory.decode(content) if content is not None else None
+            kept = self._store.get(f"record-{node}") if self._store is not None else None
+            found = memory.decode(kept.content) if kept else None
+        except Failure as error:
+            self._progress.tell(f"{error} Going on without it.")
+            return None
         except RecordError as error:
             self._progress.tell(f"what is remembered of the node is passed over: {error}")
             return None

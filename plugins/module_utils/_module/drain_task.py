@@ -29,6 +29,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.ca
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.evacuations import take_over
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.maintenance import Transition
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.run_lease import RunHold
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.run_store import RunStore
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.reducer import Execution
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.slots import MigrationCaps
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.configuration import configuration
@@ -57,7 +58,10 @@ def drain(module: Module, client: Client) -> JsonObject:
     params = module.params
     progress = Progress.of(params, f"node {params['name']}")
     hold = None if module.check_mode else guard.hold(client, params)
-    memory = DrainMemory(client, params, progress, hold)
+    # Check mode holds no run, and foretells what a drain of it would do.
+    is_of_run = params["run"] if module.check_mode else hold
+    store = RunStore(client, params["run"], params["lease_namespace"]) if is_of_run else None
+    memory = DrainMemory(client, params, progress, store, hold)
     task = _Task(module, client, progress, memory, hold)
     task.require()
     plans = task.plans()
@@ -91,7 +95,7 @@ def verify(module: Module, client: Client) -> JsonObject:
     """See that the node is cordoned for the owner, and empty. Raises Failure, Incomplete."""
     params = module.params
     progress = Progress.of(params, f"node {params['name']}")
-    _Task(module, client, progress, DrainMemory(client, params, progress, None), None).require()
+    _Task(module, client, progress, DrainMemory(client, params, progress), None).require()
     before = facts_before(client, params["name"])
     observer = Observer(client, [params["name"]], _run_label(params), params["unschedulable_timeout"])
     return {**drain_results.verified(client.server, params["name"], observer.first()), **before}

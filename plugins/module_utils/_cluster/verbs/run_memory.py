@@ -54,15 +54,6 @@ class RunMemory:
         self._is_urgent = False
         self._troubles: dict[str, _Trouble] = {}
 
-    def recall(self, name: str) -> bytes | None:
-        """None if there is nothing, or it cannot be read, which is told."""
-        try:
-            found = self._store.get(name)
-        except Failure as error:
-            self._tell(f"{error} Going on without it.")
-            return None
-        return found.content if found else None
-
     def remember(self, name: str, make: Make) -> None:
         """To be written next, in place of what was to be written under the name."""
         self._waiting[name] = make

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -27,7 +26,7 @@ from unit.plugins.module_utils._plan.plans import action, pod, vm
 from unit.plugins.support.draining_api import QUICK, VMIS, DrainingApi, busy_node, fill, pod_path, vm_path
 from unit.plugins.support.fake_api import SILENCE, Answer, Object, Request, refusal, serving
 from unit.plugins.support.listener import listener
-from unit.plugins.support.migrating_api import FAILURE, KUBEVIRT, MIGRATIONS, SUCCESS, migrations_path, vmi_path
+from unit.plugins.support.migrating_api import FAILURE, KUBEVIRT, MIGRATIONS, SUCCESS, vmi_path
 from unit.plugins.support.modules import ModuleRunner
 
 RESTART = [{"policy": "restart"}]
@@ -140,47 +139,6 @@ def test_a_vm_of_another_node_that_is_waited_for_is_tried_again(drain: Any, api:
         "web": ("migrated", 2),
         "db": ("migrated", 1),
     }
-
-
-@pytest.mark.parametrize(
-    ("policies", "refused", "moves", "interrupted"),
-    [
-        ([], ["n2"], [("would_migrate", "n3")], []),
-        ([{"policy": "stop"}], ["n2", "n3"], [("failed", "n3")], ["would_stop"]),
-    ],
-)
-def test_check_mode_goes_another_way_where_the_drain_does(
-    drain: Any, api: DrainingApi, policies: Any, refused: list[str], moves: Any, interrupted: list[str]
-) -> None:
-    """After a refusal that time does not mend, as of a webhook that has a say on where VMs go."""
-    fill(api, "n3")
-    api.add_vm("db", migratable=True)
-
-    def refuse(request: Request) -> Answer | None:
-        words = json.dumps(request.body)
-        return refusal(403, "Forbidden", "not there") if any(f'"{name}"' in words for name in refused) else None
-
-    api.faults[migrations_path()] = refuse
-    would = {"migrated": "would_migrate", "stopped": "would_stop"}
-    for check in (True, False):
-        result = drain(policies=policies, check=check)
-        told = [(would.get(move["outcome"], move["outcome"]), move["target_node"]) for move in result["moves"]]
-        assert (result.get("msg"), result["left"], told) == (None, [], moves)
-        assert [would.get(entry["outcome"], entry["outcome"]) for entry in result["interrupted"]] == interrupted
-
-
-def test_check_mode_tries_elsewhere_what_has_failed_before(drain: Any, api: DrainingApi) -> None:
-    """In a batch of several nodes attempts are known again, and one that has failed is no failure of the drain yet."""
-    fill(api, "n3")
-    api.own_courses = {"db": [FAILURE, SUCCESS]}
-    cordons = [action(ActionKind.CORDON, ObjectReference("Node", "", name, ""), name) for name in ("n1", "n4")]
-    fill(api, "n4")
-    leaving = (action(ActionKind.MIGRATE, vm("db"), "n1", "n2"), action(ActionKind.EVICT, pod("api"), "n1"))
-    given = to_json(replace(plan_of([*cordons, *leaving]), batches=(("n1", "n4"),)))
-    assert drain(plan=given, retries=0)["moves"][0]["outcome"] == "failed"
-    foretold, done = (drain(plan=given, check=check)["moves"] for check in (True, False))
-    assert [(move["outcome"], move["target_node"]) for move in foretold] == [("would_migrate", "n3")]
-    assert [(move["outcome"], move["target_node"]) for move in done] == [("migrated", "n3")]
 
 
 @pytest.mark.parametrize("read_before", [False, True])
