@@ -83,6 +83,10 @@ class TakeMarkOff:
 Command: TypeAlias = "Migrate | Evict | Interrupt | Start | TakeMarkOff"
 
 
+# How a refusal begins of what was only put to the server, and says nothing of what comes of it when it is done.
+UNFORETOLD = "it cannot be foretold"
+
+
 @dataclass(frozen=True, slots=True)
 class Answer:
     """What came of a command. `refused`: the server's words, empty if it was carried out.

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
+from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.commands import UNFORETOLD
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.evicting import Evicting
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.interrupting import (
     RESTARTED,
@@ -184,12 +185,18 @@ def failures(record: Record) -> dict[str, tuple[str, ...]]:
 
 
 def to_replan(plan: Plan, record: Record) -> dict[str, Entry]:
-    """By id, the migrations that have failed of VMs that may leave in another way."""
+    """By id, the migrations that have failed of VMs that may leave in another way.
+
+    What could not be rehearsed is none of them: it may well leave as planned.
+    """
     dead = _blocked(plan) | {entry.uid for entry in record.entries.values() if not entry.has_failed}
     return {
         name: entry
         for name, entry in record.entries.items()
-        if isinstance(entry, Migrating) and entry.has_failed and entry.uid not in dead
+        if isinstance(entry, Migrating)
+        and entry.has_failed
+        and entry.uid not in dead
+        and not entry.failure_reason.startswith(UNFORETOLD)
     }
 
 

@@ -26,6 +26,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transpor
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs import machines, migrations
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.nodes import FIELD_MANAGER
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.commands import (
+    UNFORETOLD,
     Answer,
     Command,
     Evict,
@@ -57,6 +58,8 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._model.stopped_ma
 _THREADS = 8
 _IN_FLIGHT = "in-flight migration"
 _LEFT = "HasLeft"
+# Of a webhook with side effects (k8s.io/apiserver, pkg/admission/plugin/webhook/errors/statuserror.go).
+_NO_DRY_RUN = "does not support dry run"
 
 
 @dataclass(frozen=True, slots=True)
@@ -373,5 +376,5 @@ def _refusal(command: Command, error: Failure) -> Answer:
     # A budget's own words say all; of a server that is busy, or of a proxy before it, the status is news.
     tells = error.considered or error.unadmitted
     own = error.message.partition(", ")[2] if error.passing and tells else ""
-    words = own or error.message
+    words = f"{UNFORETOLD}, as {error.message}" if _NO_DRY_RUN in error.message else own or error.message
     return Answer(command, words, error.passing, lost=error.maybe_done)

@@ -94,3 +94,19 @@ def test_check_mode_knows_the_failed_attempts_of_a_killed_drain(
     assert all("dryRun" in request.query for request in api.writes()[written:])
     (done,) = drain_by_plan(retries=1)["moves"]
     assert (done["outcome"], done["node"]) == ("migrated", "n3")
+
+
+def test_what_a_webhook_does_not_let_be_rehearsed_is_told_and_not_planned_anew(drain: Any, api: RunApi) -> None:
+    """It refuses any dry run, which says nothing of the drain."""
+    words = 'admission webhook "mutate.example" does not support dry run'
+
+    def refuse(request: Request) -> Answer | None:
+        return refusal(400, "BadRequest", words) if "dryRun" in request.query else None
+
+    api.faults[migrations_path()] = refuse
+    api.add_vm("db", migratable=True)
+    foretold = drain(policies=[{"policy": "stop"}], check=True)
+    assert ([move["target_node"] for move in foretold["moves"]], foretold["interrupted"]) == (["n2"], [])
+    assert f"failed, it cannot be foretold, as the API server answered 400, {words}" in foretold["left"][0]["why"]
+    done = drain(policies=[{"policy": "stop"}])
+    assert [(move["outcome"], move["node"]) for move in done["moves"]] == [("migrated", "n2")]
