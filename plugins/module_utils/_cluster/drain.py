@@ -13,10 +13,12 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.plan_run import PlanRun
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.failure import Failure
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution import draining, telling
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.migrating import Migrating
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.observation import Observation
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.reducer import Record
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.invalid_request import InvalidRequest
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.difference import differences
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import Plan
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.remainder import leaving, left
@@ -86,15 +88,22 @@ class NodeDrain(PlanRun):
         return self.is_over and not (self.is_lost or self.off)
 
     def rehearse(self) -> None:
-        """A VM that cannot be migrated as planned is planned for anew, as when the node is drained. Raises Failure."""
+        """A VM that cannot be migrated as planned is planned for anew, as when the node is drained.
+
+        Raises Failure, InvalidRequest.
+        """
         super().rehearse()
         for _again in range(self.retries + 1):
             failed = draining.to_replan(self.plan, self.record)
             if not failed:
                 return
             # Of all the others nothing was done.
-            self.record = Record(failed)
-            self._replan()
+            before, self.record = self.record, Record(failed)
+            try:
+                self._replan()
+            except (Failure, InvalidRequest):
+                self.record = before  # which says what has led there
+                raise
             super().rehearse()
 
     def _survey(self) -> None:

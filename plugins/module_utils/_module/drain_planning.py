@@ -111,7 +111,7 @@ def _but_evicted(before: Plan, after: Plan, cordoned: Collection[str]) -> Plan:
 
 
 def mended_plan(
-    client: Client,
+    snapshot: Snapshot,
     plan: Plan,
     name: str,
     failures: Mapping[str, Sequence[str]],
@@ -119,8 +119,7 @@ def mended_plan(
     ended: Collection[str],
     replaced: Collection[str],
 ) -> Plan:
-    """What is left of a plan, mended by a fresh look at the whole cluster. Raises Failure, InvalidRequest."""
-    snapshot = fresh_snapshot(client)
+    """What is left of a plan, mended by a fresh look at the whole cluster. Raises InvalidRequest."""
     with explained(f"plan the drain of node {name}"):
         mended = repair(plan, snapshot, node=name, failures=failures, hopeless=hopeless, ended=ended, replaced=replaced)
     return of_batch(mended, name)

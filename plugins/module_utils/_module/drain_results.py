@@ -85,7 +85,8 @@ def broken_off(module: Module, going: NodeDrain, error: Failure | InvalidRequest
     """The failure when something went wrong in the middle that trying again does not mend."""
     if isinstance(error, Failure) and error.reason == NOT_CORDONED:
         error = _uncordoned(going, error)
-    return Incomplete(error, _values(module, going, _left(going, tried=True), changed=changed))
+    left = _left(going, tried=not module.check_mode)
+    return Incomplete(error, _values(module, going, left, changed=changed))
 
 
 def _uncordoned(going: NodeDrain, error: Failure) -> Failure:

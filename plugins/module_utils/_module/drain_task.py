@@ -8,6 +8,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.drain import NodeDrain
@@ -37,6 +38,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._model.cordon imp
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.invalid_request import InvalidRequest
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.migration import label_value, unpinned_by
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import JsonObject
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot import Snapshot
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot_kinds import BY_NAME
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module import (
     drain_arguments,
@@ -77,13 +79,13 @@ def drain(module: Module, client: Client) -> JsonObject:
             raise
         raise drain_results.not_begun(error) from error
     changed = any(transition.changed for transition in taken)
-    if module.check_mode:
-        going.rehearse()
-        return {**drain_results.result(module, going, changed=changed), **before}
     if plans.is_mended:
         memory.mended(plans.right)
     try:
-        going.run(params["wait_timeout"])
+        if module.check_mode:
+            going.rehearse()
+        else:
+            going.run(params["wait_timeout"])
     except (Failure, InvalidRequest) as error:
         raise drain_results.broken_off(module, going, error, changed=changed) from error
     finally:
@@ -276,6 +278,15 @@ class _Task:
         wanted = drain_arguments.request(self.params, dry_run=False)
         return maintenance.require(self.client, replace(wanted, node=name))
 
+    @cached_property
+    def _unchanged(self) -> Snapshot:
+        """The whole cluster, in check mode, where nothing is done between two plans. Raises Failure."""
+        from ansible_collections.virtops.kubevirt.plugins.module_utils._module import (  # noqa: PLC0415
+            drain_planning,
+        )
+
+        return drain_planning.fresh_snapshot(self.client)
+
     def _replan(
         self,
         plan: Plan,
@@ -292,7 +303,8 @@ class _Task:
             for title in take_over(self.client, self.name):
                 self.progress.tell(f"{title}: its evacuation by KubeVirt is taken over")
         failed = {name: tuple(nodes) for name, nodes in failures.items()}
-        mended = drain_planning.mended_plan(self.client, plan, self.name, failed, hopeless, ended, replaced)
+        snapshot = self._unchanged if self.module.check_mode else drain_planning.fresh_snapshot(self.client)
+        mended = drain_planning.mended_plan(snapshot, plan, self.name, failed, hopeless, ended, replaced)
         if not self._may_differ:
             drain_planning.require_as_planned(self.client, plan, mended, self.name)
         if self.params["plan"] and mended.of_node(self.name) != plan.of_node(self.name):

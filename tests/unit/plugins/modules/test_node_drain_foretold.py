@@ -96,6 +96,18 @@ def test_check_mode_knows_the_failed_attempts_of_a_killed_drain(
     assert (done["outcome"], done["node"]) == ("migrated", "n3")
 
 
+def test_a_refusal_is_told_though_the_plan_may_not_change(drain_by_plan: Any, api: RunApi) -> None:
+    """By check mode as by the drain: that there is another way now is not all that has to be known."""
+    api.faults[migrations_path()] = lambda _request: refusal(403, "Forbidden", "not there")
+    foretold, done = (drain_by_plan(drift="fail", check=check) for check in (True, False))
+    assert foretold["error"]["reason"] == "PlanDrifted"
+    for result in (foretold, done):
+        assert (result["msg"], result["left"][0]) == (foretold["msg"], foretold["left"][0])
+        assert [(move["outcome"], move["target_node"]) for move in result["moves"]] == [("failed", "n2")]
+    assert [(entry["name"], "not there" in entry["why"]) for entry in foretold["left"]] == [("db", True)]
+    assert foretold["evicted"][0]["outcome"] == "would_evict"
+
+
 def test_what_a_webhook_does_not_let_be_rehearsed_is_told_and_not_planned_anew(drain: Any, api: RunApi) -> None:
     """It refuses any dry run, which says nothing of the drain."""
     words = 'admission webhook "mutate.example" does not support dry run'
@@ -110,3 +122,20 @@ def test_what_a_webhook_does_not_let_be_rehearsed_is_told_and_not_planned_anew(d
     assert f"failed, it cannot be foretold, as the API server answered 400, {words}" in foretold["left"][0]["why"]
     done = drain(policies=[{"policy": "stop"}])
     assert [(move["outcome"], move["node"]) for move in done["moves"]] == [("migrated", "n2")]
+
+
+def test_check_mode_reads_the_cluster_for_a_new_plan_once(drain_by_plan: Any, api: RunApi) -> None:
+    """However often it plans anew: nothing changes in between."""
+
+    def refuse(request: Request) -> Answer | None:
+        return refusal(403, "Forbidden", "nowhere") if request.method == "POST" else None
+
+    api.faults[migrations_path()] = refuse
+    counts = []
+    for retries in (0, 3):
+        before = len(api.requests)
+        result = drain_by_plan(retries=retries, check=True)
+        assert [(entry["name"], "nowhere" in entry["why"]) for entry in result["left"]] == [("db", True)]
+        asked = [request for request in api.requests[before:] if "/priorityclasses" in request.path]
+        counts.append(len(asked))
+    assert counts[0] == counts[1]
