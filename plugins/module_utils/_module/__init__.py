@@ -6,6 +6,7 @@
 run.py                    run a module, and end it in a result or one clear error
 progress.py               how a module tells its news while it runs
 connection.py             a module's connection, as patient as the task has time
+kubeconfig_texts.py       what of a kubeconfig's content may be shown
 texts.py                  what texts mean where an argument spec wants something else
 arguments.py              parts of argument specs, and limits that these cannot express
 libraries.py              Python libraries that only some uses need

@@ -14,6 +14,7 @@ from ansible_collections.kubernetes.core.plugins.module_utils.k8s.core import An
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.failure import Failure
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.expected import ExpectedError, MissingLibrary
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.invalid_request import InvalidRequest
+from ansible_collections.virtops.kubevirt.plugins.module_utils._module.kubeconfig_texts import harmless
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module.libraries import how_to_install
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module.texts import understood
 
@@ -21,43 +22,10 @@ Module: TypeAlias = AnsibleK8SModule
 Work = Callable[[Module], Mapping[str, Any]]
 
 
-# What of a kubeconfig's content is no secret, by the keys that lead there.
-_SHOWN = {
-    tuple(keys.split("/"))
-    for keys in (
-        "apiVersion",
-        "kind",
-        "current-context",
-        "clusters/name",
-        "clusters/cluster/server",
-        "clusters/cluster/tls-server-name",
-        "clusters/cluster/certificate-authority",
-        "contexts/name",
-        "contexts/context/cluster",
-        "contexts/context/namespace",
-        "contexts/context/user",
-        "users/name",
-        "users/user/username",
-        "users/user/as",
-        "users/user/as-groups",
-        "users/user/client-certificate",
-        "users/user/client-key",
-        "users/user/tokenFile",
-        "users/user/exec/apiVersion",
-        "users/user/exec/command",
-        "users/user/exec/installHint",
-        "users/user/exec/interactiveMode",
-        "users/user/exec/env/name",
-        "users/user/auth-provider/name",
-    )
-}
-
-
 class TextReadingModule(AnsibleModule):  # type: ignore[misc]  # Ansible is published without types
     """Takes options also as the texts that a survey gives.
 
-    Of a kubeconfig that is given by its content no more is struck from what is shown than the secrets in it. To Ansible
-    it is one as a whole, so that the name of a cluster, such as `default`, would be struck from everything.
+    Of a kubeconfig that is given by its content only what may be a secret is struck from what is shown.
     """
 
     params: dict[str, Any]
@@ -67,9 +35,7 @@ class TextReadingModule(AnsibleModule):  # type: ignore[misc]  # Ansible is publ
         given = self.params.get("kubeconfig")
         if isinstance(given, Mapping):
             others = {name: self.params.get(name) for name in ("api_key", "password", "proxy_headers")}
-            found = [*_leaves(given), *_leaves(others)]
-            secret = {text for keys, text in found if not _is_shown(keys, text)}
-            self.no_log_values -= {text for _keys, text in found} - secret
+            self.no_log_values -= harmless(given, others)
 
     def _load_params(self) -> None:
         super()._load_params()
@@ -78,23 +44,6 @@ class TextReadingModule(AnsibleModule):  # type: ignore[misc]  # Ansible is publ
         except InvalidRequest as error:
             # Without the arguments: what of them must not be shown is found out later.
             self.fail_json(msg=str(error), error=error.to_json(), invocation={})
-
-
-def _is_shown(keys: tuple[str, ...], text: str) -> bool:
-    """A server's address may hold a password."""
-    return keys in _SHOWN and not (keys[-1] == "server" and "@" in text)
-
-
-def _leaves(value: Any, *keys: str) -> Iterator[tuple[tuple[str, ...], str]]:
-    """Each that is no list or mapping, as text, with the keys that lead there."""
-    if isinstance(value, Mapping):
-        for key, inner in value.items():
-            yield from _leaves(inner, *keys, str(key))
-    elif isinstance(value, (list, tuple)):
-        for inner in value:
-            yield from _leaves(inner, *keys)
-    else:
-        yield keys, str(value)
 
 
 class Incomplete(Exception):

@@ -204,5 +204,127 @@ def test_of_one_that_is_given_by_its_content_the_secrets_alone_are_hidden(
         assert ("default" in result) is ("default" in told)
 
 
+def shown(run_module: ModuleRunner, kubeconfig: Path, words: list[str], change: Callable[[Config], Any]) -> list[str]:
+    """Which of the words a result shows, of a task that has them all in its options beside a kubeconfig's content."""
+    config = yaml.safe_load(kubeconfig.read_text())
+    change(config)
+    main = importlib.import_module("ansible_collections.virtops.kubevirt.plugins.modules.pod_eviction").main
+    result = run_module(main, kubeconfig=config, pods=[{"namespace": word, "name": "a"} for word in words])
+    told = [pod["namespace"] for pod in result["invocation"]["module_args"]["pods"]]
+    return [word for word in words if word in told]
+
+
+def by_program(**run: Any) -> Callable[[Config], Any]:
+    """One more user, whose credentials a program gives."""
+    version = {"apiVersion": "client.authentication.k8s.io/v1beta1"}
+    return lambda config: config["users"].append({"name": "cloud", "user": {"exec": {**version, **run}}})
+
+
+EKS = {
+    "command": "aws",
+    "args": [*("--region", "eu-west-1", "eks", "get-token", "--cluster-name", "prod", "--output", "json"), SECRET],
+    "env": [
+        {"name": "AWS_PROFILE", "value": "default"},
+        {"name": "AWS_SESSION_TOKEN", "value": "hush-0"},
+        {"AWS_PROFILE": {"value": "hush-1"}},
+    ],
+}
+GKE = {
+    "command": "gke-gcloud-auth-plugin",
+    "args": ["--use_application_default_credentials", "-phush", "--account=hush@example", "hush", "--", "hush-2"],
+    "env": None,
+    "installHint": "Install gke-gcloud-auth-plugin",
+    "provideClusterInfo": True,
+}
+AKS = {
+    "command": "kubelogin",
+    "args": [
+        *("get-token", "--environment", "AzurePublicCloud", "--server-id", "6dae42f8", "--client-id", "80faf920"),
+        *(
+            "--tenant-id",
+            "common",
+            "--login",
+            "spn",
+            "--client-secret",
+            "hush",
+            "-t",
+            "hush-t",
+            "--output",
+            "--password",
+        ),
+        "hush-3",
+    ],
+    "env": [{"name": "AAD_SERVICE_PRINCIPAL_CLIENT_SECRET", "value": "hush-4"}, {"name": ["x"], "value": "hush-5"}],
+}
+
+
+@pytest.mark.parametrize(
+    ("program", "told", "hidden"),
+    [
+        (EKS, "aws --region eu-west-1 eks get-token --cluster-name prod json default", f"{SECRET} hush-0 hush-1"),
+        (
+            GKE,
+            "True None --use_application_default_credentials -- Install",
+            "hush hush-2 -phush --account=hush@example",
+        ),
+        (
+            AKS,
+            "get-token AzurePublicCloud 6dae42f8 80faf920 common spn -t --password",
+            "hush hush-t hush-3 hush-4 hush-5",
+        ),
+    ],
+    ids=["EKS", "GKE", "AKS"],
+)
+def test_what_a_cloud_calls_its_program_with_is_shown(
+    kubeconfig: Path, run_module: ModuleRunner, program: Config, told: str, hidden: str
+) -> None:
+    """Its words stand in much that a task tells, such as the `json` of a file's name."""
+    words = [*told.split(), *hidden.split()]
+    assert shown(run_module, kubeconfig, words, by_program(**program)) == told.split()
+
+
+@pytest.mark.parametrize("path", ["/etc/pki/hush.key", "./hush", "../hush.pem", "~/.kube/hush"])
+@pytest.mark.parametrize("key", ["client-key", "client-certificate", "tokenFile"])
+def test_a_path_is_shown(kubeconfig: Path, run_module: ModuleRunner, key: str, path: str) -> None:
+    other = {"name": "b", "user": {key: path}}
+    assert shown(run_module, kubeconfig, [path], lambda config: config["users"].append(other)) == [path]
+
+
+PEM = "-----BEGIN PRIVATE KEY-----\nhush"
+TOO_LONG = f"/{'a' * 255}"
+
+
+@pytest.mark.parametrize(
+    ("part", "mistake", "secret"),
+    [
+        *(
+            ("users", {"user": {key: text}}, text)
+            for key in ("client-key", "client-certificate", "tokenFile")
+            for text in (PEM, "hush", TOO_LONG, "/hush\n/hush", "/hush==")
+        ),
+        ("clusters", {"cluster": {"certificate-authority": PEM}}, PEM),
+        ("clusters", {"cluster": {"server": "https://h/?token=hush"}}, "https://h/?token=hush"),
+        ("users", {"name": ["hush"]}, "hush"),
+        ("users", {"name": {"name": "hush"}}, "hush"),
+        ("users", [{"name": "hush"}], "hush"),
+        ("contexts", {"context": [{"user": "hush"}]}, "hush"),
+        ("users", {"user": {"exec": {"args": {"--region": "hush"}}}}, "hush"),
+        ("users", {"user": {"exec": {"env": [{"AWS_PROFILE": "hush"}]}}}, "hush"),
+    ],
+)
+def test_a_secret_in_the_wrong_place_is_hidden(
+    kubeconfig: Path, run_module: ModuleRunner, part: str, mistake: Any, secret: str
+) -> None:
+    assert shown(run_module, kubeconfig, [secret], lambda config: config[part].append(mistake)) == []
+
+
+def test_a_mapping_in_place_of_a_list_is_hidden(kubeconfig: Path, run_module: ModuleRunner) -> None:
+    def change(config: Config) -> None:
+        config["users"] = {"name": "hush", "user": {"username": "hush-1"}}
+        config["clusters"] = {"name": "hush-2"}
+
+    assert shown(run_module, kubeconfig, ["hush", "hush-1", "hush-2"], change) == []
+
+
 def test_every_module_that_talks_to_a_cluster_is_tried() -> None:
     assert sorted(ARGUMENTS) == sorted(path.stem for path in MODULES.glob("*.py") if "connect" in path.read_text())
