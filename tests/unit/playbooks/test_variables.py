@@ -119,9 +119,9 @@ def test_defaults_follow_what_they_are_made_of(tmp_path: Path, blank: str | None
     name = "virtops.kubevirt.plan_maintenance"
     role = {"ansible.builtin.include_role": {"name": name, "tasks_from": "check", "public": True}}
     tell = {"ansible.builtin.debug": {"msg": "{{ _plan_maintenance_path }}"}}
-    held = {"_plan_maintenance_held": {"cluster_uid": "3f2b91c4-77aa"}}
+    rights = {"_plan_maintenance_rights": {"cluster_uid": "3f2b91c4-77aa"}}
     given = {"plan_maintenance_run": "p", "plan_maintenance_nodes": "a\nb", "plan_maintenance_snapshot": blank}
-    content = [{"hosts": "localhost", "gather_facts": False, "vars": held, "tasks": [role, tell]}]
+    content = [{"hosts": "localhost", "gather_facts": False, "vars": rights, "tasks": [role, tell]}]
     told, status = play(tmp_path, yaml.safe_dump(content), "-e", json.dumps(given))
     assert status == 0, told
     assert f'"{tmp_path}/home/tmp/virtops.kubevirt-p-3f2b91c4-plan.json"' in told

@@ -104,15 +104,15 @@ def test_a_task_of_no_run_says_in_which_cluster(arguments: dict[str, Any]) -> No
 
 
 @pytest.mark.parametrize(
-    ("role", "given", "asked", "files"),
+    ("role", "given", "files"),
     [
-        ("plan_maintenance", {"run": "kernel"}, "held", ["snapshot", "path"]),
-        ("drain", {"owner": "kernel"}, "rights", ["snapshot"]),
-        ("live_migrate", {}, "rights", ["snapshot"]),
+        ("plan_maintenance", {"run": "kernel"}, ["snapshot", "path"]),
+        ("drain", {"owner": "kernel"}, ["snapshot"]),
+        ("live_migrate", {}, ["snapshot"]),
     ],
 )
 def test_clusters_with_runs_of_one_name_share_no_file(
-    tmp_path: Path, role: str, given: dict[str, str], asked: str, files: list[str]
+    tmp_path: Path, role: str, given: dict[str, str], files: list[str]
 ) -> None:
     """On one controller: each would take what the other has read, and one that changes under it, for its own."""
     defaults = yaml.safe_load((ROOT / f"roles/{role}/defaults/main.yml").read_text())
@@ -120,7 +120,7 @@ def test_clusters_with_runs_of_one_name_share_no_file(
     blank = {name.removeprefix(f"{role}_"): value for name, value in defaults.items() if value == ""}
     found = []
     for uid in ("3f2b91c4-77aa", "d05e6b18-01cc"):
-        answer = {f"_{role}_{asked}": {"cluster_uid": uid}}
+        answer = {f"_{role}_rights": {"cluster_uid": uid}}
         variables = {**own, **answer, f"_{role}_variables": {"given": {**blank, **given}}}
         paths = evaluate([f"_{role}_{name}" for name in files], variables, tmp_path)
         assert [path for path in paths if uid[:8] not in Path(path).name] == []
