@@ -122,6 +122,11 @@ error:
       type: list
       elements: str
       sample: ["expiration is 60, but Kubernetes gives no token for less than 600 seconds"]
+    problems_left_out:
+      description: How many problems there are beside the first, which alone stand in C(problems).
+      returned: when there are many
+      type: int
+      sample: 50
     remedy:
       description: What to do about it.
       returned: failure

@@ -47,9 +47,7 @@ options:
     type: dict
     default: {}
   delete_emptydir_data:
-    description:
-      - Whether pods may be evicted that keep data in C(emptyDir) volumes, which is lost with them. Otherwise they
-        cannot leave.
+    description: Whether pods may be evicted with data in C(emptyDir) volumes, which is lost; else they cannot leave.
     type: bool
     default: false
   force:
@@ -374,6 +372,11 @@ error:
       type: list
       elements: str
       sample: ["there is no node worker-22 (do you mean worker-2?)"]
+    problems_left_out:
+      description: How many problems there are beside the first, which alone stand in C(problems).
+      returned: when there are many
+      type: int
+      sample: 50
     remedy:
       description: What to do about it.
       returned: failure

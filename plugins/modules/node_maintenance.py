@@ -208,6 +208,11 @@ error:
       type: list
       elements: str
       sample: ["owner is empty"]
+    problems_left_out:
+      description: How many problems there are beside the first, which alone stand in C(problems).
+      returned: when there are many
+      type: int
+      sample: 50
     object:
       description: On which server it was tried.
       returned: when the cluster did not do what it was asked for

@@ -182,6 +182,11 @@ error:
       type: list
       elements: str
       sample: ["it is not Ready: see to its kubelet"]
+    problems_left_out:
+      description: How many problems there are beside the first, which alone stand in C(problems).
+      returned: when there are many
+      type: int
+      sample: 50
     object:
       description: On which server it was tried.
       returned: when something was tried

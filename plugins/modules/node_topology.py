@@ -215,6 +215,11 @@ error:
       type: list
       elements: str
       sample: ["in topology[0] node kni-wroker does not exist (is it kni-worker?)"]
+    problems_left_out:
+      description: How many problems there are beside the first, which alone stand in C(problems).
+      returned: when there are many
+      type: int
+      sample: 50
     object:
       description: On which server it was tried.
       returned: when the cluster did not do what it was asked for

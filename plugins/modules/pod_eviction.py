@@ -189,6 +189,11 @@ error:
       type: list
       elements: str
       sample: ["pod shop/web-1: held back, Cannot evict pod as it would violate the pod's disruption budget."]
+    problems_left_out:
+      description: How many problems there are beside the first, which alone stand in C(problems).
+      returned: when there are many
+      type: int
+      sample: 50
     remedy:
       description: What to do about it.
       returned: failure

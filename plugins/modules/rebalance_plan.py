@@ -208,6 +208,11 @@ error:
       type: list
       elements: str
       sample: ["max_moves is 0, but at least 1 is needed"]
+    problems_left_out:
+      description: How many problems there are beside the first, which alone stand in C(problems).
+      returned: when there are many
+      type: int
+      sample: 50
     remedy:
       description: What to do about it.
       returned: failure

@@ -116,6 +116,11 @@ error:
       type: list
       elements: str
       sample: ["role drain has no variable drain_polices (do you mean drain_policies?), which host worker-1 has"]
+    problems_left_out:
+      description: How many problems there are beside the first, which alone stand in C(problems).
+      returned: when there are many
+      type: int
+      sample: 50
     remedy:
       description: What to do about it.
       returned: failure

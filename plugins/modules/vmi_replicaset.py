@@ -265,6 +265,11 @@ error:
       type: list
       elements: str
       sample: ["in placement.keep_apart[0] per is zoen (is it zone?)"]
+    problems_left_out:
+      description: How many problems there are beside the first, which alone stand in C(problems).
+      returned: when there are many
+      type: int
+      sample: 50
     object:
       description: On which server it was tried.
       returned: when something was tried

@@ -12,7 +12,7 @@ import re
 
 _BREAKS = re.compile(r"[^\S ]+")
 _MOST = 120
-_LONGEST, _END = 8_000, 2_000
+_LONGEST = 8_000
 
 
 def printable(text: object) -> str:
@@ -28,8 +28,13 @@ def brief(text: object) -> str:
 
 def sentence(text: object) -> str:
     """As a whole, for a message. Of what is longer than anybody reads, the beginning, and the end with the advice."""
-    line = str(text)
-    if len(line) > _LONGEST:
-        left_out = len(line) - _LONGEST
-        line = f"{line[: _LONGEST - _END]} [{left_out} characters are left out] {line[-_END:]}"
-    return printable(line)
+    return printable(shortened(str(text), _LONGEST))
+
+
+def shortened(text: str, most: int) -> str:
+    """Of what has more characters, that many: three quarters from its beginning, and the rest from its end."""
+    left_out = len(text) - most
+    if left_out <= 0:
+        return text
+    end = most // 4
+    return f"{text[: most - end]} [{left_out} characters are left out] {text[-end:]}"
