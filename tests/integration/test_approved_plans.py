@@ -235,7 +235,7 @@ def mistaken(folder: Path, plan: Path) -> list[tuple[dict[str, Any], str]]:
         ({**own, "plan_maintenance_run": "other"}, "it is for run 'approved'"),
         (
             {**own, "plan_maintenance_nodes": ["kni-worker"]},
-            "plan_maintenance_nodes lacks kni-worker4, which the plan maintains. Leave them out",
+            "plan_maintenance_nodes does not stand for kni-worker4, which the plan maintains. Leave them out",
         ),
         ({**own, "plan_maintenance_batch": 3}, "batch is 3, but the run has 2 nodes"),
         ({**ASKED, "plan_maintenance_batch": 3}, "batch is 3, but the run has 2 nodes"),

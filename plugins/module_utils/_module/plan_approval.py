@@ -78,12 +78,12 @@ def _named(options: PlanOptions) -> dict[str, Any]:
 
 
 def _other_nodes(option: str, named: Collection[str], plan: Plan) -> Iterator[str]:
-    """What differs, whatever the order."""
+    """What differs, whatever the order. The option of a role has hosts, and groups of them, for its nodes."""
     planned = list(chain.from_iterable(plan.batches))
     if strangers := sorted({*named}.difference(planned)):
-        yield f"{option} has {some(strangers)}, which the plan does not maintain"
+        yield f"{option} stands for {some(strangers)}, which the plan does not maintain"
     if missing := [name for name in planned if name not in named]:
-        yield f"{option} lacks {some(missing)}, which the plan maintains"
+        yield f"{option} does not stand for {some(missing)}, which the plan maintains"
 
 
 def _brief(value: object) -> str:

@@ -38,8 +38,8 @@ pytestmark = pytest.mark.playbook
 MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
     "a plan of other nodes": (
         {"file": "right", "nodes": ["n1", "n3"]},
-        "plan_maintenance_nodes has n3, which the plan does not maintain; "
-        "plan_maintenance_nodes lacks n2, which the plan maintains. Leave them out",
+        "plan_maintenance_nodes stands for n3, which the plan does not maintain; "
+        "plan_maintenance_nodes does not stand for n2, which the plan maintains. Leave them out",
     ),
     "a plan that was edited": ({"file": "edited"}, "The plan was edited since it was made: its digest would be"),
     "a plan of another cluster": ({"file": "foreign"}, f"it is for the cluster another, and this is {CLUSTER}."),
@@ -140,6 +140,18 @@ def test_without_a_mistake_the_run_begins_and_goes_on(scene: Scene) -> None:
     assert scene.api.config_maps() == [kept]
     told, status = scene.start(file="right")
     assert (status, "Run kernel goes on by the plan of " in told, "Done already: n1" in told) == (0, True, True), told
+
+
+@pytest.mark.parametrize(
+    ("node", "words"), [("n2", ""), ("n3", "plan_maintenance_nodes stands for n3, which the plan does not")]
+)
+def test_a_plan_is_of_the_node_that_drain_node_of_a_host_says(scene: Scene, node: str, words: str) -> None:
+    """As an inventory has it: a plan that was approved is the run's, or one of other nodes."""
+    inventory = scene.folder / "hosts.ini"
+    inventory.write_text(f"web-2 drain_node={node}\n")
+    told, status = scene.start("--check", "-i", str(inventory), file="right", nodes=["n1", "web-2"])
+    kept = [request for request in scene.api.writes() if "dryRun" not in request.query]
+    assert (status, words in told, kept) == (2 if words else 0, True, []), told
 
 
 def test_check_mode_refuses_as_much(scene: Scene) -> None:

@@ -197,8 +197,8 @@ def test_another_cluster_is_refused(make: Any, files: Files, scene: Scene, noon:
         ({"reserve": "zone"}, 'reserve is "zone", and the plan has "none"'),
         ({"profile": "NoScoring"}, 'profile is "NoScoring", and the plan has "LowNodeUtilization"'),
         ({"room": 3, "option_prefix": "plan_maintenance_"}, "plan_maintenance_room is 3, and the plan has 0"),
-        ({"nodes": ["n3", "n1", "n2"]}, "nodes has n3, which the plan does not maintain"),
-        ({"nodes": ["n2"], "option_prefix": "your_"}, "your_nodes lacks n1, which the plan maintains"),
+        ({"nodes": ["n3", "n1", "n2"]}, "nodes stands for n3, which the plan does not maintain"),
+        ({"nodes": ["n2"], "option_prefix": "your_"}, "your_nodes does not stand for n1, which the plan maintains"),
     ],
 )
 def test_options_that_contradict_an_approved_plan_are_refused(
