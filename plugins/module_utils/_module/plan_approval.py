@@ -29,16 +29,16 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._report.obstacles
 _ANEW = "Make a plan anew and have it approved."
 
 
-def approved_plan(params: Mapping[str, Any], snapshot: Snapshot) -> Plan:
+def approved_plan(params: Mapping[str, Any], snapshot: Snapshot, away: Collection[str] = ()) -> Plan:
     """The plan of a file, if it is for this run and cluster, and agrees with all else that is asked for.
 
-    Raises InvalidRequest, PlanError, Failure.
+    away: nodes that it may maintain though the cluster does not have them. Raises InvalidRequest, PlanError, Failure.
     """
     path = Path(params["plan"])
     plan = plan_file.load_plan(path)
     if params["sha256"]:
         plan_file.require_same(path, plan, params["sha256"])
-    problems = list(_mismatches(plan, params["run"], snapshot))
+    problems = list(_mismatches(plan, params["run"], snapshot, away))
     if problems:
         raise InvalidRequest(f"carry out the plan {path}", problems, _ANEW)
     _require_agreement(params, plan, nodes_done(snapshot.lists["nodes"], plan.run))
@@ -90,7 +90,7 @@ def _brief(value: object) -> str:
     return "batches that were given" if value is None else brief(json.dumps(value))
 
 
-def _mismatches(plan: Plan, run: str, snapshot: Snapshot) -> Iterator[str]:
+def _mismatches(plan: Plan, run: str, snapshot: Snapshot, away: Collection[str]) -> Iterator[str]:
     if not plan.batches:
         yield "it maintains no node, as by it things only move; vmi_migration carries it out"
     if plan.run != run:
@@ -101,5 +101,6 @@ def _mismatches(plan: Plan, run: str, snapshot: Snapshot) -> Iterator[str]:
     elif plan.cluster.uid != uid:
         yield f"it is for the cluster {plan.cluster.uid}, and this is {uid or 'an unknown one'}"
     else:
-        gone = [name for batch in plan.batches for name in batch if name not in snapshot.nodes]
+        known = snapshot.nodes.keys() | away
+        gone = [name for batch in plan.batches for name in batch if name not in known]
         yield from (f"node {name} is no longer there" for name in gone)

@@ -28,11 +28,13 @@ ATTEMPT = "plan the maintenance"
 _MOST_GUESSES = 10
 
 
-def wanted(params: Mapping[str, Any], snapshot: Snapshot, done: frozenset[str]) -> PlanRequest:
-    """For all nodes but those that are done. Raises InvalidRequest."""
+def wanted(
+    params: Mapping[str, Any], snapshot: Snapshot, done: frozenset[str], away: Collection[str] = ()
+) -> PlanRequest:
+    """For all nodes but those that are done. away: nodes that may be named all the same. Raises InvalidRequest."""
     given = params["batches"] if params["batches"] is not None else [[name] for name in params["nodes"]]
     name = "nodes" if params["batches"] is None else "batches"
-    problems = list(_problems(params, given, snapshot, done)) if given else [f"{name} names no node"]
+    problems = list(_problems(params, given, snapshot, done, away)) if given else [f"{name} names no node"]
     if problems:
         raise InvalidRequest(ATTEMPT, problems, "Correct the names, or take a new snapshot.")
     left = [[name for name in batch if name not in done] for batch in given]
@@ -80,10 +82,14 @@ def unknown_labels(request: PlanRequest, snapshot: Snapshot) -> Iterator[tuple[s
 
 
 def _problems(
-    params: Mapping[str, Any], batches: Sequence[Sequence[Any]], snapshot: Snapshot, done: frozenset[str]
+    params: Mapping[str, Any],
+    batches: Sequence[Sequence[Any]],
+    snapshot: Snapshot,
+    done: frozenset[str],
+    away: Collection[str],
 ) -> Iterator[str]:
     """All that is wrong with the names in the task, in its order."""
-    nodes, vmis = snapshot.nodes.keys(), frozenset(map(title, snapshot.lists["vmis"]))
+    nodes, vmis = snapshot.nodes.keys() | away, frozenset(map(title, snapshot.lists["vmis"]))
     seen: set[str] = set()
     unknown: dict[tuple[str, str], None] = {}
     for number, batch in enumerate(batches, start=1):

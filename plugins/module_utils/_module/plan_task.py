@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -119,13 +120,19 @@ def make_or_take(module: Module) -> dict[str, Any]:
 
 
 def _see_to(module: Module) -> dict[str, Any]:
-    """See that what is asked for can be meant, by no more of the cluster than what it names."""
+    """See that what is asked for can be meant, by no more of the cluster than what it names.
+
+    A run that goes on may find a node away that its maintenance makes anew. What was stopped for others is not to wait
+    for that: whoever plans says so, once the run is held and they have been seen to.
+    """
     params = module.params
     snapshot = _read_cluster(module, [*_NAMED, *["vmis"] * bool(params["targets"])])
+    kept, _notes = _in_force(module)
+    known = frozenset(chain.from_iterable(kept.plan.batches)) if kept else frozenset()
     if params["plan"]:
-        plan_approval.approved_plan(params, snapshot)
+        plan_approval.approved_plan(params, snapshot, known)
     else:
-        plan_request.wanted(params, snapshot, nodes_done(snapshot.lists["nodes"], params["run"]))
+        plan_request.wanted(params, snapshot, nodes_done(snapshot.lists["nodes"], params["run"]), known)
     return {"changed": False}
 
 

@@ -29,6 +29,7 @@ from unit.playbooks.playing import play
 from unit.plugins.support.draining_api import fill, vm_path
 from unit.plugins.support.migrating_api import vmi_path
 from unit.plugins.support.modules import ModuleRunner, isolate
+from unit.plugins.support.object_api import NODES
 from unit.plugins.support.playbooks import write_kubeconfig
 from unit.plugins.support.run_api import CLUSTER, RunApi, running
 
@@ -96,6 +97,13 @@ class Scene:
         return " ".join(told.split()), status
 
 
+def stop_old(api: RunApi) -> None:
+    """As the run has for n4."""
+    stopped = StoppedMark("kernel", "Always", "2026-01-01T00:00:00Z")
+    api.add_vm("old", "Halted")["metadata"] |= marked({"n4": stopped})
+    del api.objects[vmi_path("old")]
+
+
 @pytest.fixture
 def scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Iterator[Scene]:
     isolate(monkeypatch, tmp_path)
@@ -105,9 +113,7 @@ def scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captur
         fill(api, "n1", "n2", "n3", "n4")
         api.add_vmi("db")
         api.node("n4")["metadata"]["labels"][MAINTAINED] = "kernel"
-        stopped = StoppedMark("kernel", "Always", "2026-01-01T00:00:00Z")
-        api.add_vm("old", "Halted")["metadata"] |= marked({"n4": stopped})
-        del api.objects[vmi_path("old")]
+        stop_old(api)
         plan = tmp_path / "plan.json"
         cluster: dict[str, Any] = {"host": api.url, "api_key": "secret", "ca_cert": str(authority.cert)}
         ModuleRunner(capsys)(maintenance_plan.main, **cluster, run="kernel", nodes=["n1", "n2"], path=str(plan))
@@ -152,6 +158,17 @@ def test_a_plan_is_of_the_node_that_drain_node_of_a_host_says(scene: Scene, node
     told, status = scene.start("--check", "-i", str(inventory), file="right", nodes=["n1", "web-2"])
     kept = [request for request in scene.api.writes() if "dryRun" not in request.query]
     assert (status, words in told, kept) == (2 if words else 0, True, []), told
+
+
+def test_what_was_stopped_does_not_wait_for_a_node_that_is_made_anew(scene: Scene) -> None:
+    """As by a maintenance that provisions it, in which the first start has crashed."""
+    scene.start(nodes=["n1", "n2"])
+    wait_for("the end of the first start", lambda: scene.api.run_lease() is None)
+    stop_old(scene.api)
+    del scene.api.objects[f"{NODES}/n1"]
+    told, status = scene.start(nodes=["n1", "n2"])
+    assert (status, told.count("FAILED!"), "there is no node n1" in told) == (2, 1, True), told
+    assert scene.api.objects[vm_path("old")]["spec"]["runStrategy"] == "Always"
 
 
 def test_check_mode_refuses_as_much(scene: Scene) -> None:

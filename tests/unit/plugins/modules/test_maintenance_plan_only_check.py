@@ -17,6 +17,7 @@ from ansible_collections.virtops.kubevirt.plugins.modules.maintenance_plan impor
 from testbed.pki import Authority
 from unit.plugins.support.draining_api import fill
 from unit.plugins.support.modules import ModuleRunner
+from unit.plugins.support.object_api import NODES
 from unit.plugins.support.run_api import RunApi, running
 
 
@@ -89,3 +90,20 @@ def test_what_is_refused_without_it_is_refused(
 def test_a_target_is_known_by_its_vm(check: Any, api: RunApi) -> None:
     assert not check(nodes=["n1"], targets={"shop/db": "n2"})["changed"]
     assert looked_at(api) == {"kubevirts", "namespaces", "nodes", "vmis"}
+
+
+@pytest.mark.parametrize("approved", [False, True])
+def test_a_node_that_is_made_anew_keeps_no_run_from_going_on(
+    check: Any, api: RunApi, plan: str, approved: bool
+) -> None:
+    """The cluster keeps a plan with n1. It is told after what was stopped for other nodes has been started."""
+    api.hold_run("a1", seconds=10**9)
+    asked = {"plan": plan} if approved else {"nodes": ["n1", "n2"]}
+    check(**asked, invocation="a1", only_check=False)
+    del api.objects[f"{NODES}/n1"]
+    api.requests.clear()
+    assert "msg" not in check(**asked)
+    assert "node n1" in check(**asked, only_check=False)["msg"]
+    assert "there is no node n33 (do you mean n3?)." in check(nodes=["n1", "n2", "n33"])["msg"]
+    assert "node n1" in check(**asked, resume=False, path=None if approved else plan)["msg"]
+    assert api.writes() == []
