@@ -35,8 +35,9 @@ options:
     type: str
   only_check:
     description:
-      - Whether only that is seen to what the task asks for. Options, names of nodes, and the file of O(plan), with its
-        digest, run, cluster and nodes, are refused as without it. Nothing is planned, kept, written or returned.
+      - Whether only that is seen to what the task asks for. Options, names of nodes, the place of O(path), and the file
+        of O(plan), with its digest, run, cluster and nodes, are refused as without it. Nothing is planned, kept,
+        written or returned.
       - So a mistake is told before anybody holds O(run). Without O(snapshot) no more of the cluster is read than its
         nodes and namespaces, and virtual machines for O(targets).
       - With O(resume) a node may be away that is in the plan which the cluster keeps of the run, as while it is

@@ -126,6 +126,8 @@ def _see_to(module: Module) -> dict[str, Any]:
     for that: whoever plans says so, once the run is held and they have been seen to.
     """
     params = module.params
+    if params["path"]:
+        plan_file.check_writable(Path(params["path"]))
     snapshot = _read_cluster(module, [*_NAMED, *["vmis"] * bool(params["targets"])])
     kept, _notes = _in_force(module)
     known = frozenset(chain.from_iterable(kept.plan.batches)) if kept else frozenset()

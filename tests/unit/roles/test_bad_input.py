@@ -59,6 +59,9 @@ MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "a node that is not there": ({"nodes": ["n1", "n22"]}, "there is no node n22 (do you mean n2?)."),
     "a batch that is too large": ({"nodes": ["n1", "n2"], "batch": 4}, "batch is 4, but the run has 3 nodes."),
+    "a folder for a plan": ({"nodes": ["n1", "n2"], "path": "files"}, "Is a directory. Give the path of a file"),
+    "a plan in no folder": ({"nodes": ["n1", "n2"], "path": "none/a.json"}, "Create its folder first, or correct"),
+    "a plan beside a text": ({"nodes": ["n1", "n2"], "path": "notes.json"}, "this file is of something else"),
 }
 
 
@@ -70,6 +73,7 @@ def files(plan: Plan) -> dict[str, tuple[bytes, int]]:
     of_n1 = tuple(action for action in plan.actions if action.node == "n1")
     return {
         "right": (content, 0o600),
+        "notes.txt": (b"of somebody", 0o600),
         "public": (content, 0o644),
         "half": (content[: len(content) // 2], 0o600),
         "edited": (content.replace(b'"to": "n', b'"to": "an', 1), 0o600),
@@ -88,8 +92,9 @@ class Scene:
 
     def start(self, *options: str, **given: Any) -> tuple[str, int]:
         """What the role tells, as one line, and the status of its playbook. A file is meant by its name."""
-        if "file" in given:
-            given["file"] = str(self.folder / given["file"])
+        for name in ("file", "path", "snapshot"):
+            if name in given:
+                given[name] = str(self.folder / given[name])
         named = {f"plan_maintenance_{name}": value for name, value in {"run": "kernel", **given}.items()}
         role = {"role": "virtops.kubevirt.plan_maintenance", "vars": named}
         content = yaml.safe_dump([{"hosts": "localhost", "gather_facts": False, "roles": [role]}])
@@ -134,7 +139,7 @@ def test_one_clear_error_and_nothing_is_written(scene: Scene, mistake: str) -> N
 
 def test_without_a_mistake_the_run_begins_and_goes_on(scene: Scene) -> None:
     """By the very file. That a VM is started would have been seen of the others, too."""
-    told, status = scene.start(file="right", nodes=["n2", "n1"])
+    told, status = scene.start(file="right", nodes=["n2", "n1"], snapshot="new/folder/cluster.json")
     assert (status, "Run kernel: 2 of 2 nodes to maintain" in told) == (0, True), told
     assert scene.api.objects[vm_path("old")]["spec"]["runStrategy"] == "Always"
     (kept,) = scene.api.config_maps()

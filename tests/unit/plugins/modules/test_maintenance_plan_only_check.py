@@ -73,6 +73,8 @@ def test_so_are_names_of_nodes(check: Any, api: RunApi, tmp_path: Path) -> None:
         ({"nodes": ["n1", "n2"], "batch": 3}, "batch is 3, but the run has 2 nodes"),
         ({"nodes": ["n1"], "targets": {"shop/bd": "n2"}}, "no VirtualMachineInstance shop/bd (do you mean shop/db?)"),
         ({"nodes": ["n1"], "policies": [{"policy": "stop", "expression": "a ||"}]}, "policies[0] has the malformed"),
+        ({"nodes": ["n1"], "path": "/"}, "Is a directory"),
+        ({"nodes": ["n1"], "path": "/none/plan.json"}, "No such file or directory"),
         ({"plan": "{plan}", "nodes": ["n1"]}, "nodes does not stand for n2, which the plan maintains"),
         ({"plan": "{plan}", "room": 3}, "room is 3, and the plan has 0"),
         ({"plan": "{plan}", "sha256": "0" * 64}, "the plan is not the one that was meant"),
