@@ -39,7 +39,7 @@ options:
         of O(plan), with its digest, run, cluster and nodes, are refused as without it. Nothing is planned, kept,
         written or returned.
       - So a mistake is told before anybody holds O(run). Without O(snapshot) no more of the cluster is read than its
-        nodes and namespaces, and virtual machines for O(targets).
+        version and that of KubeVirt, its nodes and namespaces, and virtual machines for O(targets).
       - With O(resume) a node may be away that is in the plan which the cluster keeps of the run, as while it is
         provisioned anew. That is refused without O(only_check), when what was stopped for other nodes has been started.
     type: bool

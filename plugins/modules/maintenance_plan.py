@@ -159,54 +159,54 @@ EXAMPLES = r"""
 RETURN = r"""
 plan_path:
   description: The file.
-  returned: success
+  returned: success, without O(only_check)
   type: str
   sample: /var/lib/awx/plans/kernel-6.12.json
 text_path:
   description: The file that tells the whole plan for people, action by action; in check mode where it would be. Empty
     if there is none, or if it does not say any more what O(plan) says.
-  returned: success
+  returned: success, without O(only_check)
   type: str
   sample: /var/lib/awx/plans/kernel-6.12.txt
 sha256:
   description:
     - Digest of what the plan says, which its file has as C(sha256). Layout and the order of keys do not count.
     - With RV(plan_path) it names the plan to whoever carries it out.
-  returned: success
+  returned: success, without O(only_check)
   type: str
   sample: 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08
 origin:
   description: Digest of the plan as it was made or approved, another one than RV(sha256) if it has been mended since.
-  returned: success
+  returned: success, without O(only_check)
   type: str
   sample: 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08
 message:
   description: Whether the plan can be carried out as things are, and what to do if not, a sentence.
-  returned: success
+  returned: success, without O(only_check)
   type: str
   sample: "Run kernel-6.12 can be carried out: 4 nodes in 2 batches."
 verdict:
   description:
     - With V(feasible) nothing stands against the plan, or only what goes away by itself. With V(partial) some of its
       batches can be emptied as things are, with V(infeasible) none.
-  returned: success
+  returned: success, without O(only_check)
   type: str
   sample: feasible
 batches:
   description: Names of the nodes that are still to be maintained.
-  returned: success
+  returned: success, without O(only_check)
   type: list
   elements: list
   sample: [[worker-1, worker-2], [worker-3, worker-4]]
 possible:
   description: Names of those of RV(batches) that nothing keeps from being emptied, but for what passes by itself.
-  returned: success
+  returned: success, without O(only_check)
   type: list
   elements: str
   sample: [worker-1, worker-2, worker-3, worker-4]
 done:
   description: Names of nodes that the task names and the run is done with already.
-  returned: success
+  returned: success, without O(only_check)
   type: list
   elements: str
   sample: []
@@ -214,7 +214,7 @@ totals:
   description:
     - Counts of the whole plan, the seconds that its migrations take, of each batch too, the bytes of memory that each
       batch leaves in reserve, as in O(reserve), and how few migrations there can be at least.
-  returned: success
+  returned: success, without O(only_check)
   type: dict
   sample:
     migrations: 33
@@ -228,7 +228,7 @@ totals:
     proof: optimal
 obstacles:
   description: What stands against the plan, each cause once, first those for which waiting does not help.
-  returned: success
+  returned: success, without O(only_check)
   type: list
   elements: dict
   contains:
@@ -249,7 +249,7 @@ obstacles:
       sample: 1
 blocked:
   description: What cannot leave, at most 100 of them, first those for which waiting does not help.
-  returned: success
+  returned: success, without O(only_check)
   type: list
   elements: dict
   contains:
@@ -289,7 +289,7 @@ lines:
     - The plan for people, after what is said of one that was there already, see O(drift). First what stands against it,
       as in RV(obstacles), who is interrupted, and a table of its batches; then each VM and pod, if all has room in 40
       lines. Else RV(text_path) has them; where that is not there they have 40 lines of their own.
-  returned: success
+  returned: success, without O(only_check)
   type: list
   elements: str
   sample:
@@ -299,24 +299,24 @@ lines:
     - "    1           1  24 s  9.5 GiB  worker-1"
 resumed:
   description: Whether the run goes on by the plan that the cluster keeps of it.
-  returned: success
+  returned: success, without O(only_check)
   type: bool
   sample: false
 differences:
   description:
     - What leaves otherwise than by the earlier plan, a line each; empty without one. Nodes that the run is done with do
       not count, and of a plan for another cluster it is only told that it is one. With O(plan), what was mended of it.
-  returned: success
+  returned: success, without O(only_check)
   type: list
   elements: str
   sample: ["VM shop/web-1 goes to worker-3; it was: goes to worker-2"]
 document:
   description: The whole plan, as the file has it, by C(docs/schemas/maintenance-plan.json) of the collection.
-  returned: with O(document)
+  returned: with O(document), without O(only_check)
   type: dict
 options:
   description: What the plan was asked for, so that whoever carries it out allows as much.
-  returned: success
+  returned: success, without O(only_check)
   type: dict
   contains:
     policies:
