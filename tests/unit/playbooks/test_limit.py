@@ -24,6 +24,9 @@ def test_a_limit_is_refused(tmp_path: Path, limit: str) -> None:
     told, status = play(tmp_path, IMPORTED, "-i", "localhost,n1,n2", "--limit", limit)
     assert status != 0, told
     assert f"The run was started with --limit {limit}, but what it does is right only as a whole" in told
+    assert "leave --limit out. The nodes that are maintained are those of plan_maintenance_nodes." in " ".join(
+        told.split()
+    )
     assert told.count("leave --limit out") <= 2, "once by the task, and once in the summary of errors"
 
 
@@ -60,6 +63,7 @@ def test_tags_are_refused(tmp_path: Path, whose: str, option: tuple[str, str]) -
     told, status = play(tmp_path, content, *option)
     refused = f"The run was started with {' '.join(option)}, but its steps are right only as a whole" in told
     assert (status != 0, refused) == (True, True), told
+    assert f"leave {option[0]} out, and choose between tasks of your own by a variable." in " ".join(told.split())
     assert told.count(f"leave {option[0]} out") <= 2, "once by the task, and once in the summary of errors"
 
 
@@ -69,6 +73,7 @@ def test_what_would_do_nothing_at_all_is_refused(tmp_path: Path, playbook: str, 
     """Nothing was undone, no account was made, and all was well."""
     told, status = play(tmp_path, f"- import_playbook: virtops.kubevirt.{playbook}\n", *option)
     assert (status != 0, f"The run was started with {' '.join(option)}, but" in told) == (True, True), told
+    assert [word for word in ("plan_maintenance_nodes", "tasks of your own") if word in told] == []
 
 
 def test_it_is_refused_without_an_inventory(tmp_path: Path) -> None:
