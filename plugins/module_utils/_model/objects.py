@@ -43,6 +43,12 @@ def controller(item: Object) -> Object | None:
     return next((owner for owner in owners if owner.get("controller")), None)
 
 
+def listing_key(item: Object) -> tuple[str, str]:
+    """Namespace and name, by which objects of a kind are ordered wherever they come from."""
+    metadata = item["metadata"]
+    return metadata.get("namespace") or "default", metadata["name"]
+
+
 def name_problem(name: str) -> str | None:
     """A clause that follows what the name is of; None if an object may be named so.
 

@@ -15,7 +15,7 @@ from difflib import get_close_matches
 from typing import Any, TypeVar
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.expected import ExpectedError
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Lists, Object
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Lists, Object, listing_key
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.printable import brief, printable
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.shapes import (
     Misfit,
@@ -148,8 +148,8 @@ def from_plain(given: object) -> Snapshot:
         for kind in KINDS:
             for item in lists[kind.name]:
                 require_shape(kind, item)
-        # In the order in which an API server lists them, so that what is made of them does not depend on the giver's.
-        lists = {name: sorted(items, key=_place) for name, items in lists.items()}
+        # In the order of a snapshot's file: what is made of them does not depend on how they are told.
+        lists = {name: sorted(items, key=listing_key) for name, items in lists.items()}
     return Snapshot(lists, header)
 
 
@@ -208,12 +208,6 @@ def _items(kind: Kind, given: object) -> Sequence[Object]:
                 "Put it into the list of its kind."
             )
     return given
-
-
-def _place(item: Object) -> str:
-    """By which an API server orders its objects."""
-    metadata = item["metadata"]
-    return f"{metadata.get('namespace') or 'default'}/{metadata['name']}"
 
 
 def _name(item: Object) -> str:

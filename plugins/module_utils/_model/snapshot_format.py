@@ -27,7 +27,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Object
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Object, listing_key
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot import (
     HEADER,
     SCHEMA_VERSION,
@@ -72,7 +72,7 @@ def encode(item: Any) -> bytes:
 
 def encode_all(items: Iterable[Object]) -> list[bytes]:
     """Objects by namespace and name, each encoded."""
-    lines = [(_place(item), encode(item)) for item in items]
+    lines = [(listing_key(item), encode(item)) for item in items]
     return [line for _key, line in sorted(lines)]
 
 
@@ -133,11 +133,6 @@ def decode_list(lines: Iterable[bytes], name: str) -> Iterator[Object]:
             except (ValueError, RecursionError) as error:
                 raise SnapshotError(f"It is not JSON ({error}). Take the snapshot again.") from error
     raise SnapshotError(f"Its list `{name}` has no end. Take the snapshot again.")
-
-
-def _place(item: Object) -> tuple[str, str]:
-    metadata = item["metadata"]
-    return metadata.get("namespace") or "", metadata["name"]
 
 
 def _body(lists: Mapping[str, Sequence[bytes]]) -> Iterator[bytes]:

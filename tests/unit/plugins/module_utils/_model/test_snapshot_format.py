@@ -16,7 +16,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot import Cluster, SnapshotError
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot import (
+    Cluster,
+    SnapshotError,
+    from_plain,
+)
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot_format import (
     Document,
     decode,
@@ -74,8 +78,19 @@ def test_the_order_of_reading_leaves_no_trace(given_lists: Lists, random: Any) -
 @given(lists)
 def test_items_are_in_order_of_namespace_and_name(given_lists: Lists) -> None:
     for items in decode(content(given_lists)).lists.values():
-        keys = [(item["metadata"]["namespace"] or "", item["metadata"]["name"]) for item in items]
+        keys = [(item["metadata"]["namespace"] or "default", item["metadata"]["name"]) for item in items]
         assert keys == sorted(keys)
+
+
+@pytest.mark.parametrize("namespaces", [("a", "a-b"), (None, "default-b"), ("b", None)])
+def test_lists_in_plain_form_are_in_the_order_of_a_file(namespaces: tuple[str | None, ...]) -> None:
+    """As strings with a slash, a-b/pod comes before a/pod."""
+    found = [
+        {"metadata": {"name": name, **({"namespace": space} if space else {})}, "spec": {}}
+        for name in ("y", "x")
+        for space in namespaces
+    ]
+    assert from_plain({"pods": found}).lists == decode(content({"pods": found})).lists
 
 
 @given(lists)
