@@ -8,7 +8,7 @@ What the plan brings about gets names and uids that no object can have, made of 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.launcher.vmi import (
@@ -72,10 +72,7 @@ def carry(ground: Ground, solution: Solution, profile: Profile) -> dict[str, Com
             ground.state.add(newcomer.occupant, node)
             _settle(ground, step, machine, raw, node)
             if machine is not None:
-                needed = (
-                    name for name, other in occupants.items() if needs(newcomer, [other], ground.state.namespaces)
-                )
-                started[machine.key] = Comeback(node, tuple(needed))
+                started[machine.key] = Comeback(node, _needed(newcomer, occupants, ground))
                 occupants[machine.key] = newcomer.occupant
     moved = {step.mover.id for step in steps}
     ground.end_migrations(machine.key for machine in machines.values() if machine.id in moved)
@@ -89,13 +86,18 @@ def touched(solution: Solution, started: Mapping[str, Comeback]) -> set[str]:
     return {*solution.scene.nodes, *places, *(back.node for back in started.values())}
 
 
-def start(ground: Ground, homes: Mapping[str, str], profile: Profile) -> dict[str, Comeback]:
+def start(
+    ground: Ground, homes: Mapping[str, str], profile: Profile, *, closed: Collection[str] = ()
+) -> dict[str, Comeback]:
     """Let VMs start that are off, each on its own node, given by namespace/name, if it can; else where it would be put.
 
-    Who finds no node stays off. The rest is as in `carry`.
+    closed: nodes that are about to be emptied, on none of which one starts. Who finds no node stays off. The rest is as
+    in `carry`.
     """
+    ground.state.cordon(closed)
     board = Board(ground.state, frozenset())
-    started = {}
+    started: dict[str, Comeback] = {}
+    occupants: dict[str, Occupant] = {}
     for key, home in homes.items():
         vm = ground.cluster.workloads.vm(key)
         if vm is None:
@@ -107,7 +109,9 @@ def start(ground: Ground, homes: Mapping[str, str], profile: Profile) -> dict[st
             node = home if home in nodes else nodes[0]
             ground.state.add(newcomer.occupant, node)
             _run(ground, {**vmi, "status": {**_READY, "nodeName": node}}, raw, node)
-            started[key] = Comeback(node, ())
+            started[key] = Comeback(node, _needed(newcomer, occupants, ground))
+            occupants[key] = newcomer.occupant
+    ground.state.cordon(())
     return started
 
 
@@ -122,6 +126,11 @@ def place(ground: Ground, waiting: Iterable[Object], profile: Profile) -> list[s
             _place(ground, pod, options[0].node)
             nodes.append(options[0].node)
     return nodes
+
+
+def _needed(newcomer: Pod, others: Mapping[str, Occupant], ground: Ground) -> tuple[str, ...]:
+    """The names of those that have to be there before a newcomer."""
+    return tuple(name for name, other in others.items() if needs(newcomer, [other], ground.state.namespaces))
 
 
 def _land(

@@ -71,7 +71,7 @@ def repair(
     if not nodes:
         return plan
     ground = Ground(snapshot)
-    start(ground, _off(plan, number, nodes, ground), PlanOptions.of(plan.options).profile)
+    start(ground, _off(plan, number, nodes, ground), PlanOptions.of(plan.options).profile, closed=nodes)
     known = identified(plan, number, ground.pods_on(nodes), ground.vmis_on(nodes))
     begun = nodes_cordoned(snapshot.lists["nodes"]).intersection(nodes)
     moved = who_left(action for action in plan.actions if action.batch < number)

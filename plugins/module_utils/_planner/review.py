@@ -117,11 +117,11 @@ class _Reviewed:
         part = self._parts[number - 1]
         nodes = [name for name in self._plan.batches[number - 1] if name not in self._done]
         # First of all, so that no other is sent to their places.
-        self._start(action for action in part.actions if action.node not in nodes)
+        started = self._start((action for action in part.actions if action.node not in nodes), closed=nodes)
         if nodes:
             pods, vmis = self._ground.pods_on(nodes), self._ground.vmis_on(nodes)
             part = self._parts[number - 1] = identified(part, number, pods, vmis)
-            part = self._mend(part, number, nodes)
+            part = self._mend(part, number, nodes, started)
         self._memory.look(place(self._ground, self._waiting(), self._options.profile))
         self._mended.append(part)
         self._moved |= who_left((*self._parts[number - 1].actions, *part.actions))
@@ -141,27 +141,31 @@ class _Reviewed:
             totals=counted if self._spans else replace(counted, seconds=self._plan.totals.seconds),
         )
 
-    def _mend(self, part: Plan, number: int, nodes: Sequence[str]) -> Plan:
+    def _mend(self, part: Plan, number: int, nodes: Sequence[str], started: Mapping[str, Comeback]) -> Plan:
+        """started: by namespace/name, those of the batch that were off and had to start first."""
         ended = {action.id for action in part.actions if action.node in self._done}
         begun = self._cordoned.intersection(nodes)
         found = mend_batch(part, number, nodes, self._ground, self._memory, ended=ended, begun=begun, moved=self._moved)
         reserve = self._memory.reserve(found.solution, self._options.reserve)
-        started = carry(self._ground, found.solution, self._options.profile)
-        self._memory.look(touched(found.solution, started))
-        started |= self._start(found.plan.actions)
-        actions = _with_comebacks(found.plan.actions, found.solution, started)
+        back = carry(self._ground, found.solution, self._options.profile)
+        self._memory.look(touched(found.solution, back))
+        back |= self._start(found.plan.actions)
+        actions = _with_comebacks(found.plan.actions, found.solution, {**started, **back})
         if self._mended:
             actions = tuple(followed(actions, self._parts[number - 2].actions, self._mended[-1].actions))
         if actions != part.actions:
             self._tell(number, found.drain.seconds, reserve.bytes if reserve else None)
         return replace(found.plan, actions=actions)
 
-    def _start(self, actions: Iterable[Action]) -> dict[str, Comeback]:
-        """Let those start that are off already, as a drain of an earlier start of the run has stopped them."""
+    def _start(self, actions: Iterable[Action], *, closed: Collection[str] = ()) -> dict[str, Comeback]:
+        """Let those start that are off already, as a drain of an earlier start of the run has stopped them.
+
+        closed: nodes that are about to be emptied.
+        """
         starts = (action for action in actions if action.kind is ActionKind.START)
         known = self._ground.cluster.workloads
         homes = {action.object.title: action.node for action in starts if known.vmi(action.object.title) is None}
-        started = start(self._ground, homes, self._options.profile)
+        started = start(self._ground, homes, self._options.profile, closed=closed)
         self._memory.look({back.node for back in started.values()})
         return started
 

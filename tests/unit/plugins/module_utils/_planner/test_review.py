@@ -27,7 +27,7 @@ from checker.check import violations
 from checker.order import ByLot, OneByOne, Order
 from unit.checker.clusters import POLICIES, SHAPES
 from unit.plugins.module_utils._planner.half_way import stopped_after
-from unit.plugins.module_utils._planner.scene import FIXED, HOST, Lists, Scene, migrating, node
+from unit.plugins.module_utils._planner.scene import FIXED, HOST, Lists, Scene, migrating, near, node
 from unit.plugins.module_utils._planner.tight import tight_cluster
 
 # Clusters all of whose batches can be emptied.
@@ -286,3 +286,56 @@ def test_nobody_is_sent_to_the_place_of_a_vm_whose_node_is_back() -> None:
     ended = {action.id for action in plan.actions if action.node in done}
     mended = repair(plan, from_plain(seen), ended=ended)
     assert [entry.object.name for entry in mended.blocked] == ["db-1"]
+
+
+def off_beside(c: str) -> tuple[Plan, Lists, frozenset[str]]:
+    """Node a of batch a, b is back, but not VM pet-1, in whose place is big-1 now; another VM has come to b."""
+    scene = Scene(node("a"), node("b"), node("c", memory=c))
+    scene.vm("pet-1", "a", "5Gi", status=FIXED)
+    scene.vm("db-1", "b", "256Mi")
+    policies = [{"selector": {"app": "pet"}, "policy": "stop"}]
+    plan = plan_run(from_plain(scene.lists), "patch", [["a", "b"]], PlanOptions(policies=policies))
+    most = 1 + next(number for number, action in enumerate(plan.actions) if action.kind is ActionKind.UNCORDON)
+    seen, done = stopped_after(scene.lists, plan, OneByOne(), most)
+    assert (plan.verdict, {*done}) == (Verdict.FEASIBLE, {"a"})
+    newcomers = Scene()
+    newcomers.lists = seen
+    newcomers.vm("big-1", "a", "6Gi")
+    newcomers.vm("late-1", "b", "256Mi")
+    return plan, seen, done
+
+
+def test_a_vm_that_is_off_starts_elsewhere_if_its_node_is_full() -> None:
+    plan, seen, done = off_beside("8Gi")
+    found = reviewed(plan, seen, done)
+    assert [line.partition(" goes ")[0] for line in found.changes] == ["VM shop/late-1"]
+    starts = [[entry.target for entry in each.actions if entry.kind is ActionKind.START] for each in (plan, found.plan)]
+    assert starts == [["a"], ["c"]]
+
+
+def test_a_vm_that_is_off_starts_on_no_node_that_is_still_to_be_emptied() -> None:
+    """Somebody has uncordoned that one, the only one with room."""
+    plan, seen, done = off_beside("2Gi")
+    for item in seen["nodes"]:
+        item["spec"] = {}
+    ended = {action.id for action in plan.actions if action.node in done}
+    for found in (reviewed(plan, seen, done).plan, repair(plan, from_plain(seen), ended=ended)):
+        leaving = {action.object.name for action in found.actions if action.source == "b"}
+        assert (found.blocked, leaving - {"db-1"}) == ((), {"late-1"})
+
+
+def test_a_vm_that_is_off_starts_after_those_that_it_needs() -> None:
+    scene = Scene(node("a"), node("b"), node("c"))
+    scene.vm("web-1", "a", status=FIXED)
+    scene.vm("cache-1", "a", status=FIXED, rules={"affinity": near(HOST, "web")})
+    plan = plan_run(from_plain(scene.lists), "patch", [["a"], ["b"]], PlanOptions(policies=[{"policy": "stop"}]))
+    most = 1 + max(number for number, action in enumerate(plan.actions) if action.kind is ActionKind.STOP)
+    seen, done = stopped_after(scene.lists, plan, OneByOne(), most)
+    assert (seen["vmis"], done) == ([], frozenset())
+    newcomers = Scene()
+    newcomers.lists = seen
+    newcomers.vm("late-1", "b")
+    found = reviewed(plan, seen, done).plan
+    starts = [[entry for entry in each.actions if entry.kind is ActionKind.START] for each in (plan, found)]
+    assert "1.start.shop/web-1" in starts[0][1].after
+    assert starts[1] == starts[0]
