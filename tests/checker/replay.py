@@ -45,6 +45,7 @@ class Replay:
         self._enactment = Enactment(self.cluster, plan, self._tell, choice, foreseen)
         self._order, self._emptied, self._told = order, emptied, set[int]()
         self._begun: list[Action] = []
+        self._left: dict[str, str | None] = {}
         self._take(plan)
 
     @property
@@ -73,10 +74,12 @@ class Replay:
     ) -> None:
         """Go on by another plan, in another order. What is in flight goes on as it has begun.
 
-        What has ended has not if that plan takes it from another node: it has come there since, under its old name.
+        What has ended has not if that plan takes it from another node than it has left: it has come there since.
         """
         self._enactment.follow(plan, choice)
-        self.ended -= {action.id for action in plan.actions if self._sources.get(action.id) != action.source}
+        self.ended -= {
+            action.id for action in plan.actions if self._left.get(action.id, action.source) != action.source
+        }
         self._order, self._emptied = order, emptied
         self._take(plan)
 
@@ -105,6 +108,7 @@ class Replay:
         elif self._enactment.end(action):
             self._begun.remove(action)
             self.ended.add(action.id)
+            self._left[action.id] = action.source
             for follower in self._followers[action.id]:
                 self._waits[follower.id] -= 1
                 if not self._waits[follower.id] and follower not in self._begun:
@@ -113,7 +117,6 @@ class Replay:
     def _take(self, plan: Plan) -> None:
         over, begun = self.ended, {action.id for action in self._begun}
         left = [action for action in plan.actions if action.id not in over]
-        self._sources = {action.id: action.source for action in plan.actions}
         self._turns = {action.id: number for number, action in enumerate(plan.actions)}
         self._waits = {action.id: len(set(action.after) - over) for action in left}
         self._followers: defaultdict[str, list[Action]] = defaultdict(list)
