@@ -318,7 +318,7 @@ class Enactment:
         newcomer = flight.newcomer
         if newcomer is None or newcomer.node is not None or self._landing.place(newcomer, parting=False):
             return True
-        if action.kind is ActionKind.EVICT:
+        if action.kind is ActionKind.EVICT or (action.kind is ActionKind.START and action.target is None):
             self._landing.wait(newcomer)
             return True
         flight.waits = self._cluster.version
