@@ -20,6 +20,11 @@ def anywhere(lot: Lot) -> Choice:
     return lambda fits: fits[lot(len(fits))]
 
 
+def crowding(node: str) -> Choice:
+    """Each pod comes to this node that may."""
+    return lambda fits: node if node in fits else fits[0]
+
+
 class Order(Protocol):
     """Each time one begins, or ends. Both sequences are in the order of the plan or of beginning; one has entries."""
 
@@ -91,3 +96,28 @@ class Holding:
             return wanted[0]
         others = [[action for action in actions if action.id != self._late] for actions in (able, begun)]
         return self._order.next(*others) if any(others) else self._order.next(able, begun)
+
+
+class InTheThickOfIt:
+    """One action, and then another one, while all others are in flight that may be, or when these are over."""
+
+    def __init__(self, first: str, second: str, *, in_flight: bool, begins: bool) -> None:
+        """begins: the second one begins at once, and ends last."""
+        self._first, self._second = first, second
+        self._in_flight, self._begins = in_flight, begins
+
+    def next(self, able: Sequence[Action], begun: Sequence[Action]) -> Action:
+        others = [[a for a in actions if a.id not in (self._first, self._second)] for actions in (begun, able)]
+        second = [action for action in able if action.id == self._second]
+        turns: list[Sequence[Action]] = [
+            *((second,) if self._begins else ()),
+            *(others[1:] if self._in_flight else others),
+            [action for action in (*able, *begun) if action.id == self._first],
+            second,
+            others[0],
+            begun,
+        ]
+        return next(filter(None, turns))[0]
+
+    def hurries(self) -> bool:
+        return True

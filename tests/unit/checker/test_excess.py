@@ -78,6 +78,21 @@ def test_room_for_pods_that_come_elsewhere() -> None:
     assert {entry.wish for entry in found(*clusters.planned(23))} == {Wish.ROOM}
 
 
+@pytest.mark.parametrize(
+    ("seed", "later", "earlier"),
+    [
+        (0, "1.migrate.shop/g0-2", "1.migrate.shop/g2-4"),
+        (0, "1.evict.shop/web-7", "1.migrate.shop/g0-3"),
+        (23, "2.migrate.shop/g0-7", "2.migrate.shop/g2-0"),
+    ],
+)
+def test_a_wait_for_no_reason_where_pods_are_evicted(seed: int, later: str, earlier: str) -> None:
+    """In these clusters others do wait for room."""
+    lists, plan = clusters.planned(seed)
+    wishes = {(entry.later, entry.earlier): entry.wish for entry in found(lists, waiting(plan, later, earlier))}
+    assert (wishes[later, earlier], Wish.ROOM in wishes.values()) == (Wish.NONE, True)
+
+
 @pytest.mark.campaign
 @pytest.mark.parametrize("first", range(0, 100, 2))
 def test_plans_of_generated_clusters_have_no_wait_for_no_reason(first: int) -> None:
