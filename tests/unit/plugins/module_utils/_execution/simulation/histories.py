@@ -12,7 +12,7 @@ from unit.plugins.module_utils._execution.simulation.driven import Driven
 from unit.plugins.module_utils._execution.simulation.machine import OneNode
 
 # A machine, and what happens to it, in order: the names of its rules with what they are given.
-History: TypeAlias = "tuple[type[Driven], tuple[tuple[str, Mapping[str, Any]], ...]]"
+History: TypeAlias = tuple[type["Driven"], tuple[tuple[str, Mapping[str, Any]], ...]]
 
 _QUIET = bytes(12)
 
