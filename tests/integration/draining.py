@@ -14,6 +14,7 @@ from http import HTTPStatus
 from typing import Any
 
 from integration.clusters import KUBEVIRT, MIGRATIONS, VMIS, cordoned, evict, launchers, remove_deserted
+from integration.simulator.lab import drop_policy, never_end
 from testbed import processes
 from testbed.api import Api, ApiError, Object, resource_path
 from testbed.handle import RunningTestbed
@@ -79,6 +80,7 @@ class Yard:
             thread.join()
         self._threads.clear()
         self.testbed.inject("clear")
+        drop_policy(self.testbed.api, self.namespace)
         for api_version, resource in _OWNERS:  # the end of a namespace takes longer
             self.testbed.api.delete(resource_path(api_version, resource, self.namespace))
         self.testbed.drop_namespace(self.namespace)
@@ -121,6 +123,10 @@ class Yard:
         self._wait(f"{name} to run on {node}", lambda: self.exists(name) and self._is_ready(name))
         assert self.node_of(name) == node
         return self.vmi(name)
+
+    def never_end(self, *names: str) -> None:
+        """Let migrations of these VMs go on until something else ends them. Once a test."""
+        never_end(self.testbed, self.namespace, *names)
 
     def replace_vm(self, name: str) -> None:
         """As `kubectl replace` does, with a file that knows nothing of what others have noted on it."""

@@ -27,7 +27,6 @@ from ansible_collections.virtops.kubevirt.plugins.modules.vmi_replicaset import 
 
 from faults.proxy import Proxy, proxied
 from integration.draining import Yard
-from integration.simulator.lab import ENDLESS
 from unit.plugins.support.modules import ModuleRunner, Result
 
 NODES = ("lost-0", "lost-1")
@@ -146,7 +145,7 @@ def cancel(*names: str) -> Act:
     def act(stage: Stage) -> object:
         for name in names:
             stage.yard.start_vm(name, SOURCE)
-            stage.yard.testbed.inject(*ENDLESS, "--vmi", f"{stage.yard.namespace}/{name}")
+        stage.yard.never_end(*names)
         stage.migrate(*names, target_node=TARGET, wait=False)
         stage.come_to_grief()
         return outcome(stage.migrate(*names, state="absent"), "migrations")
@@ -158,7 +157,8 @@ def withdraw(*names: str) -> Act:
     def act(stage: Stage) -> object:
         for name in names:
             stage.yard.start_vm(name, SOURCE, eviction_strategy="LiveMigrate")
-            stage.yard.testbed.inject(*ENDLESS, "--vmi", f"{stage.yard.namespace}/{name}")
+        stage.yard.never_end(*names)
+        for name in names:
             stage.yard.evict(name)
         stage.come_to_grief()
         return outcome(stage.migrate(*names, state="absent"), "migrations")

@@ -20,7 +20,6 @@ from ansible_collections.virtops.kubevirt.plugins.modules.node_maintenance impor
 
 from integration.accounts import account
 from integration.draining import Yard
-from integration.simulator.lab import ENDLESS
 from testbed.waiting import wait_for
 from unit.plugins.support.listener import Heard, listener
 from unit.plugins.support.modules import ModuleRunner, Result
@@ -297,8 +296,8 @@ def test_a_backup_is_waited_for_whatever_the_policy(drain: Any, yard: Yard, poli
 
 
 def test_a_killed_run_is_gone_on_with(drain: Any, yard: Yard) -> None:
-    yard.start_vm("vm", SOURCE, memory="8Gi")  # KubeVirt ends the migration of a small one soon
-    yard.testbed.inject(*ENDLESS, "--vmi", f"{yard.namespace}/vm")
+    yard.start_vm("vm", SOURCE)
+    yard.never_end("vm")
     migration = in_flight(drain)
     with listener() as heard:
         freed = threading.Thread(target=clear_when_told, args=[yard, heard])

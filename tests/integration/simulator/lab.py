@@ -17,8 +17,32 @@ from testbed.waiting import wait_for
 
 POLICIES = "/apis/migrations.kubevirt.io/v1alpha1/migrationpolicies"
 TIMEOUT = 60.0
-# A migration that takes as long as KubeVirt lets it.
+# A migration that takes as long as KubeVirt lets it: of a small VM 150 simulated seconds, less than three real ones.
 ENDLESS = ("slow-migration", "--factor", "1000000")
+
+
+def set_policy(api: Api, namespace: str, **spec: Any) -> None:
+    """A MigrationPolicy for the VMs of a namespace, named like it."""
+    selectors = {"namespaceSelector": {"kubernetes.io/metadata.name": namespace}}
+    body = {
+        "apiVersion": "migrations.kubevirt.io/v1alpha1",
+        "kind": "MigrationPolicy",
+        "metadata": {"name": namespace},
+        "spec": {"selectors": selectors, **spec},
+    }
+    api.create(POLICIES, body)
+
+
+def drop_policy(api: Api, namespace: str) -> None:
+    for policy in api.items(POLICIES, fieldSelector=f"metadata.name={namespace}"):
+        api.delete(f"{POLICIES}/{policy['metadata']['name']}")
+
+
+def never_end(testbed: RunningTestbed, namespace: str, *names: str) -> None:
+    """Let migrations of these VMs go on until something else ends them; `drop_policy` is to follow."""
+    for name in names:
+        testbed.inject(*ENDLESS, "--vmi", f"{namespace}/{name}")
+    set_policy(testbed.api, namespace, completionTimeoutPerGiB=0)
 
 
 def new_vmi(namespace: str, name: str, memory: str, **spec: Any) -> Object:
@@ -110,22 +134,10 @@ class Lab:
 
     def policy(self, **spec: Any) -> None:
         """A MigrationPolicy for the VMs of the test."""
-        selectors = {"namespaceSelector": {"kubernetes.io/metadata.name": self.namespace}}
-        body = {
-            "apiVersion": "migrations.kubevirt.io/v1alpha1",
-            "kind": "MigrationPolicy",
-            "metadata": {"name": self.namespace},
-            "spec": {"selectors": selectors, **spec},
-        }
-        self.api.create(POLICIES, body)
+        set_policy(self.api, self.namespace, **spec)
 
     def never_end(self, name: str = "vm") -> None:
-        """Let migrations of a VM go on until something else ends them.
-
-        KubeVirt would give a slow one up after 150 simulated seconds, which are less than three real ones.
-        """
-        self.inject(*ENDLESS, "--vmi", f"{self.namespace}/{name}")
-        self.policy(completionTimeoutPerGiB=0)
+        never_end(self.testbed, self.namespace, name)
 
     def node(self, name: str) -> Object:
         return self.api.get(resource_path("v1", "nodes", name=name))
@@ -133,8 +145,7 @@ class Lab:
     def settle(self) -> None:
         """No fault, no policy, every node well."""
         self.inject("clear")
-        for policy in self.api.items(POLICIES, fieldSelector=f"metadata.name={self.namespace}"):
-            self.api.delete(f"{POLICIES}/{policy['metadata']['name']}")
+        drop_policy(self.api, self.namespace)
         self.wait("all nodes to be well", lambda: all(map(self.well, self.nodes)))
 
     def well(self, name: str) -> bool:
