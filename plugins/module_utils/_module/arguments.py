@@ -18,7 +18,10 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._model.invalid_re
 
 def cluster() -> dict[str, Any]:
     """How to reach the cluster: kubernetes.core's options, and the patience of a single request."""
-    return {**copy.deepcopy(AUTH_ARG_SPEC), "request_timeout": {"type": "int", "default": 60}}
+    # Newer versions of kubernetes.core show all of a kubeconfig's content but the values of a few keys, and log it.
+    kubeconfig = {"type": "raw", "no_log": True}
+    own = {"kubeconfig": kubeconfig, "request_timeout": {"type": "int", "default": 60}}
+    return {**copy.deepcopy(AUTH_ARG_SPEC), **own}
 
 
 def connection() -> dict[str, Any]:

@@ -17,6 +17,7 @@ from kubernetes.client import Configuration
 
 from ansible.module_utils import _internal
 from ansible.module_utils.common import warnings
+from ansible.module_utils.common.parameters import PASS_VARS
 from ansible.module_utils.testing import patch_module_args
 from ansible_collections.kubernetes.core.plugins.module_utils.k8s import client
 
@@ -48,7 +49,9 @@ class ModuleRunner:
         self, main: Callable[[], None], *, check: bool = False, diff: bool = False, **arguments: Any
     ) -> Result:
         """The result; it fails the test unless the exit code agrees with it."""
-        internals = {"_ansible_check_mode": check, "_ansible_diff": diff, "_ansible_remote_tmp": "/tmp"}
+        # What is secret is so where options are told, too; versions of ansible-core that know this do so when asked to.
+        told = {"_ansible_inject_invocation": True} if "inject_invocation" in PASS_VARS else {}
+        internals = {**told, "_ansible_check_mode": check, "_ansible_diff": diff, "_ansible_remote_tmp": "/tmp"}
         self._capsys.readouterr()
         with patch_module_args({**arguments, **internals}), pytest.raises(SystemExit) as ended:
             main()
