@@ -12,7 +12,12 @@ from collections import defaultdict
 from collections.abc import Mapping
 from copy import copy
 
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import FINISHED, Lists, Object, controller
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import (
+    Lists,
+    Object,
+    controller,
+    has_ended,
+)
 
 VMI, VM, VMI_REPLICA_SET = "VirtualMachineInstance", "VirtualMachine", "VirtualMachineInstanceReplicaSet"
 _LISTS: Mapping[str, str] = {"vmis": VMI, "vms": VM, "vmireplicasets": VMI_REPLICA_SET}
@@ -91,7 +96,7 @@ class Workloads:
 
     def active_pods(self, vmi: Object) -> list[Object]:
         """Those that have not ended: one, and a second one while the VMI migrates."""
-        return [pod for pod in self.pods(vmi) if (pod.get("status") or {}).get("phase") not in FINISHED]
+        return [pod for pod in self.pods(vmi) if not has_ended(pod)]
 
     def source_pod(self, vmi: Object) -> Object | None:
         """The newest pod on the VMI's node, from which a migration would start; None if there is none."""

@@ -29,7 +29,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.trials impo
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.workloads import Workload, workloads
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.arrays import np
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import FINISHED, Lists, Object
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Lists, Object, has_ended
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.pod import pod
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.selectors import Labels
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.taints import CORDON
@@ -90,7 +90,7 @@ class LintedCluster:
     def pods(self) -> list[Object]:
         """Those that have not ended."""
         pods = self.lists.get("pods") or ()
-        return [pod for pod in pods if (pod.get("status") or {}).get("phase") not in FINISHED]
+        return [pod for pod in pods if not has_ended(pod)]
 
     @cached_property
     def population(self) -> Population:

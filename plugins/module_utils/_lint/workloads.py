@@ -15,7 +15,12 @@ from dataclasses import dataclass, replace
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.workloads import VM, VMI, VMI_REPLICA_SET
 from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.problem import LintedObject
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import FINISHED, Lists, Object, controller
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import (
+    Lists,
+    Object,
+    controller,
+    has_ended,
+)
 
 KUBEVIRT = "kubevirt.io/v1"
 _TEMPLATE = "/spec/template"
@@ -62,7 +67,7 @@ def workloads(lists: Lists) -> list[Workload]:
 def _of_vms(lists: Lists) -> Iterator[Workload]:
     owned: defaultdict[tuple[str, str, str], list[Object]] = defaultdict(list)
     for vmi in lists.get("vmis") or ():
-        if (vmi.get("status") or {}).get("phase") not in FINISHED:
+        if not has_ended(vmi):
             owned[_owner(vmi)].append(vmi)
     for name, kind in (("vms", VM), ("vmireplicasets", VMI_REPLICA_SET)):
         for item in lists.get(name) or ():
@@ -134,7 +139,7 @@ def _of_pods(lists: Lists) -> Iterator[Workload]:
     pods: defaultdict[LintedObject, list[Object]] = defaultdict(list)
     for pod in lists.get("pods") or ():
         subject = _subject(pod, deployments)
-        if subject is not None and (pod.get("status") or {}).get("phase") not in FINISHED:
+        if subject is not None and not has_ended(pod):
             pods[subject].append(pod)
     for subject, members in pods.items():
         # While a Deployment rolls, its newest pod is as its template says now.

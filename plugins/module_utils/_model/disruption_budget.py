@@ -12,7 +12,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import FINISHED, Object
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Object, has_ended
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.selectors import LabelSelector, label_selector
 
 _SYNC_FAILED = "SyncFailed"
@@ -108,8 +108,8 @@ def _budget(pdb: Object) -> _Budget:
 
 
 def _is_no_concern(pod: Object) -> bool:
-    phase = (pod.get("status") or {}).get("phase")
-    return phase in FINISHED or phase == "Pending" or bool(pod["metadata"].get("deletionTimestamp"))
+    is_pending = (pod.get("status") or {}).get("phase") == "Pending"
+    return has_ended(pod) or is_pending or bool(pod["metadata"].get("deletionTimestamp"))
 
 
 def _is_ready(pod: Object) -> bool:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import FINISHED, Object, controller
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Object, controller, has_ended
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.taints import CORDON, tolerated, toleration
 
 _MIRROR = "kubernetes.io/config.mirror"
@@ -20,10 +20,6 @@ _OF_A_MACHINE = frozenset({"virt-launcher", "hotplug-disk"})
 
 # What an eviction needs, by kubectl's names.
 FORCE, DELETE_EMPTYDIR_DATA = "force", "delete_emptydir_data"
-
-
-def has_ended(pod: Object) -> bool:
-    return (pod.get("status") or {}).get("phase") in FINISHED
 
 
 def of_a_machine(pod: Object) -> bool:

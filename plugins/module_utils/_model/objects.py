@@ -43,6 +43,11 @@ def controller(item: Object) -> Object | None:
     return next((owner for owner in owners if owner.get("controller")), None)
 
 
+def has_ended(item: Object) -> bool:
+    """Whether a pod, VMI or migration has come to its end."""
+    return (item.get("status") or {}).get("phase") in FINISHED
+
+
 def listing_key(item: Object) -> tuple[str, str]:
     """Namespace and name, by which objects of a kind are ordered wherever they come from."""
     metadata = item["metadata"]

@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.drained_pod import has_ended
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Object, controller
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Object, controller, has_ended
 
 # Of a generated name, the letters that are made up, and how many can stand before them.
 _RANDOM, _LONGEST_START = 5, 58

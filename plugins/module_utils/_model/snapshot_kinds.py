@@ -33,7 +33,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._model import (
     shapes_kubevirt,
     shapes_storage,
 )
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import FINISHED, Object
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Object, has_ended
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.projection import Projection
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.shapes import Shape
 
@@ -43,7 +43,7 @@ def _always(item: Object) -> bool:
 
 
 def _is_unfinished(item: Object) -> bool:
-    return (item.get("status") or {}).get("phase") not in FINISHED
+    return not has_ended(item)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,8 +12,8 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.workloads import VMI, Workloads, title
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.drained_pod import has_ended, stays
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Object, controller
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.drained_pod import stays
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Object, controller, has_ended
 
 _HOTPLUG = "hotplug-disk"
 

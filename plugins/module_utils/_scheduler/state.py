@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.arrays import require_numpy
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.node import Node
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.node import node as parsed_node
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import FINISHED, Lists, Object
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Lists, Object, has_ended
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.occupant import Occupant
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.occupant import occupant as parsed_occupant
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.pod import Pod
@@ -233,7 +233,7 @@ def parsed_cluster(lists: Lists) -> ParsedCluster:
     nodes = [parsed_node(raw) for raw in lists.get("nodes") or ()]
     names = {entry.name for entry in nodes}
     namespaces = {raw["metadata"]["name"]: raw["metadata"].get("labels") or {} for raw in lists.get("namespaces") or ()}
-    living = [raw for raw in lists.get("pods") or () if (raw.get("status") or {}).get("phase") not in FINISHED]
+    living = [raw for raw in lists.get("pods") or () if not has_ended(raw)]
     return ParsedCluster(
         nodes=tuple(nodes),
         namespaces=namespaces,

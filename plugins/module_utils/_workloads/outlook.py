@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import FINISHED, JsonObject, Object
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import JsonObject, Object, has_ended
 
 # What kube-scheduler adds about preemption and devices helps nobody to place a VM.
 _AFTERTHOUGHTS = (" no new claims to deallocate", " preemption:")
@@ -35,8 +35,7 @@ def replica(vmi: Object) -> Replica:
 
 def is_living(vmi: Object) -> bool:
     """Whether it counts as a replica: it has not ended and is not being deleted."""
-    ended = (vmi.get("status") or {}).get("phase") in FINISHED
-    return not ended and not vmi["metadata"].get("deletionTimestamp")
+    return not has_ended(vmi) and not vmi["metadata"].get("deletionTimestamp")
 
 
 def all_ready(vmis: Sequence[Object], replicas: int) -> bool:

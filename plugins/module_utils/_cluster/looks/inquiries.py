@@ -35,13 +35,12 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.observ
     SeenVm,
     SeenVmi,
 )
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.drained_pod import has_ended
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.migration import (
     Migration,
     by_vmi,
     failure_reason,
 )
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import JsonObject
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import JsonObject, has_ended
 
 _LAUNCHERS_OF = "kubevirt.io/created-by"
 # The scheduler's words are asked for this often, in seconds: nothing tells by itself when they change.

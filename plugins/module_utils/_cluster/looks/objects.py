@@ -19,7 +19,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._model.migration 
     label_value,
     read_migration,
 )
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import FAILED, FINISHED, JsonObject
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import FAILED, JsonObject, has_ended
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.stopped_mark import LABEL
 
 API_VERSION = "kubevirt.io/v1"
@@ -86,7 +86,7 @@ def evacuees(client: Client, node: str) -> list[JsonObject]:
     """
     path = collection_path(API_VERSION, None, VMIS)
     found = listed(client, path, f"list VMIs on node {node}", labelSelector=f"{NODE_LABEL}={node}")
-    return [vmi for vmi in found if evacuated_from(vmi) == node and vmi["status"].get("phase") not in FINISHED]
+    return [vmi for vmi in found if evacuated_from(vmi) == node and not has_ended(vmi)]
 
 
 def find_vmi(client: Client, namespace: str, name: str) -> JsonObject | None:

@@ -32,13 +32,13 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.observ
     SeenPod,
     SeenVmi,
 )
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.drained_pod import has_ended
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.migration import (
     RUN_LABEL,
     SOURCE_LABEL,
     label_value,
     read_migration,
 )
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import has_ended
 
 _MACHINES = "VMIs"
 # Events seldom come alone: so long is waited for more of them, in seconds.

@@ -47,7 +47,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.starti
     StartStage,
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.cordon import find_cordon
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import FINISHED, JsonObject
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import JsonObject, has_ended
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.run_strategy import (
     BY_REQUEST,
     HALTED,
@@ -228,7 +228,7 @@ class Verbs:
 
     def _by_itself(self, command: Interrupt, why: str) -> Answer | None:
         """Of what is elsewhere already, unless an earlier command has stopped it."""
-        stopped = command.stop and _has_ended(self._vmi(command)) and self._is_marked(command)
+        stopped = command.stop and _is_off(self._vmi(command)) and self._is_marked(command)
         return None if stopped else Answer(command, why, passing=True, needless=True)
 
     def _end_vm(self, command: Interrupt, vmi: JsonObject) -> Answer | None:
@@ -334,7 +334,7 @@ class Verbs:
 
 def _elsewhere(vmi: JsonObject | None, uid: str, source: str) -> str:
     """Why a VM is not the one that was seen, or not where it was seen; empty if it is: watches lag behind."""
-    if vmi is None or _has_ended(vmi) or vmi["metadata"]["uid"] != uid:
+    if vmi is None or has_ended(vmi) or vmi["metadata"]["uid"] != uid:
         return "it has just ended"
     node = (vmi.get("status") or {}).get("nodeName") or ""
     return "" if node == source else f"it has just moved to {node}"
@@ -345,8 +345,8 @@ def _is_going(owner: JsonObject) -> bool:
     return "deletionTimestamp" in owner["metadata"]
 
 
-def _has_ended(vmi: JsonObject | None) -> bool:
-    return vmi is None or (vmi.get("status") or {}).get("phase") in FINISHED
+def _is_off(vmi: JsonObject | None) -> bool:
+    return vmi is None or has_ended(vmi)
 
 
 def _is_asked(command: Interrupt, vm: JsonObject, vmi: JsonObject) -> bool:
