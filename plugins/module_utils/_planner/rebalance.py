@@ -118,12 +118,16 @@ def _waves(lists: Lists, cluster: Surroundings, max_moves: int, profile: Profile
     waves = pack(board, [change.step for change in changes], Caps.of(cluster.configuration.migrations), profile)
     by_id = {change.step.mover.id: change for change in changes}
     found = ([by_id[step.mover.id] for step in wave] for wave in waves)
-    return [part for wave in found for part in _staggered(wave, lists.get("pods") or ())]
-
-
-def _staggered(wave: Sequence[Change], pods: Sequence[Object]) -> Iterator[list[Change]]:
-    """In parts, of which each leaves a pod to serve for every controller."""
+    pods = lists.get("pods") or ()
     owners, serving = {title(pod): _owner(pod) for pod in pods}, _serving(pods)
+    return [part for wave in found for part in _staggered(wave, owners, serving)]
+
+
+def _staggered(wave: Sequence[Change], owners: Mapping[str, str], serving: Mapping[str, int]) -> Iterator[list[Change]]:
+    """In parts, of which each leaves a pod to serve for every controller.
+
+    owners: uids of controllers by pods' namespace/name. serving: as of `_serving`, a `Counter`.
+    """
     rest = wave
     while rest:
         going, part, later = Counter[str](), list[Change](), list[Change]()

@@ -15,14 +15,18 @@ from typing import Any
 import jsonschema
 import pytest
 
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Object
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.replacement import is_ready
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot import from_plain
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.document import decode, encode
+from ansible_collections.virtops.kubevirt.plugins.module_utils._planner import rebalance
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.rebalance import (
     RebalancingPlan,
     plan_rebalance,
 )
 
 from checker.check import violations
+from unit.plugins.module_utils._kubevirt.machines import kubevirt
 from unit.plugins.module_utils._planner.scene import HOST, ZONE, Json, Lists, Scene, apart, near, node
 
 RECORDED: Lists = json.loads(Path(__file__).with_name("customapp.json").read_text())
@@ -201,6 +205,25 @@ def test_one_pod_of_a_controller_is_left_to_serve_while_others_move() -> None:
     found = plan(scene)
     assert Counter((move.name[:3], move.wave) for move in found.moves) == {("web", 1): 2, ("db", 1): 1, ("web", 2): 1}
     assert violations(scene.lists, found.plan) == []
+
+
+def test_pods_are_counted_as_often_for_many_waves_as_for_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    looks = Counter[int]()
+
+    def looked(pod: Object) -> bool:
+        looks[caps] += 1
+        return is_ready(pod)
+
+    monkeypatch.setattr(rebalance, "is_ready", looked)
+    waves = list[int]()
+    for caps in (1, 3):
+        migrations = {"parallelMigrationsPerCluster": caps, "parallelOutboundMigrationsPerNode": caps}
+        scene = Scene(node("n1"), node("n2", fast="yes"), kubevirts=[kubevirt(migrations=migrations)])
+        for number in range(3):
+            scene.vm(f"db-{number}", "n1", rules={"affinity": rather("fast")})
+        waves.append(max(move.wave for move in plan(scene).moves))
+    assert waves == [3, 1]
+    assert looks[1] == looks[3] > 0
 
 
 def test_a_budget_keeps_a_pod() -> None:
