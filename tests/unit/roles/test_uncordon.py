@@ -206,6 +206,19 @@ def test_a_clock_that_is_set_disturbs_no_countdown(tmp_path: Path) -> None:
     assert 5000 < last_wait_timeout(tmp_path, task) <= 6000
 
 
+@pytest.mark.parametrize(("rest", "most"), [(6000, 6000), (-5, 120)])
+def test_a_server_that_is_away_while_a_node_is_given_back_is_waited_for(tmp_path: Path, rest: int, most: int) -> None:
+    """As long as the role has time: a node whose run is not told that it is done would be maintained once more."""
+    name = "Let virtual machines come to the node again"
+    (give_back,) = (task for task in yaml.safe_load((ROLE / "tasks/main.yml").read_text()) if task.get("name") == name)
+    given = {"node": "n1", "owner": "me", "run": "", "invocation": "", "cluster_uid": "", "foreign_cordon": "fail"}
+    uptime = float(Path("/proc/uptime").read_text().split()[0])
+    begun = {"_uncordon_variables": {"given": given}, "_uncordon_deadline": uptime + rest, "_uncordon_cluster_uid": ""}
+    own = {"ansible.builtin.include_vars": str(ROLE / "vars/main.yml")}
+    seconds = last_wait_timeout(tmp_path, {"block": [own, give_back], "vars": begun})
+    assert most - 100 < seconds <= most
+
+
 def test_the_time_of_what_is_read_first_counts() -> None:
     names = [task["name"] for task in yaml.safe_load((ROLE / "tasks/main.yml").read_text())]
     assert names.index(TIMED) < names.index("See that all that is to be done is allowed")
