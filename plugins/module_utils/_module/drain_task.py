@@ -269,7 +269,12 @@ class _Task:
         return len(nodes_done(nodes, plan.run).intersection(name for batch in plan.batches for name in batch))
 
     def _is_fresh(self, given: Plan) -> bool:
-        """Whether the plan was made from the very snapshot that it is to be held against."""
+        """Whether the plan was made from the very snapshot that it is to be held against.
+
+        Of a batch that is not its first it takes for granted that those before came about, which this tells nothing of.
+        """
+        if self.name not in given.batches[0]:
+            return False
         path = snapshot_file.find_path(self.params["snapshot"])
         header = snapshot_file.find_header(path) if path else None
         return header is not None and header.sha256 == given.snapshot.sha256

@@ -1,7 +1,7 @@
 # Copyright: Contributors to the virtops.kubevirt project
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A plan that may not drift is carried out as it is or refused, and what its own drains have done is no drift."""
+"""A plan that the cluster has left behind is mended, or refused where it may not drift; its own drains are no drift."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.run_store import RunStore
-from ansible_collections.virtops.kubevirt.plugins.modules import maintenance_plan
+from ansible_collections.virtops.kubevirt.plugins.modules import cluster_snapshot, maintenance_plan
 
 from testbed.pki import Authority
 from unit.plugins.modules.test_node_drain_in_a_run import close, other, target
@@ -120,3 +120,20 @@ def test_a_batch_of_which_one_node_has_drifted_is_left_alone(drain_of_two: Any, 
     assert refused["error"]["problems"] == ["pod shop/api has nothing to do any more; it was: is evicted"]
     assert not any(api.node(name)["spec"].get("unschedulable") for name in ("n1", "n2"))
     assert drain(name="n2")["left"] == []
+
+
+def test_a_later_batch_does_not_take_for_granted_that_those_before_came_about(
+    run_module: ModuleRunner, connection: dict[str, Any], api: RunApi, tmp_path: Path
+) -> None:
+    """Its plan may be held against the very snapshot that it was made from, as nothing has happened since."""
+    close(api, "n3")
+    taken: dict[str, Any] = {"path": str(tmp_path / "cluster.json")}
+    handle = run_module(cluster_snapshot.main, **connection, **taken)
+    given: dict[str, Any] = {"run": "kernel", "nodes": ["n1", "n2"], "path": str(tmp_path / "plan.json")}
+    made = run_module(maintenance_plan.main, **connection, **given, snapshot=handle)
+    plan = {"plan_path": made["plan_path"], "sha256": made["sha256"]}
+    drain = drain_of_the_run(run_module, connection, plan=plan, cordon=True, wait_timeout=20)
+    result = drain(name="n2", snapshot=handle)
+    # The pod in place of `api` was to come to n2 when n1 is drained.
+    told = [(entry["name"], entry["done"]) for entry in result["deviations"]]
+    assert (told, result["as_planned"]) == ([("api/replacement", "was not there")], 1)
