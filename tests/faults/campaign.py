@@ -15,8 +15,10 @@ from faults.disturbances.registry import ALL
 from faults.history import History
 from faults.invocation import begin
 from faults.outcome import Outcome
-from faults.scene import Scene, scene
+from faults.scene import NODES, Scene, scene
+from testbed.api import Object
 from testbed.handle import RunningTestbed
+from testbed.home import TestbedError
 from testbed.waiting import wait_for
 
 ATTEMPTS, SECONDS = 10, 400.0
@@ -78,6 +80,21 @@ def _settle(made: Scene) -> None:
         print(error, file=sys.stderr)
 
 
+def _come_to_itself(made: Scene) -> None:
+    """Wait, as whoever starts a run again does, until nodes that an outage has made unready can take VMs again."""
+    try:
+        wait_for("the nodes to be well", lambda: all(map(_is_well, made.api.items(NODES))), 20, 0.5)
+    except TestbedError as error:
+        print(error, file=sys.stderr)
+
+
+def _is_well(node: Object) -> bool:
+    conditions = {entry["type"]: entry["status"] for entry in node["status"].get("conditions", ())}
+    # virt-handler's word, on nodes that have one.
+    may_take_vms = node["metadata"].get("labels", {}).get("kubevirt.io/schedulable", "true")
+    return (conditions.get("Ready"), may_take_vms) == ("True", "true")
+
+
 def _drive(made: Scene, outcome: Outcome, schedule: Schedule) -> None:
     begun = time.monotonic()
     for number in range(ATTEMPTS):
@@ -106,4 +123,4 @@ def _drive(made: Scene, outcome: Outcome, schedule: Schedule) -> None:
             outcome.disturbances.append(f"{time.monotonic() - begun:.0f} s: refused, and begun with one node at a time")
         if time.monotonic() >= limit:
             outcome.wrong.append(f"attempt {number + 1} did not end: {log}")
-        time.sleep(1.0)
+        _come_to_itself(made)
