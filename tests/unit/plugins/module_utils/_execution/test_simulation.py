@@ -15,7 +15,7 @@ from unit.plugins.module_utils._execution.simulation.mutants import MUTANTS
 
 @pytest.mark.parametrize("machine", MACHINES)
 def test_what_must_hold_holds_in_any_interleaving(machine: type[Driven], request: pytest.FixtureRequest) -> None:
-    histories = 50 if request.config.getoption("--few") else 450
+    histories = 50 if request.config.getoption("--few") else 375
     steps = drive(machine, histories)
     print(f"{steps} steps of {machine.__name__}")
     assert steps >= 60 * histories

@@ -22,11 +22,11 @@ from hypothesis.stateful import run_state_machine_as_test
 from unit.plugins.module_utils._execution.simulation.driven import Driven
 from unit.plugins.module_utils._execution.simulation.histories import HISTORIES, replay
 from unit.plugins.module_utils._execution.simulation.invocations import TwoInvocations
-from unit.plugins.module_utils._execution.simulation.machine import OneNode, TwoNodes
+from unit.plugins.module_utils._execution.simulation.machine import OneNode, TwoBatches, TwoNodes
 from unit.plugins.module_utils._execution.simulation.restoring import Restored
 from unit.plugins.module_utils._execution.simulation.returning import Returns
 
-MACHINES: tuple[type[Driven], ...] = (OneNode, TwoNodes, TwoInvocations, Returns, Restored)
+MACHINES: tuple[type[Driven], ...] = (OneNode, TwoNodes, TwoBatches, TwoInvocations, Returns, Restored)
 # Of a round by each machine.
 _EXAMPLES = 100
 

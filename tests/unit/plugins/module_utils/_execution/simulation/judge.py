@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
+from dataclasses import replace
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.drain import NodeDrain
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.commands import (
@@ -41,6 +42,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import
 from unit.plugins.module_utils._execution.simulation import rules
 from unit.plugins.module_utils._execution.simulation.fates import PASSING
 from unit.plugins.module_utils._execution.simulation.world import (
+    CAP_CLUSTER,
     FRESH,
     OURS,
     REPLICA_SET,
@@ -64,11 +66,15 @@ class Judge:
         self._budget = budget
         self._actions: dict[str, Action] = {}
         self._broken = rules.broken(world)
+        # What the run knows from the beginning, if a reserve is kept when all of it has come to other nodes.
+        foreseen = {vmi.name: vmi.size for vmi in world.vmis.values()}
+        kept = rules.reserve(replace(world, pods={}), {}) >= sum(foreseen.values()) + CAP_CLUSTER
+        self._foreseen = foreseen if kept else {}
 
     def of(self, world: World) -> Judge:
         """The judge of a copy of the model, who knows as much."""
         other = Judge(world, alone=self._alone, budget=self._budget)
-        other._actions = dict(self._actions)
+        other._actions, other._foreseen = dict(self._actions), self._foreseen
         return other
 
     def knows(self, plan: Plan) -> None:
@@ -76,10 +82,16 @@ class Judge:
         self._actions |= {action.id: action for action in plan.actions}
 
     def moment(self) -> None:
-        """Whenever something has happened: no hard rule is broken that was not, whoever should have seen to it."""
+        """Whenever something has happened: no hard rule is broken that was not, whoever should have seen to it.
+
+        And for what the run knows there is room elsewhere if one more zone fails, where that was so by its plan: who is
+        on the way takes room twice, as many as KubeVirt lets go at a time.
+        """
         broken = rules.broken(self._world)
         assert broken <= self._broken, f"{broken - self._broken}, which was not so before"
         self._broken = broken
+        reserve = rules.reserve(self._world, self._foreseen)
+        assert not self._foreseen or reserve >= 0, f"room for {-reserve} is missing if one more zone fails"
 
     def commands(
         self, commands: Iterable[Command], plan: Plan, record: Record, execution: Execution, *, fresh: bool

@@ -10,6 +10,8 @@ import copy
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, precondition
 
+from ansible_collections.virtops.kubevirt.plugins.module_utils._plan import remainder
+
 from unit.plugins.module_utils._execution.simulation import controllers, planner, requests
 from unit.plugins.module_utils._execution.simulation.calm import come_to_rest
 from unit.plugins.module_utils._execution.simulation.chances import Chances
@@ -242,3 +244,36 @@ class TwoNodes(Simulation):
     """Their VMs may wait for one another."""
 
     batch = ("n1", "n2")
+
+
+class TwoBatches(OneNode):
+    """One node after the other, each a batch: the second one has its turn when the first one is back."""
+
+    batches = (("n1",), ("n2",))
+    alone = False
+
+    @precondition(lambda self: self.processes[-1].node == "n1")
+    @happens(then=BYTES)
+    def the_next_batch_asks_for_its_turn(self, then: bytes) -> None:
+        """A node that is done is given back first; what it has sent away stays there."""
+        (first,) = self.processes
+        done = {"n1"} if first.drain.is_done and not first.is_running and self.world.is_empty("n1", None) else set()
+        if remainder.turn_of(self.batches[1], self.batches, done).is_open:
+            self._begin_the_next(first, is_back=bool(done))
+        self._disturbed(then)
+
+    @happens(then=BYTES, node=st.sampled_from(sorted({*ZONES} - {"n1", "n2"})))
+    def somebody_cordons_or_uncordons(self, then: bytes, node: str) -> None:
+        """No node of a batch, which would not be back then, or not out of service."""
+        super().somebody_cordons_or_uncordons(then=then, node=node)
+
+    def _begin_the_next(self, first: Process, *, is_back: bool) -> None:
+        world, (node,) = self.world, self.batches[1]
+        world.happened["a second batch begins"] += 1
+        if is_back:
+            first.leave()
+            del world.cordons["n1"]
+            self.processes.clear()
+        world.cordons[node], world.epochs[node] = OURS, "2"
+        plan = planner.plan(world, self.batches[1])
+        self.processes.append(Process(world, self.judge, node, self.batches[1], plan, first.ways))

@@ -17,6 +17,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.plan_run
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.failure import Failure
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution import draining, reducer
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.observation import Observation
+from ansible_collections.virtops.kubevirt.plugins.module_utils._plan import remainder
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import Plan
 
 from unit.plugins.module_utils._execution.simulation import controllers, deeds, process
@@ -121,6 +122,11 @@ def does_not_ask_again_after_it_stood_still(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(deeds.Deeds, "carry_out", lambda self, commands, _may, once: right(self, commands, once=once))
 
 
+def begins_a_batch_out_of_turn(patch: pytest.MonkeyPatch) -> None:
+    """While nodes before it are out of service, for whose absence alone there is a reserve."""
+    patch.setattr(remainder, "turn_of", always(remainder.Turn(2, (), True, "")))
+
+
 LOOPS: tuple[Patch, ...] = (
     forgets_what_waits_for_what,
     goes_by_a_scheduler_without_rules,
@@ -135,4 +141,5 @@ LOOPS: tuple[Patch, ...] = (
     gives_up_what_can_still_leave,
     begins_what_nobody_will_remember,
     does_not_ask_again_after_it_stood_still,
+    begins_a_batch_out_of_turn,
 )

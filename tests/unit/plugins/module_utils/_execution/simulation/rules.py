@@ -5,16 +5,18 @@
 
 A plan foresees neither whom others move, start, or let grow after it was made, nor where the scheduler puts what is
 restarted. What stands in the way of a migration by what the plan knew is the run's own fault.
+
+The reserve is what `_planner.reserve` means by it: room elsewhere for the VMs of one more zone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.commands import Migrate
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import ActionKind, Plan
 
-from unit.plugins.module_utils._execution.simulation.world import LARGE, ROOM, ZONES, World
+from unit.plugins.module_utils._execution.simulation.world import LARGE, OURS, ROOM, ZONES, World
 
 
 def broken(world: World) -> frozenset[str]:
@@ -53,6 +55,21 @@ def hindrance(world: World, command: Migrate, plan: Plan) -> str:
     here = {(uid, place) for uid, place in others if place == node} | {(vmi.uid, node)}
     sizes = (snapshot.places.get(each, snapshot.sizes.get(each[0], 0)) for each in here)
     return "there is no room for it" if sum(sizes) > ROOM else ""
+
+
+def reserve(world: World, foreseen: Mapping[str, int]) -> int:
+    """Room that is left when the worst zone fails and its VMs run elsewhere; negative if they do not all.
+
+    foreseen: sizes of the VMs that the run knows, by name. A cordon of somebody else is not the run's doing.
+    """
+    room = dict.fromkeys(ZONES.values(), 0)
+    for node, zone in ZONES.items():
+        room[zone] += ROOM * (world.cordons.get(node) != OURS)
+    names = {uid: vmi.name for uid, vmi in world.vmis.items()}
+    staying = (pod for pod in world.pods.values() if pod.machine and pod.node and not pod.over)
+    here = (names.get(pod.owner_uid, "") for pod in staying if world.cordons.get(pod.node) != OURS)
+    # Of whatever fails the room is lost, and what it held has to find some in the rest.
+    return sum(room.values()) - max(room.values()) - sum(foreseen.get(name, 0) for name in here)
 
 
 def _present(world: World) -> Iterator[tuple[str, str]]:
