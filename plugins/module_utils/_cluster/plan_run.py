@@ -45,13 +45,14 @@ _GUARDED_FOR = 2.0
 class Deadline:
     """So many seconds from now."""
 
-    def __init__(self, seconds: float) -> None:
-        self._end = time.monotonic() + seconds
+    def __init__(self, seconds: float, clock: Clock | None = None) -> None:
+        self._clock = clock or Clock()
+        self._end = self._clock.steady() + seconds
 
     @property
     def left(self) -> float:
         """In seconds, 0 when it is over."""
-        return max(0.0, self._end - time.monotonic())
+        return max(0.0, self._end - self._clock.steady())
 
 
 class Teller(Protocol):

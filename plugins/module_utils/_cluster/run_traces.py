@@ -8,7 +8,6 @@ Evacuations are KubeVirt's answer to somebody's eviction, and nobody's to withdr
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from http import HTTPStatus
@@ -26,6 +25,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.looks.ob
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.plan_run import Deadline
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.starts import start_run
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.client import Client
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.clock import Clock
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.failure import Failure
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs import maintenance
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.leases import Leases
@@ -185,12 +185,21 @@ def maintained(client: Client, run: str, nodes: Iterable[str]) -> list[str]:
 class Undoing:
     """Undoes the traces of a run. `require`: raises Failure unless the run is still ours."""
 
-    def __init__(self, client: Client, run: str, namespace: str, seconds: float, require: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        client: Client,
+        run: str,
+        namespace: str,
+        seconds: float,
+        require: Callable[[], None],
+        clock: Clock | None = None,
+    ) -> None:
         self.undone = Undone()
         self._client = client
         self._run = run
         self._namespace = namespace
-        self._deadline = Deadline(seconds)
+        self._clock = clock or Clock()
+        self._deadline = Deadline(seconds, self._clock)
         self._require = require
 
     def undo(self) -> Undone:
@@ -235,7 +244,7 @@ class Undoing:
         while waiting and self._deadline.left:
             waiting = [migration for migration in waiting if self._is_under_way(migration)]
             if waiting:
-                time.sleep(_INTERVAL)
+                self._clock.sleep(_INTERVAL)
         for migration, source in sources:
             title = f"{migration.namespace}/{migration.name}"
             if migration in waiting:

@@ -14,9 +14,14 @@ import pytest
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster import plan_run
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.drain import NodeDrain
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.plan_run import PlanRun
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.run_traces import Undoing, Undone
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.failure import Failure
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.migrations import (
+    cancel as cancel_migration,
+)
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution import draining, reducer
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.observation import Observation
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.migration import Migration
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan import remainder
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import Plan
 
@@ -127,6 +132,31 @@ def begins_a_batch_out_of_turn(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(remainder, "turn_of", always(remainder.Turn(2, (), True, "")))
 
 
+def gives_back_before_what_it_cancels_is_over(patch: pytest.MonkeyPatch) -> None:
+    def cancel(self: Undoing, migrations: tuple[Migration, ...]) -> None:
+        for migration in migrations:
+            cancel_migration(self._client, migration)
+
+    patch.setattr(Undoing, "_cancel", cancel)
+
+
+def looks_only_once_for_what_is_to_be_undone(patch: pytest.MonkeyPatch) -> None:
+    def undo(self: Undoing) -> Undone:
+        self._undo(self._find())
+        return self.undone
+
+    patch.setattr(Undoing, "undo", undo)
+
+
+def names_nothing_of_what_it_cannot_undo(patch: pytest.MonkeyPatch) -> None:
+    right = Undoing.undo
+
+    def undo(self: Undoing) -> Undone:
+        return replace(right(self), problems=[])
+
+    patch.setattr(Undoing, "undo", undo)
+
+
 LOOPS: tuple[Patch, ...] = (
     forgets_what_waits_for_what,
     goes_by_a_scheduler_without_rules,
@@ -142,4 +172,7 @@ LOOPS: tuple[Patch, ...] = (
     begins_what_nobody_will_remember,
     does_not_ask_again_after_it_stood_still,
     begins_a_batch_out_of_turn,
+    gives_back_before_what_it_cancels_is_over,
+    looks_only_once_for_what_is_to_be_undone,
+    names_nothing_of_what_it_cannot_undo,
 )

@@ -8,7 +8,9 @@ from __future__ import annotations
 from hypothesis import strategies as st
 from hypothesis.stateful import precondition
 
-from unit.plugins.module_utils._execution.simulation import controllers, requests
+from unit.plugins.module_utils._execution.simulation import controllers
+from unit.plugins.module_utils._execution.simulation.aborting import abort
+from unit.plugins.module_utils._execution.simulation.chances import Chances
 from unit.plugins.module_utils._execution.simulation.driven import Driven, happens
 from unit.plugins.module_utils._execution.simulation.fates import BITS, DRAWN
 from unit.plugins.module_utils._execution.simulation.machine import BYTES, OneNode
@@ -33,14 +35,17 @@ class Restored(OneNode):
         self._disturbed(then)
 
     @precondition(lambda self: self.task is None)
-    @happens(then=BYTES)
-    def the_run_is_aborted(self, then: bytes) -> None:
-        """Whoever aborts holds the run, and undoes one thing after the other."""
-        self.world.take_over()
-        for moving in list(self.world.migrations.values()):
-            if moving.ours and moving.unfinished:
-                requests.delete(self.world, moving)
-        self._give_back()
+    @happens(then=BYTES, meanwhile=st.binary(min_size=24, max_size=24), dies=st.none() | st.integers(0, 5), fates=DRAWN)
+    def the_run_is_aborted(self, then: bytes, meanwhile: bytes, dies: int | None, fates: int) -> None:
+        """Whoever aborts holds the run; nothing of others is touched. The drain has just seen that it may go on.
+
+        fates: of what it has asked for then, which it may ask for again.
+        """
+        world = self.world
+        self.processes[0].tick(Chances(fates=fates))
+        world.take_over()
+        abort(world, self.processes[0].tick, dies, meanwhile)
+        self.task = Return(world, "n1")
         self._disturbed(then)
 
     @precondition(lambda self: self.task is not None)
