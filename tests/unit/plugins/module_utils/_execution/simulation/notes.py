@@ -1,7 +1,11 @@
 # Copyright: Contributors to the virtops.kubevirt project
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a process that empties a node leaves in the cluster for the next one, as the `DrainMemory` of `_module` does."""
+"""What a process that empties a node leaves in the cluster for the next one, as the `DrainMemory` of `_module` does.
+
+That one writes through a run's Lease and a thread of its own, which would not stand still where the model wants it to;
+what is remembered, its text, and what is made of it are of `memory`.
+"""
 
 from __future__ import annotations
 

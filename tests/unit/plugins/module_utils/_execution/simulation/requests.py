@@ -1,7 +1,11 @@
 # Copyright: Contributors to the virtops.kubevirt project
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Commands carried out on the model, as the verbs of `_cluster` do: each asks first whether it is done already."""
+"""Commands carried out on the model, as the verbs of `_cluster` do: each asks first whether it is done already.
+
+Those change JSON objects by requests, with versions and admission, which the model has none of: tests of modules run
+them against an API server. How far a start has come, which they decide by what is seen alone, is of `starting`.
+"""
 
 from __future__ import annotations
 
