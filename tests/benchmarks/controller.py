@@ -4,10 +4,13 @@
 """Measure what a rolling maintenance costs its controller, and how well it uses the migrations that KubeVirt allows.
 
     python -m benchmarks.controller [--testbed NAME] [--nodes 60] [--vms 600] [--batch 3] [--seconds 6]
-                                    [--maintenance 10] [--json FILE]
+                                    [--maintenance 10] [--check] [--json FILE]
 
 Nodes with equally many VMs are maintained by the playbook, on a testbed of its own or on one that is up: all that there
-are, in batches, or a single batch beside some empty nodes. The requests pass a proxy that counts them.
+are, in batches, or a single batch beside some empty nodes. The requests pass a proxy that counts them. One run tells
+little on a machine that does other things besides: measure three times, and go by the median of each figure.
+
+With --check the whole run is played in check mode instead, and what that prints is counted.
 Run it with `tests/` and the collection's tree on PYTHONPATH, the latter first.
 """
 
@@ -15,23 +18,17 @@ from __future__ import annotations
 
 import argparse
 import json
-import math
 import os
-import resource
-import subprocess
-import sys
 import tempfile
 import time
-from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
-from datetime import datetime
 from pathlib import Path
 from statistics import mean
-from typing import Any
 
-import psutil
+from benchmarks.courses import KUBEVIRT, WatchedCourses, bound
+from benchmarks.played import DRAIN, Played, play, used
 
 from faults.proxy import proxied
 from testbed import cluster
@@ -42,30 +39,26 @@ from testbed.nodes import fake_node
 from testbed.simulator.course import LINK
 from testbed.waiting import wait_for
 
-KUBEVIRT, VMIS, MIGRATIONS = "kubevirt.io/v1", "virtualmachineinstances", "virtualmachineinstancemigrations"
+VMIS = "virtualmachineinstances"
 POOL = {"pool": "bench"}
 TAINT = {"key": "pool", "value": "bench", "effect": "NoSchedule"}
 TIME_SCALE, MEMORY = 10.0, 2**30
-# KubeVirt's defaults: parallelMigrationsPerCluster and parallelOutboundMigrationsPerNode.
-PER_CLUSTER, PER_NODE = 5, 2
-DRAIN = "virtops.kubevirt.node_drain"
 TIMEOUT = 900.0
 # VMs on a node that is maintained, and empty nodes beside a single batch.
 MACHINES, SPARE = 11, 4
-MEBIBYTE = 2**20
 # Of a task that is repeated the cheapest one is the least disturbed.
 REPETITIONS = 4
 
 
 @dataclass(frozen=True)
 class Figures:
-    """Times in seconds, `cpu` of the controller: user and system, all its processes.
+    """Times in seconds, as exact as courses.py says, `cpu` of the controller: user and system, all its processes.
 
     migration_seconds: of one, on average, without its wait in KubeVirt's queue. span: from the first migration's
     creation to the last one's end, of each batch and then summed up. bound: what it would be if KubeVirt's caps were
     always made full use of. wall_bound: that and the maintenance of all batches. cpu_of_a_task: of node_drain that
-    finds nothing to do. memory: MiB that all processes had together at most, where what they share counts for each of
-    them. lines: of stdout and stderr.
+    finds nothing to do by the run's plan. memory: MiB that all processes had together at most, where what they share
+    counts for each of them. lines: of stdout and stderr.
     """
 
     batches: int
@@ -90,34 +83,15 @@ class Figures:
 
 
 @dataclass(frozen=True)
-class Course:
-    """Of a migration: where from, and when it was created, when its turn came, and when it ended."""
+class CheckFigures:
+    """What check mode of a whole run prints, of stdout and stderr, and takes: seconds, `cpu` as above."""
 
-    source: str
-    created: float
-    started: float
-    ended: float
-
-    @property
-    def seconds(self) -> float:
-        return self.ended - self.started
-
-
-@dataclass(frozen=True)
-class Played:
-    """A playbook that has ended well. tasks: as callback/task_times.py has them. memory: when, and MiB then."""
-
-    stdout: list[str]
-    stderr: list[str]
-    tasks: list[Object]
-    memory: list[tuple[float, float]]
-
-    @property
-    def drains(self) -> list[Object]:
-        return [entry for entry in self.tasks if entry["action"] == DRAIN]
-
-    def most_memory(self, begin: float = 0.0, end: float = math.inf) -> float:
-        return max((size for moment, size in self.memory if begin <= moment <= end), default=0.0)
+    nodes: int
+    lines: int
+    lines_a_node: float
+    bytes: int
+    wall: float
+    cpu: float
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -129,7 +103,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         tempfile.TemporaryDirectory() as folder,
         _crowded(bench, nodes, options) as namespace,
     ):
-        figures = _measure(bench, namespace, nodes[: options.nodes], Path(folder), options)
+        measure = _measure_check if options.check else _measure
+        figures = measure(bench, namespace, nodes[: options.nodes], Path(folder), options)
     for name, value in asdict(figures).items():
         print(f"{name:22} {value:10.2f}" if isinstance(value, float) else f"{name:22} {value:7}")
     if options.json:
@@ -145,6 +120,7 @@ def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--batch", type=int, default=3, help="nodes, at a time")
     parser.add_argument("--seconds", type=float, default=6.0, help="that the copying of a VM takes")
     parser.add_argument("--maintenance", type=int, default=0, help="seconds that a batch is maintained")
+    parser.add_argument("--check", action="store_true", help="measure what check mode of the run prints")
     parser.add_argument("--json", type=Path)
     options = parser.parse_args(arguments)
     if options.nodes is None:
@@ -154,13 +130,6 @@ def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
     if not 0 < options.batch <= options.nodes <= options.vms:
         parser.error("there has to be a batch of nodes, and a VM on each node at least")
     return options
-
-
-def bound(courses: Sequence[Course]) -> float:
-    """Seconds that the migrations of a batch take when KubeVirt's caps are always made full use of."""
-    per_node = Counter(course.source for course in courses)
-    turns = max(math.ceil(len(courses) / PER_CLUSTER), *(math.ceil(count / PER_NODE) for count in per_node.values()))
-    return turns * mean(course.seconds for course in courses)
 
 
 @contextmanager
@@ -203,12 +172,14 @@ def _crowded(bench: RunningTestbed, nodes: list[str], options: argparse.Namespac
 def _measure(
     bench: RunningTestbed, namespace: str, nodes: list[str], folder: Path, options: argparse.Namespace
 ) -> Figures:
-    with proxied(bench.kubeconfig, folder, seed=0) as (kubeconfig, proxy):
-        begun, before = time.monotonic(), _used()
+    with (
+        proxied(bench.kubeconfig, folder, seed=0) as (kubeconfig, proxy),
+        WatchedCourses(bench.kubeconfig, namespace) as watched,
+    ):
+        begun, before = time.monotonic(), used()
         run = _maintain(kubeconfig, nodes, folder, options)
-        wall, cpu, requests = time.monotonic() - begun, _used() - before, proxy.requests
-    courses = [_course(item) for item in bench.api.items(resource_path(KUBEVIRT, MIGRATIONS, namespace))]
-    planned = json.loads((folder / "plan.json").read_text())["batches"]
+        wall, cpu, requests = time.monotonic() - begun, used() - before, proxy.requests
+    courses, planned = watched.courses.found, json.loads((folder / "plan.json").read_text())["batches"]
     found = ([course for course in courses if course.source in names] for names in planned)
     batches = [batch for batch in found if batch]
     times = [(min(one.created for one in batch), max(one.ended for one in batch)) for batch in batches]
@@ -227,17 +198,27 @@ def _measure(
         wall_of_drains=sum(entry["wall"] for entry in run.drains),
         cpu=cpu,
         cpu_of_drains=sum(entry["cpu"] for entry in run.drains),
-        cpu_of_a_task=_cost_of_a_task(bench.kubeconfig, planned[-1][0], folder),
+        cpu_of_a_task=cost_of_a_task(bench.kubeconfig, planned[-1][0], folder),
         memory=run.most_memory(),
         memory_in_first_batch=run.most_memory(*times[0]),
         memory_in_last_batch=run.most_memory(*times[-1]),
         requests_a_migration=requests / len(courses),
-        lines=len(run.stdout) + len(run.stderr),
+        lines=run.printed[0],
         lines_of_progress=len(run.stderr),
     )
 
 
-def _maintain(kubeconfig: Path, nodes: list[str], folder: Path, options: argparse.Namespace) -> Played:
+def _measure_check(
+    bench: RunningTestbed, _namespace: str, nodes: list[str], folder: Path, options: argparse.Namespace
+) -> CheckFigures:
+    begun, before = time.monotonic(), used()
+    run = _maintain(bench.kubeconfig, nodes, folder, options, "--check")
+    wall, cpu = time.monotonic() - begun, used() - before
+    lines, size = run.printed
+    return CheckFigures(len(nodes), lines, lines / len(nodes), size, wall, cpu)
+
+
+def _maintain(kubeconfig: Path, nodes: list[str], folder: Path, options: argparse.Namespace, *words: str) -> Played:
     # Once for all nodes of a batch, in the process of ansible-playbook itself.
     pause = {"ansible.builtin.pause": {"seconds": options.maintenance}}
     nothing = {"ansible.builtin.debug": {"msg": "empty"}}
@@ -252,73 +233,32 @@ def _maintain(kubeconfig: Path, nodes: list[str], folder: Path, options: argpars
         "rolling_maintenance_kubeconfig": str(kubeconfig),
         "rolling_maintenance_rebalance": False,
     }
-    return _play(folder, "maintain", [{"import_playbook": "virtops.kubevirt.rolling_maintenance"}], variables)
+    return play(folder, "maintain", [{"import_playbook": "virtops.kubevirt.rolling_maintenance"}], variables, *words)
 
 
-def _cost_of_a_task(kubeconfig: Path, node: str, folder: Path) -> float:
-    """What node_drain takes of the processor before it begins: of a node that is empty, in check mode."""
-    task = {DRAIN: {"kubeconfig": str(kubeconfig), "name": node, "owner": "bench", "cordon": True}}
-    play = {"hosts": "localhost", "gather_facts": False, "tasks": [task] * REPETITIONS}
-    return float(min(entry["cpu"] for entry in _play(folder, "drain", [play], {}, "--check").drains))
+def cost_of_a_task(kubeconfig: Path, node: str, folder: Path) -> float:
+    """What node_drain takes of the processor before it begins, by the plan in the folder, in check mode.
 
-
-def _play(folder: Path, name: str, plays: list[Object], variables: dict[str, Any], *words: str) -> Played:
-    """Run a playbook, and end all if it fails."""
-    playbook, times = folder / f"{name}.yml", folder / f"{name}-times"
-    playbook.write_text(json.dumps(plays))
-    settings = {
-        "ANSIBLE_HOME": str(folder / "home"),
-        "ANSIBLE_COLLECTIONS_PATH": os.environ["PYTHONPATH"].split(os.pathsep)[0],
-        "ANSIBLE_LOCALHOST_WARNING": "false",
-        "ANSIBLE_INVENTORY_UNPARSED_WARNING": "false",
-        "ANSIBLE_CALLBACK_PLUGINS": str(Path(__file__).with_name("callback")),
-        "ANSIBLE_CALLBACKS_ENABLED": "task_times",
-        "VIRTOPS_TASK_TIMES": str(times),
+    Given as role drain gives it: with a snapshot from a moment ago, against which the plan is held.
+    """
+    plan = json.loads((folder / "plan.json").read_text())
+    connected = {"kubeconfig": str(kubeconfig)}
+    snapshot = {"virtops.kubevirt.cluster_snapshot": {**connected, "path": str(folder / "snapshot.json.gz")}}
+    reading = {**snapshot, "register": "cluster", "check_mode": False}
+    given = {
+        "name": node,
+        "owner": plan["run"],
+        "run": plan["run"],
+        # Check mode holds no run, but a task of one does not ask for its rights.
+        "invocation": "none",
+        "cluster_uid": plan["cluster"]["uid"],
+        "plan": str(folder / "plan.json"),
+        "snapshot": "{{ cluster }}",
+        "cordon": True,
     }
-    inherited = {key: value for key, value in os.environ.items() if not key.startswith(("ANSIBLE_", "K8S_"))}
-    given = json.dumps({**variables, "ansible_python_interpreter": sys.executable})
-    command = [str(Path(sys.executable).with_name("ansible-playbook")), str(playbook), "--extra-vars", given, *words]
-    memory = []
-    environment, piped = {**inherited, **settings}, subprocess.PIPE
-    # With a terminal for its input a pause would ask there.
-    with subprocess.Popen(
-        command, env=environment, stdin=subprocess.DEVNULL, stdout=piped, stderr=piped, text=True
-    ) as going:
-        while True:
-            try:
-                stdout, stderr = going.communicate(timeout=1)
-                break
-            except subprocess.TimeoutExpired:
-                memory.append((time.time(), _memory(going.pid)))
-    if going.returncode:
-        sys.exit(stdout + stderr)
-    tasks = [json.loads(line) for line in times.read_text().splitlines()]
-    return Played(stdout.splitlines(), stderr.splitlines(), tasks, memory)
-
-
-def _memory(pid: int) -> float:
-    """MiB that a process and its descendants have now."""
-    size = 0
-    with suppress(psutil.NoSuchProcess):
-        first = psutil.Process(pid)
-        for process in (first, *first.children(recursive=True)):
-            with suppress(psutil.NoSuchProcess):
-                size += process.memory_info().rss
-    return size / MEBIBYTE
-
-
-def _used() -> float:
-    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return usage.ru_utime + usage.ru_stime
-
-
-def _course(migration: Object) -> Course:
-    stamps = {
-        entry["phase"]: entry["phaseTransitionTimestamp"] for entry in migration["status"]["phaseTransitionTimestamps"]
-    }
-    moments = (migration["metadata"]["creationTimestamp"], stamps["Scheduling"], stamps["Succeeded"])
-    created, started, ended = (datetime.fromisoformat(moment).timestamp() for moment in moments)
-    return Course(migration["status"]["migrationState"]["sourceNode"], created, started, ended)
+    tasks = [reading, *[{DRAIN: {**connected, **given}}] * REPETITIONS]
+    plays: list[Object] = [{"hosts": "localhost", "gather_facts": False, "tasks": tasks}]
+    return float(min(entry["cpu"] for entry in play(folder, "drain", plays, {}, "--check").drains))
 
 
 def _reports(api: Api, name: str) -> bool:

@@ -30,20 +30,22 @@ class CallbackModule(CallbackBase):  # type: ignore[misc]  # Ansible is publishe
     def __init__(self) -> None:
         super().__init__()
         self._path = Path(os.environ["VIRTOPS_TASK_TIMES"])
-        self._task = ""
+        # Its action, and the state that it asks for, as the task is written.
+        self._task = ("", "")
         self._begun = (time.time(), 0.0)
 
     def v2_playbook_on_task_start(self, task: Any, is_conditional: bool) -> None:
-        self._next(task.action)
+        self._next((task.action, task.args.get("state", "")))
 
     def v2_playbook_on_stats(self, stats: Any) -> None:
-        self._next("")
+        self._next(("", ""))
 
-    def _next(self, task: str) -> None:
+    def _next(self, task: tuple[str, str]) -> None:
         multiprocessing.active_children()  # what the workers have used counts when they have been waited for
         now, used = time.time(), sum(os.times()[:4])
-        if self._task:
-            entry = {"action": self._task, "wall": now - self._begun[0], "cpu": used - self._begun[1]}
+        action, state = self._task
+        if action:
+            entry = {"action": action, "state": state, "wall": now - self._begun[0], "cpu": used - self._begun[1]}
             with self._path.open("a") as file:
                 file.write(json.dumps(entry) + "\n")
         self._task, self._begun = task, (now, used)
