@@ -4,10 +4,12 @@
 """Plan drains and whole runs over clusters that are more or less full, and print what that takes and what comes out.
 
     python -m benchmarks.planning [--nodes 16] [--vms 120] [--fill 0.7 0.85] [--batch 1 3] [--order given free]
-                                  [--pools 1] [--seeds 3] [--room 0] [--check] [--json FILE]
+                                  [--pools 1] [--seeds 3] [--room 0] [--check] [--module] [--approved] [--json FILE]
 
 A line for each cluster, size of batches and order, with the seconds of the processor; first one node alone is drained,
-from lists to plan. Run it with `tests/` and the collection's tree on PYTHONPATH.
+from lists to plan. With --module also what module maintenance_plan takes for the same, from the snapshot's file to the
+plan's and to its result, and with --approved what it takes to hold that plan against the cluster after some VMs have
+moved: by the clock and of the processor. Run it with `tests/` and the collection's tree on PYTHONPATH.
 """
 
 from __future__ import annotations
@@ -23,6 +25,7 @@ from itertools import product
 from pathlib import Path
 
 from benchmarks.filled import Full, Lists, Wanted, filled_cluster
+from benchmarks.planned_by_module import ModuleFigures, by_module
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot import from_plain
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import Plan
@@ -114,7 +117,7 @@ def _checked(lists: Lists, plan: Plan) -> float:
     return round(time.process_time() - begun, 2)
 
 
-def all_planned(given: argparse.Namespace) -> Iterator[Figures]:
+def all_planned(given: argparse.Namespace) -> Iterator[Figures | ModuleFigures]:
     for fill, seed in product(given.fill, range(given.seeds)):
         try:
             lists = filled_cluster(Wanted(given.nodes, given.vms, fill, pools=given.pools, seed=seed))
@@ -125,6 +128,8 @@ def all_planned(given: argparse.Namespace) -> Iterator[Figures]:
         yield planned(lists, nodes, fill, seed, "", 1)
         for batch, order in product(given.batch, given.order):
             yield planned(lists, nodes, fill, seed, order, batch, given.room, given.check)
+            for approved in [False] * given.module + [True] * given.approved:
+                yield by_module(lists, nodes, order, batch, given.room, approved=approved)
 
 
 def main() -> None:
@@ -138,13 +143,17 @@ def main() -> None:
     parser.add_argument("--room", type=int, default=0, help="how many VMs may make room for others")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--check", action="store_true", help="also measure the check of each plan")
+    parser.add_argument("--module", action="store_true", help="also measure the whole module for each plan")
+    parser.add_argument("--approved", action="store_true", help="also measure the module with that plan approved")
     parser.add_argument("--json", type=Path, help="also write the figures here")
     given = parser.parse_args()
     found = []
     for figures in all_planned(given):
         found.append(figures)
         print(figures, flush=True)
-    verdicts = Counter((figures.order, figures.verdict) for figures in found if figures.order)
+    verdicts = Counter(
+        (figures.order, figures.verdict) for figures in found if isinstance(figures, Figures) and figures.order
+    )
     print(*(f"order {order}: {count} {verdict}" for (order, verdict), count in sorted(verdicts.items())), sep="\n")
     print(f"at most {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024} MiB of memory")
     if given.json:
