@@ -99,15 +99,30 @@ class MovesRun(PlanRun):
         Raises Failure, InvalidRequest.
         """
         looks = MoveLooks(client, MigrationLooks(client, settings.run, settings.unschedulable_timeout))
+        means = Means(looks, Verbs(client, settings), lambda _nodes: may(), teller)
+        return cls.by(means, client, looks, moves, prospects, rehearses=settings.dry_run)
+
+    @classmethod
+    def by(
+        cls,
+        means: Means,
+        client: Client,
+        looks: MoveLooks,
+        moves: Moves,
+        prospects: Iterable[Prospect],
+        *,
+        rehearses: bool = False,
+    ) -> MovesRun:
+        """As `begin`, by means that are given; rehearses: it is a dry run. Raises Failure, InvalidRequest."""
         run = cls(
-            Means(looks, Verbs(client, settings), lambda _nodes: may(), teller),
+            means,
             Execution(node="", run=moves.run, retries=moves.retries, binding=True),
             plan_of(()),
             client=client,
             looks=looks,
             moves=moves,
         )
-        run._take(moves.actions if settings.dry_run else ready(moves.actions, ()), prospects)
+        run._take(moves.actions if rehearses else ready(moves.actions, ()), prospects)
         if run.refused:
             raise InvalidRequest(
                 "evict the pods", run.refused, "Migrate virtual machines by vmi_migration; nothing was evicted."
@@ -195,9 +210,9 @@ class MovesRun(PlanRun):
             if action.kind is ActionKind.EVICT:
                 if (pod := self._pod(action, by_name)) is not None:
                     taken.append(_of_pod(action, pod))
-                    self._await(action, Replacement.of(pod, pods))
+                    self._await(action, self._replacement(action, pod, pods))
                 elif action.id in self.gone and action.object.uid:
-                    self._await(action, self._instead_of_gone(action, pods))
+                    self._await(action, self._replacement(action, None, pods))
                 continue
             prospect = prospects[action.object.title]
             if known is None and not self._is_admitted(prospect):
@@ -230,14 +245,23 @@ class MovesRun(PlanRun):
             return None
         return pod
 
-    def _instead_of_gone(self, action: Action, pods: Sequence[JsonObject]) -> Replacement | None:
-        """What has yet to come in place of a pod that an earlier process may have evicted; None if nobody knows."""
-        namespace = action.object.namespace
-        beside = [pod for pod in pods if pod["metadata"]["namespace"] == namespace]
-        there = {pod["metadata"]["uid"] for pod in beside}
-        evicted = (other.object for other in self.moves.actions if other.kind is ActionKind.EVICT)
-        names = [item.name for item in evicted if item.namespace == namespace and item.uid not in there]
-        return Replacement.of_gone(action.object.name, names, beside)
+    def _replacement(self, action: Action, pod: JsonObject | None, pods: Sequence[JsonObject]) -> Replacement | None:
+        """What has yet to come in place of a pod; None if nothing does, or nobody knows.
+
+        pod: None of one that an earlier process may have evicted, as others may be, too.
+        """
+        namespace, entries = action.object.namespace, self.record.entries
+        beside = [entry for entry in pods if entry["metadata"]["namespace"] == namespace]
+        there = {entry["metadata"]["uid"] for entry in beside}
+        former = {other.object.uid: other for other in self.moves.actions if other.kind is ActionKind.EVICT}
+        gone = [
+            other.object.name
+            for uid, other in former.items()
+            if uid and uid not in there and other.object.namespace == namespace and other.id not in entries
+        ]
+        if pod is not None:
+            return Replacement.of(pod, beside, gone, former)
+        return Replacement.of_gone(action.object.name, gone, beside, former)
 
     def _await(self, action: Action, replacement: Replacement | None) -> None:
         """Wait for what comes instead. A controller that has yet to replace earlier pods replaces all of them."""

@@ -12,6 +12,8 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects im
 
 # Of a generated name, the letters that are made up, and how many can stand before them.
 _RANDOM, _LONGEST_START = 5, 58
+# A kind of controller whose pods come again by the names that they had.
+_KEEPS_NAMES = "StatefulSet"
 
 
 @dataclass
@@ -30,26 +32,27 @@ class Replacement:
     done: bool = False
 
     @classmethod
-    def of(cls, pod: Object, pods: Iterable[Object]) -> Replacement | None:
+    def of(
+        cls, pod: Object, pods: Iterable[Object], gone: Collection[str] = (), former: Collection[str] = ()
+    ) -> Replacement | None:
         """Of a pod, among all pods of its namespace; None if nothing makes it anew.
 
         One that is going already was ready for all anybody knows, and what comes instead may be there, or not yet.
+        gone: names of others that had gone when they were to be looked at. former: uids of pods that come instead of
+        none, as they were there before any was evicted.
         """
         owner = controller(pod)
         if owner is None:
             return None
-        own = _made_by(owner["uid"], pods)
-        going = sum(map(_is_going, own)) if _is_going(pod) else 0
-        # What keeps its name comes when the former one has gone.
-        came = [] if owner["kind"] == "StatefulSet" else _youngest(own, going)
-        return cls._awaited(pod, own, came, going - sum(map(is_ready, came)))
+        return cls._awaited(pod, _made_by(owner["uid"], pods), gone, former)
 
     @classmethod
-    def of_gone(cls, name: str, names: Collection[str], pods: Iterable[Object]) -> Replacement | None:
-        """Of a pod that had gone when it was to be looked at. names: of all such pods. pods: all of its namespace.
+    def of_gone(
+        cls, name: str, gone: Collection[str], pods: Iterable[Object], former: Collection[str] = ()
+    ) -> Replacement | None:
+        """Of a pod that is one of the `gone` ones. gone, pods, former: as in `of`.
 
-        The youngest pods of the controller that it must have had are taken for what came instead. None if they are
-        ready, or nobody can tell them.
+        None if as many have come and are ready, or nobody can tell them.
         """
         pods = list(pods)
         alike = next((pod for pod in pods if _is_alike(pod, name)), None)
@@ -57,14 +60,23 @@ class Replacement:
         if alike is None or owner is None:
             return None
         own = _made_by(owner["uid"], pods)
-        came = _youngest(own, sum(any(_is_alike(pod, other) for pod in own) for other in names))
-        late = len(came) - sum(map(is_ready, came))
-        return cls._awaited(alike, own, came, late) if late else None
+        found = cls._awaited(alike, own, gone, former)
+        return found if found.ready > sum(map(is_ready, own)) else None
 
     @classmethod
-    def _awaited(cls, pod: Object, own: Iterable[Object], came: Sequence[Object], late: int) -> Replacement:
-        """By the controller of a pod. own: its pods. came: those that replace others. late: how many are not ready."""
-        owner, new = controller(pod) or {}, {entry["metadata"]["uid"] for entry in came}
+    def _awaited(cls, pod: Object, own: Sequence[Object], gone: Iterable[str], former: Collection[str]) -> Replacement:
+        """By the controller of a pod. own: its pods.
+
+        The youngest ones are taken for what came instead, but those of the same names where these are kept.
+        """
+        owner, is_going = controller(pod) or {}, _is_going(pod)
+        going = sum(_is_going(entry) and (is_going or entry["metadata"]["uid"] in former) for entry in own)
+        names = {name for name in gone if any(_is_alike(entry, name) for entry in own)}
+        if owner["kind"] == _KEEPS_NAMES:
+            came = [entry for entry in own if entry["metadata"]["name"] in names]
+        else:
+            came = _youngest(own, len(names) + going, former)
+        late, new = len(names) + going - sum(map(is_ready, came)), {entry["metadata"]["uid"] for entry in came}
         known = [uid for entry in own if (uid := entry["metadata"]["uid"]) not in new]
         title = f"{pod['metadata']['namespace']}/{owner['name']}"
         return cls(owner["uid"], owner["kind"], title, sum(map(is_ready, own)) + late, known)
@@ -99,17 +111,23 @@ def _made_by(owner: str, pods: Iterable[Object]) -> list[Object]:
     return [pod for pod in pods if (controller(pod) or {}).get("uid") == owner]
 
 
-def _youngest(pods: Iterable[Object], number: int) -> list[Object]:
-    """Of those that are to stay."""
-    staying = sorted((pod for pod in pods if not (_is_going(pod) or has_ended(pod))), key=_age)
+def _youngest(pods: Iterable[Object], number: int, former: Collection[str]) -> list[Object]:
+    """Of those that are to stay, without the former ones."""
+    others = (pod for pod in pods if pod["metadata"]["uid"] not in former)
+    staying = sorted((pod for pod in others if not (_is_going(pod) or has_ended(pod))), key=_age)
     return staying[max(0, len(staying) - number) :]
 
 
 def _is_alike(pod: Object, name: str) -> bool:
     """Whether a pod has that name, or one that was made of the same.
 
-    Follows SimpleNameGenerator in k8s.io/apiserver/pkg/storage/names/generate.go.
+    Follows SimpleNameGenerator in k8s.io/apiserver/pkg/storage/names/generate.go, and getPodName in
+    pkg/controller/statefulset/stateful_set_utils.go.
     """
+    owner = controller(pod) or {}
+    if owner.get("kind") == _KEEPS_NAMES:
+        kept, _dash, ordinal = name.rpartition("-")
+        return kept == owner["name"] and ordinal.isdecimal()
     start = str(pod["metadata"].get("generateName") or "")[:_LONGEST_START]
     return name == pod["metadata"]["name"] or bool(start and name[:-_RANDOM] == start)
 

@@ -8,7 +8,6 @@ At pods by lists alone, of all in a namespace, so that nothing else has to be al
 
 from __future__ import annotations
 
-import time
 from collections.abc import Collection, Iterable
 from dataclasses import replace
 
@@ -16,6 +15,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.looks.mi
     MigrationLooks,
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.client import Client
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.clock import Clock
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.paths import (
     collection_path,
 )
@@ -30,9 +30,10 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects im
 class MoveLooks:
     """migrations: looks at VMIs. At what it looks is said beforehand, by `turn_to`."""
 
-    def __init__(self, client: Client, migrations: MigrationLooks) -> None:
+    def __init__(self, client: Client, migrations: MigrationLooks, clock: Clock | None = None) -> None:
         self.migrations = migrations
         self._client = client
+        self._clock = clock or Clock()
         self._pods: dict[str, list[JsonObject]] = {}
         self._namespaces: tuple[str, ...] = ()
         self._migrating = False
@@ -59,9 +60,9 @@ class MoveLooks:
         if self._migrating:
             found = self.migrations.look(replace(questions, pods=frozenset()), wait)
         else:
-            time.sleep(wait)
+            self._clock.sleep(wait)
         # VMIs may change many times meanwhile: that is no reason to list pods as often, unless they are asked about.
-        is_due = bool(questions.pods) or time.monotonic() - self._listed_at >= seconds
+        is_due = bool(questions.pods) or self._clock.steady() - self._listed_at >= seconds
         if is_due and not self._is_at_hand:
             self.read_pods(self._namespaces)
         self._is_at_hand = False
@@ -72,7 +73,7 @@ class MoveLooks:
         """All pods of these, and of those that are looked at, by lists read anew. Raises Failure."""
         names = sorted({*self._namespaces, *namespaces})
         self._pods = {name: self._list(name) for name in names}
-        self._listed_at = time.monotonic()
+        self._listed_at = self._clock.steady()
         return self.pods
 
     def forget(self) -> None:

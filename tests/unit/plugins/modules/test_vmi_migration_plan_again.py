@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -129,6 +130,57 @@ def test_a_pod_of_a_stateful_set_that_is_still_going_is_waited_for(again: Any, a
     api.faults[PODS] = look
     result = again(A)
     assert (is_migrated(result), missed, arrived(result)) == (True, [[]], [("o-aaaaa", "n2")])
+
+
+def test_a_pod_of_a_stateful_set_that_is_gone_and_not_back_is_waited_for(again: Any, api: EvictingApi) -> None:
+    """The names of those that have stayed tell whose it was."""
+    api.objects = {path: item for path, item in api.objects.items() if not path.startswith(PODS)}
+    api.add_pod("o-1", owner="StatefulSet", metadata={"generateName": "o-"}, status=READY)
+    looks, missed = list[Request](), list[str]()
+
+    def look(request: Request) -> None:
+        looks.append(request)
+        if len(looks) == 3:
+            api.add_pod("o-0", "n2", owner="StatefulSet", metadata={"uid": "another-o-0"}, status=READY)
+
+    def migrate(request: Request) -> None:
+        if request.method == "POST" and pod_path("o-0") not in api.objects:
+            missed.append("o-0")
+
+    api.faults |= {PODS: look, migrations_path("shop"): migrate}
+    result = again(action(ActionKind.EVICT, pod("o-0"), "n1", "n2"))
+    assert (missed, is_migrated(result), arrived(result)) == ([], True, [("o-0", "n2")])
+
+
+def test_a_pod_that_is_to_follow_comes_in_place_of_none(again: Any, api: EvictingApi) -> None:
+    """Its controller has yet to replace the one that has gone; no pod would serve without it."""
+    for name in ("xxxxx", "yyyyy"):
+        del api.objects[pod_path(f"o-{name}")]
+    api.add_pod("o-bbbbb", metadata=MADE, status=READY)
+    looks, missed = list[Request](), list[str]()
+
+    def look(request: Request) -> None:
+        looks.append(request)
+        if len(looks) in (3, 8):
+            api.add_pod(f"o-ddddd{len(looks)}", "n2", metadata={**MADE, "creationTimestamp": LATER}, status=READY)
+
+    def evict(request: Request) -> None:
+        if pod_path("o-ddddd3") not in api.objects:
+            missed.append(request.path)
+
+    api.faults |= {PODS: look, f"{pod_path('o-bbbbb')}/eviction": evict}
+    result = again(A, replace(B, after=(A.id,)))
+    assert (missed, api.attempts, is_migrated(result)) == ([], ["o-bbbbb"], True)
+
+
+def test_a_pod_that_is_going_and_one_that_is_gone_are_both_waited_for(again: Any, api: EvictingApi) -> None:
+    """What came instead of one does not stand for the other one."""
+    api.add_pod("o-bbbbb", metadata={**MADE, "deletionTimestamp": LATER}, status=READY)
+    missed = later(api, "o-ddddd", "o-eeeee")
+    api.objects[pod_path("o-ddddd")]["status"] = READY
+    result = again(A, B)
+    assert (missed, is_migrated(result)) == ([], True)
+    assert arrived(result) == [("o-ddddd", "n2"), ("o-eeeee", "n2")]
 
 
 @pytest.mark.parametrize("status", [READY, {"phase": "Failed"}])

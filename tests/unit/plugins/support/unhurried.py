@@ -16,7 +16,6 @@ import pytest
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster import plan_run, starts
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.looks import (
     inquiries,
-    move_looks,
     observer,
     replicas,
     waiting,
@@ -34,7 +33,7 @@ from ansible_collections.virtops.kubevirt.plugins.modules import vmi_replicaset
 _MOST = 0.01
 # All that a task waits by, but what reads streams: there nothing is given up, and what is waited for is news.
 _MODULES = (
-    *(plan_run, starts, inquiries, move_looks, observer, replicas, waiting, clock, persistence),
+    *(plan_run, starts, inquiries, observer, replicas, waiting, clock, persistence),
     *(cancellation, maintenance, run_lease, run_memory, vmi_replicaset),
 )
 
