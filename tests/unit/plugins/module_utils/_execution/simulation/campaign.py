@@ -1,11 +1,12 @@
 # Copyright: Contributors to the virtops.kubevirt project
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Drive drains and starts through random interleavings: a fixed number in the tests, by this command as many as wanted.
+"""Drive drains, starts and moves through random interleavings.
 
-CONTRIBUTING.md has the command. A history is one way of the model from its first moment to its rest, of about a hundred
-steps; each look and each thing that happens is one. Those of a round follow from a seed, which is told with what was
-found, and lead there again; what was mended is a history of `histories` from then on.
+A fixed number in the tests, by this command as many as wanted. CONTRIBUTING.md has the command. A history is one way of
+the model from its first moment to its rest, of about a hundred steps; each look and each thing that happens is one.
+Those of a round follow from a seed, which is told with what was found, and lead there again; what was mended is a
+history of `histories` from then on.
 """
 
 from __future__ import annotations
@@ -23,10 +24,11 @@ from unit.plugins.module_utils._execution.simulation.driven import Driven
 from unit.plugins.module_utils._execution.simulation.histories import HISTORIES, replay
 from unit.plugins.module_utils._execution.simulation.invocations import TwoInvocations
 from unit.plugins.module_utils._execution.simulation.machine import OneNode, TwoBatches, TwoNodes
+from unit.plugins.module_utils._execution.simulation.moving import Moved
 from unit.plugins.module_utils._execution.simulation.restoring import Restored
 from unit.plugins.module_utils._execution.simulation.returning import Returns
 
-MACHINES: tuple[type[Driven], ...] = (OneNode, TwoNodes, TwoBatches, TwoInvocations, Returns, Restored)
+MACHINES: tuple[type[Driven], ...] = (OneNode, TwoNodes, TwoBatches, TwoInvocations, Returns, Restored, Moved)
 # Of a round by each machine.
 _EXAMPLES = 100
 
@@ -54,7 +56,9 @@ def drive(machine: type[Driven], examples: int, *, by: int | None = None, shrink
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Random interleavings of drains and a model of the cluster.")
+    parser = argparse.ArgumentParser(
+        description="Random interleavings of drains, starts, moves and a model of the cluster."
+    )
     names = [machine.__name__ for machine in MACHINES]
     parser.add_argument("--histories", type=int, default=100_000, help="how many at least (default: %(default)s)")
     parser.add_argument("--seconds", type=float, default=float("inf"), help="begin nothing after so many")

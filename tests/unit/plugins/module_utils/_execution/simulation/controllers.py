@@ -18,6 +18,7 @@ from unit.plugins.module_utils._execution.simulation.world import (
     Moving,
     Owner,
     Pod,
+    PodSet,
     Vmi,
     World,
 )
@@ -27,7 +28,7 @@ Step = tuple[Callable[..., None], tuple[object, ...]]
 
 def possible(world: World) -> list[Step]:
     """All steps that may come next."""
-    return [*_migrations(world), *_pods(world), *_vmis(world), *_owners(world)]
+    return [*_migrations(world), *_pods(world), *_vmis(world), *_owners(world), *_sets(world)]
 
 
 def take(world: World, choice: int) -> bool:
@@ -127,7 +128,7 @@ def _pods(world: World) -> Iterator[Step]:
 
 def _end_pod(world: World, pod: Pod) -> None:
     world.remove_pod(pod)
-    if pod.machine:
+    if pod.machine or pod.owner_uid in world.sets:
         return
     # A Deployment replaces it, where it may go.
     node = pod.node if pod.tolerates else next((name for name in ("n3", "n4") if name not in world.cordons), "n6")
@@ -220,3 +221,29 @@ def _create(world: World, owner: Owner) -> None:
     owner.asked = False
     vmi = world.add_vmi(name, owner, "", migratable=owner.migratable, group=owner.group, picky=owner.picky)
     vmi.size = owner.size
+
+
+def _sets(world: World) -> Iterator[Step]:
+    """A ReplicaSet replaces a pod that is told to end, a StatefulSet only one that is gone, as it keeps its name."""
+    for each in world.sets.values():
+        own = list(world.pods_of(each.uid))
+        yield from ((_serve, (pod,)) for pod in own if not pod.ready)
+        keeps = each.kind == "StatefulSet"
+        if not each.is_paused and sum(keeps or not pod.ending for pod in own) < each.replicas:
+            yield add_pod, (each,)
+
+
+def _serve(_world: World, pod: Pod) -> None:
+    pod.ready = True
+
+
+def add_pod(world: World, owner: PodSet, node: str = "", *, ready: bool = False) -> Pod:
+    """Of a set, on any node that is free if it is not said where."""
+    free = [name for name in _NODES if name not in world.cordons] or list(_NODES)
+    pod = world.add_pod(owner.uid, node or free[world.number % len(free)], machine=False)
+    taken = {other.name for other in world.pods_of(owner.uid)}
+    ordinals = (f"{owner.name}-{number}" for number in range(owner.replicas))
+    made_up = f"{owner.name}-{world.number:05}"
+    pod.name = next(name for name in ordinals if name not in taken) if owner.kind == "StatefulSet" else made_up
+    pod.ready, pod.created = ready, world.now
+    return pod

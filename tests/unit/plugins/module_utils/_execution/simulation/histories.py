@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 
 from unit.plugins.module_utils._execution.simulation.driven import Driven
 from unit.plugins.module_utils._execution.simulation.machine import OneNode
+from unit.plugins.module_utils._execution.simulation.moving import Moved
 from unit.plugins.module_utils._execution.simulation.restoring import Restored
 
 # A machine, and what happens to it, in order: the names of its rules with what they are given.
@@ -43,6 +44,31 @@ HISTORIES: Mapping[str, History] = {
                     "then": _QUIET,
                 },
             ),
+        ),
+    ),
+    "a pod of a StatefulSet that is gone and not back when the task is run again": (
+        Moved,
+        (
+            ("begin", {"shape": bytes(12), "order": bytes(8)}),
+            ("a_vm_comes", {"byte": 0, "then": bytes(8) + b"\x01" * 4, "which": 0}),
+            ("dies", {"then": _QUIET}),
+        ),
+    ),
+    "a pod that is going when the task is run again, and one that came instead of an earlier one": (
+        Moved,
+        (
+            ("begin", {"shape": bytes(12), "order": b"\xc2M\x1a3\xe5k\x8a\xc8"}),
+            ("somebody_deletes_a_pod", {"then": b"\xf0>\xd5\xbck\x12\x10j\xd3\xc6\x99\n", "which": 10}),
+            ("dies", {"then": _QUIET}),
+            ("somebody_deletes_a_pod", {"then": b"b\xbe\xd8\x9aa\xe4Fq\xdb\xf5`\xf6", "which": 5}),
+        ),
+    ),
+    "a pod that is gone when the task is run again, and another one that is going": (
+        Moved,
+        (
+            ("begin", {"shape": b"\x03" + bytes(6) + b"\x08" * 4 + b"\t", "order": b"\x00\x00\x00\x05" + bytes(4)}),
+            ("dies", {"then": bytes(9) + b"\x01\x03\x03"}),
+            ("dies", {"then": bytes(9) + b"\x01\x01\x00"}),
         ),
     ),
 }

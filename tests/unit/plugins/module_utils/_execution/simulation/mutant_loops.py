@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster import plan_run
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster import moves_run, plan_run
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.drain import NodeDrain
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.plan_run import PlanRun
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.run_traces import Undoing, Undone
@@ -21,6 +21,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.mi
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution import draining, reducer
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.observation import Observation
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model import replacement
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.migration import Migration
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan import remainder
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import Plan
@@ -157,6 +158,19 @@ def names_nothing_of_what_it_cannot_undo(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Undoing, "undo", undo)
 
 
+def moves_everything_at_once(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(moves_run, "ready", lambda actions, _ended: tuple(actions))
+
+
+def follows_who_has_nobody_in_its_place_yet(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(moves_run.MovesRun, "_await", always(None))
+
+
+def takes_pods_that_stayed_for_those_that_came(patch: pytest.MonkeyPatch) -> None:
+    right = replacement._youngest
+    patch.setattr(replacement, "_youngest", lambda pods, number, _former: right(pods, number, ()))
+
+
 LOOPS: tuple[Patch, ...] = (
     forgets_what_waits_for_what,
     goes_by_a_scheduler_without_rules,
@@ -175,4 +189,7 @@ LOOPS: tuple[Patch, ...] = (
     gives_back_before_what_it_cancels_is_over,
     looks_only_once_for_what_is_to_be_undone,
     names_nothing_of_what_it_cannot_undo,
+    moves_everything_at_once,
+    follows_who_has_nobody_in_its_place_yet,
+    takes_pods_that_stayed_for_those_that_came,
 )

@@ -48,15 +48,16 @@ def carry_out(world: World, command: Command) -> Answer:
 def _migrate(world: World, command: Migrate) -> Answer:
     if any(entry.name == command.name for entry in world.migrations.values()):
         return Answer(command)
-    if command.target in world.cordons:
+    # Who keeps to one plan leaves it to the scheduler when a target is free.
+    if command.target in world.cordons and not command.binding:
         return Answer(command, f"{command.target} has been cordoned", passing=True)
     vmi = world.vmi(command.vmi)
     if vmi is None or vmi.uid != command.uid or not vmi.alive:
-        return Answer(command, "the VM is not there any more")
+        return Answer(command, "the VM is not there any more", passing=command.binding)
     if vmi.node != command.source:
         return Answer(command, "the VM has moved meanwhile", passing=True)
     if world.moving(vmi):
-        return Answer(command, "in-flight migration detected", passing=True)
+        return Answer(command, "in-flight migration detected", passing=not command.binding)
     create(world, vmi, command.name, command.target, ours=True)
     return Answer(command)
 

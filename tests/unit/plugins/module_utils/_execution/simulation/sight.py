@@ -103,7 +103,7 @@ def see_migration(moving: Moving) -> Migration:
         name=moving.name,
         uid=moving.uid,
         vmi=moving.vmi.name,
-        run=RUN,
+        run=RUN if moving.ours else moving.run,
         node_selector={planner.HOSTNAME: moving.target},
         priority="",
         created="",

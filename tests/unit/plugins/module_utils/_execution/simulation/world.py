@@ -99,7 +99,10 @@ class Vmi:
 
 @dataclass
 class Pod:
-    """owner_uid: of its VMI, or of what replaces it. over: its containers end, nobody has to ask for it."""
+    """owner_uid: of its VMI, or of what replaces it. over: its containers end, nobody has to ask for it.
+
+    ready: it serves. created: seconds since the epoch.
+    """
 
     uid: str
     name: str
@@ -111,13 +114,26 @@ class Pod:
     ending: bool = False
     over: bool = False
     size: int = 1
+    ready: bool = True
+    created: float = 0.0
+
+
+@dataclass
+class PodSet:
+    """What keeps a number of ordinary pods: a ReplicaSet or a StatefulSet. is_paused: nobody sees to it for now."""
+
+    uid: str
+    kind: str
+    name: str
+    replicas: int
+    is_paused: bool = False
 
 
 @dataclass
 class Moving:
     """A VirtualMachineInstanceMigration. ours: by the run, whose label it has. target: the node it is pinned to.
 
-    home: the node that was to be left when it was created, which stands in a label.
+    home: the node that was to be left when it was created, which stands in a label. run: of somebody else, if any.
     """
 
     uid: str
@@ -131,6 +147,7 @@ class Moving:
     cancelled: bool = False
     pod: str = ""
     switched: bool = False
+    run: str = ""
     home: str = field(init=False)
 
     def __post_init__(self) -> None:
@@ -162,6 +179,7 @@ class Snapshot:
 class World:
     """now: seconds since the epoch. cordons: by node, whose. epochs: by node, of our cordon. tight: no pod is evicted.
 
+    sets: by uid, what keeps ordinary pods; a pod of none of them has another one in its place as soon as it is gone.
     saved: by node, what a drain of it has left for the next one. uncordoned_at: by node, when somebody has taken our
     cordon away.
 
@@ -179,6 +197,7 @@ class World:
     migrations: dict[str, Moving] = field(default_factory=dict)
     cordons: dict[str, str] = field(default_factory=dict)
     epochs: dict[str, str] = field(default_factory=dict)
+    sets: dict[str, PodSet] = field(default_factory=dict)
     saved: dict[str, Remembered] = field(default_factory=dict)
     uncordoned_at: dict[str, float] = field(default_factory=dict)
     snapshots: dict[str, Snapshot] = field(default_factory=dict)
@@ -219,6 +238,10 @@ class World:
 
     def pods_of(self, uid: str) -> Iterator[Pod]:
         return (pod for pod in self.pods.values() if pod.owner_uid == uid)
+
+    def serving(self, owner: str) -> int:
+        """Pods of a set that are ready, and go on to be."""
+        return sum(pod.ready and not (pod.ending or pod.over) for pod in self.pods_of(owner))
 
     def moving(self, vmi: Vmi) -> Moving | None:
         """The unfinished migration of a VMI, of which there is one at most."""
