@@ -203,6 +203,7 @@ def aborted(client: Client, task: RunTask, *, force: bool, diff: bool) -> JsonOb
         renewer.start(task.connection, hold, uid, task.playbook, client.patience)
         undone = Undoing(client, task.run, task.namespace, task.wait_seconds, hold.require).undo()
         if not undone.problems:
+            hold.require(anew=True)
             store.delete_all()
     except Failure as error:
         raise _told_with(error, _let_go(hold)) from error

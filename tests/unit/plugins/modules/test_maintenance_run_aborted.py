@@ -204,6 +204,17 @@ def test_a_run_that_somebody_is_at_can_be_taken_by_force(maintain: Maintain, api
     assert not any(traces(api, "n1").values())
 
 
+def test_what_is_remembered_stays_for_whoever_has_taken_the_run_meanwhile(maintain: Maintain, api: RunApi) -> None:
+    def taken(request: Request) -> None:
+        if request.method == "DELETE":
+            api.hold_run("b2")
+
+    api.faults[f"{LEASES}/node-n1"] = taken
+    before = api.config_maps()
+    result = maintain(force=True)
+    assert (result["error"]["reason"], api.config_maps()) == ("RunLost", before)
+
+
 def test_a_cordon_of_others_stays(maintain: Maintain, api: RunApi) -> None:
     api.node("n1")["metadata"]["managedFields"][-1]["manager"] = "kubectl-cordon"
     assert maintain()["given_back"] == ["n1"]
