@@ -23,7 +23,7 @@ from unit.plugins.module_utils._execution.simulation.world import (
     World,
 )
 
-Step = tuple[Callable[..., None], tuple[object, ...]]
+Step = tuple[Callable[..., object], tuple[object, ...]]
 
 
 def possible(world: World) -> list[Step]:
