@@ -273,7 +273,7 @@ class _Task:
 
         Of a batch that is not its first it takes for granted that those before came about, which this tells nothing of.
         """
-        if self.name not in given.batches[0]:
+        if given.batch_of(self.name) != 1:
             return False
         path = snapshot_file.find_path(self.params["snapshot"])
         header = snapshot_file.find_header(path) if path else None
