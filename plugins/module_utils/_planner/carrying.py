@@ -34,15 +34,19 @@ _READY = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}
 
 @dataclass(frozen=True, slots=True)
 class Comeback:
-    """Where a VM starts that was stopped, and which others of its batch it needs to have started, by namespace/name."""
+    """Where a VM starts that was stopped, and which others of its batch have to have started, by namespace/name.
+
+    It needs them; or they start on its own node, which leaves it no place there, and find none if it comes first.
+    """
 
     node: str
     after: tuple[str, ...]
 
 
-def carry(ground: Ground, solution: Solution, profile: Profile) -> dict[str, Comeback]:
+def carry(ground: Ground, solution: Solution, profile: Profile, staying: Collection[str] = ()) -> dict[str, Comeback]:
     """Leave the ground as the solution does once its nodes are back. The board of its scene is used up.
 
+    staying: pods, as namespace/name, that do not leave although the solution lets them, as their budgets do not.
     Returns how those start that were stopped, by namespace/name, each after all whom it needs. It costs in proportion
     to what moves. Raises LauncherError, WorkloadError, `QuantityError`, `SelectorError`.
     """
@@ -50,7 +54,11 @@ def carry(ground: Ground, solution: Solution, profile: Profile) -> dict[str, Com
     board.keep()
     ground.state.uncordon(board.draining)
     machines = {machine.id: machine for machine in solution.scene.residents.machines}
-    steps = solution.steps
+    steps = [step for step in solution.steps if step.mover.id not in staying]
+    for step in solution.steps:
+        if step.mover.id in staying:
+            for occupant in step.mover.leaving:
+                ground.state.add(occupant, step.mover.source)
     for step in steps:
         machine = machines.get(step.mover.id)
         gone = [machine.source_pod, *machine.attachments] if machine else []
@@ -72,7 +80,9 @@ def carry(ground: Ground, solution: Solution, profile: Profile) -> dict[str, Com
             ground.state.add(newcomer.occupant, node)
             _settle(ground, step, machine, raw, node)
             if machine is not None:
-                started[machine.key] = Comeback(node, _needed(newcomer, occupants, ground))
+                needed = _needed(newcomer, occupants, ground)
+                rivals = [key for key in occupants if not home and started[key].node == machine.node]
+                started[machine.key] = Comeback(node, tuple(dict.fromkeys((*needed, *rivals))))
                 occupants[machine.key] = newcomer.occupant
     moved = {step.mover.id for step in steps}
     ground.end_migrations(machine.key for machine in machines.values() if machine.id in moved)

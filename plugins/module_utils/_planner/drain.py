@@ -16,6 +16,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.queue i
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.successors import is_leaving
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.workloads import title
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.disruption_budget import EvictionRefusal
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.drained_pod import needs
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.invalid_request import InvalidRequest
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Lists
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot import Snapshot
@@ -32,6 +33,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.drain_pl
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.ground import Ground
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.mover import Mover
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.pace import seconds
+from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.plan_options import NEEDS
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.policies import Rule, policy_for
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.prospects import prospect
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.residents import (
@@ -58,7 +60,8 @@ _ATTEMPT = "plan the drain"
 class Scene:
     """What a plan is about. By id of VMs: `ways` out by migration, `policies`; of pods: `refusals` of their eviction.
 
-    under_way: steps that have begun. patient: nobody is interrupted who has a prospect.
+    kept: ids of pods that are not to be evicted. under_way: steps that have begun. patient: nobody is interrupted who
+    has a prospect.
 
     Playing it changes its board, which is cleared before there is another scene of the same ground.
     """
@@ -71,6 +74,7 @@ class Scene:
     ways: Mapping[str, Mover | tuple[Blocker, ...]]
     policies: Mapping[str, Policy]
     refusals: Mapping[str, EvictionRefusal]
+    kept: frozenset[str] = frozenset()
     under_way: tuple[Step, ...] = ()
     patient: bool = False
 
@@ -128,11 +132,12 @@ def prepare(
     *,
     patient: bool = False,
     helping: Mapping[str, str] | None = None,
+    allowed: frozenset[str] = frozenset(NEEDS),
 ) -> Scene:
     """What costs in proportion to the nodes, and to what is on those that are drained; raises as `plan_drain` does.
 
     patient: what is under way is taken into the plan, and nobody is interrupted who has a prospect. helping: VMs that
-    make room where they are, by namespace/name, and the drained nodes for whose sake.
+    make room where they are, by namespace/name, and the drained nodes for whose sake. allowed: what evictions may need.
     """
     _check(ground, nodes, avoid, targets)
     draining, cluster = frozenset(nodes), ground.cluster
@@ -141,6 +146,7 @@ def prepare(
     found = residents(ground.pods_on(draining), cluster.workloads)
     if helping:
         found = replace(found, machines=(*found.machines, *helpers(helping, ground.pods_on, cluster.workloads)))
+    kubevirt = cluster.configuration.namespace
     refusals = ((pod.id, cluster.budgets.refusal(pod.pod)) for pod in found.pods if not pod.stays)
     return Scene(
         tuple(dict.fromkeys(nodes)),
@@ -151,6 +157,7 @@ def prepare(
         ways={vm.id: migration(vm, cluster, board.state, targets.get(vm.key)) for vm in found.machines},
         policies={vm.id: Policy.FAIL if vm.helps else policy_for(vm.vmi, policies) for vm in found.machines},
         refusals={name: refusal for name, refusal in refusals if refusal is not None},
+        kept=frozenset(pod.id for pod in found.pods if not allowed.issuperset(needs(pod.pod, kubevirt=kubevirt))),
         under_way=find_under_way(found, cluster, board) if patient else (),
         patient=patient,
     )
@@ -193,8 +200,8 @@ def course_of(scene: Scene, profile: Profile) -> Course:
 def movers(scene: Scene) -> list[Mover]:
     """All that can leave unharmed and has not begun to."""
     begun = {step.mover.id for step in scene.under_way}
-    refused = {name for name, refusal in scene.refusals.items() if not refusal.passing}
-    pods = (pod for pod in scene.residents.pods if not (pod.stays or is_leaving(pod.pod) or pod.id in refused))
+    held = {*scene.kept, *(name for name, refusal in scene.refusals.items() if not refusal.passing)}
+    pods = (pod for pod in scene.residents.pods if not (pod.stays or is_leaving(pod.pod) or pod.id in held))
     evictions = [eviction(pod, scene.board.state) for pod in pods]
     found = [*evictions, *(way for way in scene.ways.values() if isinstance(way, Mover))]
     return [mover for mover in found if mover.id not in begun]

@@ -45,7 +45,7 @@ class PodOutcome(Enum):
 
     STAYS: a drain leaves it where it is. MOVES: its replacement lands elsewhere. WAITS: its replacement fits nowhere.
     ENDS: nothing replaces it. RETURNS: its replacement would come back to a drained node. REFUSED: no eviction of it
-    is ever allowed.
+    is ever allowed. KEPT: nobody has allowed what its eviction needs.
     """
 
     STAYS = "stays"
@@ -54,6 +54,11 @@ class PodOutcome(Enum):
     ENDS = "ends"
     RETURNS = "returns"
     REFUSED = "refused"
+    KEPT = "kept"
+
+
+# Of pods that have to leave, and do not.
+PREVENTED = frozenset({PodOutcome.REFUSED, PodOutcome.RETURNS, PodOutcome.KEPT})
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,6 +163,11 @@ class DrainPlan:
     seconds: int | None
     queue: Mapping[str, tuple[str, ...]]
     fates: tuple[MachineFates, ...]
+
+    @property
+    def refused(self) -> frozenset[str]:
+        """Pods of which no eviction is ever allowed, as namespace/name."""
+        return frozenset(f"{pod.namespace}/{pod.name}" for pod in self.pods if pod.outcome is PodOutcome.REFUSED)
 
     def to_json(self) -> dict[str, Any]:
         """Plain data: lists, dictionaries, texts, numbers."""

@@ -16,6 +16,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._model.drained_po
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import controller
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.board import Board, Refusal, pin_to
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.drain_plan import (
+    PREVENTED,
     Outcome,
     PlannedMove,
     PodFate,
@@ -154,7 +155,7 @@ def _turn(steps: Steps) -> Callable[[Machine | Resident], tuple[int, str]]:
 def is_prevented(stuck: Sequence[StuckMachine], pods: Sequence[PodFate], board: Board) -> bool:
     """Whether a VM or pod neither leaves nor follows its policy, for a reason that does not go away by itself."""
     kept = any(machine.outcome is Outcome.STAYS or machine.target_node in board.draining for machine in stuck)
-    return kept or any(pod.outcome in (PodOutcome.REFUSED, PodOutcome.RETURNS) for pod in pods)
+    return kept or any(pod.outcome in PREVENTED for pod in pods)
 
 
 def is_delayed(stuck: Sequence[StuckMachine]) -> bool:
@@ -168,7 +169,8 @@ def _pod_fate(
     namespace, _slash, name = resident.key.partition("/")
     refused = refusal is not None and not refusal.passing
     wave, step = (None, None) if refused else steps.get(resident.id, (None, None))
-    outcome = _pod_outcome(resident, refusal, step, board)
+    wanted = () if resident.stays else tuple(needs(resident.pod, kubevirt=kubevirt))
+    outcome = _pod_outcome(resident, step, board, kept=bool(wanted) and not refused)
     return PodFate(
         namespace=namespace,
         name=name,
@@ -178,19 +180,18 @@ def _pod_fate(
         target_node=None if step is None else step.node,
         choices=() if step is None else step.choices,
         message=board.refusal(step.mover).message if step is not None and outcome is PodOutcome.WAITS else "",
-        needs=() if resident.stays else tuple(needs(resident.pod, kubevirt=kubevirt)),
+        needs=wanted,
         budgets=() if refusal is None else refusal.budgets,
         why=resident.stays or why_evicted(outcome, refusal, is_leaving(resident.pod)),
     )
 
 
-def _pod_outcome(
-    resident: Resident, refusal: disruption_budget.EvictionRefusal | None, step: Step | None, board: Board
-) -> PodOutcome:
+def _pod_outcome(resident: Resident, step: Step | None, board: Board, *, kept: bool) -> PodOutcome:
+    """kept: whether it is for want of permission if it does not leave."""
     if resident.stays:
         return PodOutcome.STAYS
     if step is None:
-        return PodOutcome.ENDS if is_leaving(resident.pod) else PodOutcome.REFUSED
+        return PodOutcome.ENDS if is_leaving(resident.pod) else PodOutcome.KEPT if kept else PodOutcome.REFUSED
     if step.mover.newcomer is None:
         return PodOutcome.ENDS
     if step.node is None:

@@ -175,12 +175,13 @@ class _Repair:
         return MendedBatch(batch.merged(found.actions, held, untouched), solution, drain)
 
     def _scene(self, ground: Ground, options: PlanOptions) -> Scene:
-        nodes, batches = self.batch.nodes, self.batch.plan.batches
+        nodes, batches, may = self.batch.nodes, self.batch.plan.batches, options.allowed
         later = [name for others in batches[self.batch.number :] for name in others]
         avoid = [name for name in (*options.avoid, *later) if name in ground.nodes]
         usable = {vmi: node for vmi, node in options.targets.items() if node in ground.nodes and node not in nodes}
         targets = targets_on(ground, nodes, usable, but=self._obeyed(options.targets))
-        return prepare(ground, nodes, options.rules, avoid, targets, patient=True, helping=self._helping(ground))
+        helping = self._helping(ground)
+        return prepare(ground, nodes, options.rules, avoid, targets, patient=True, helping=helping, allowed=may)
 
     def _obeyed(self, targets: Mapping[str, str]) -> set[str]:
         """VMs whose targets say no more where they go, as by the plan they have been there before."""

@@ -147,7 +147,7 @@ class _Reviewed:
         begun = self._cordoned.intersection(nodes)
         found = mend_batch(part, number, nodes, self._ground, self._memory, ended=ended, begun=begun, moved=self._moved)
         reserve = self._memory.reserve(found.solution, self._options.reserve)
-        back = carry(self._ground, found.solution, self._options.profile)
+        back = carry(self._ground, found.solution, self._options.profile, found.drain.refused)
         self._memory.look(touched(found.solution, back))
         back |= self._start(found.plan.actions)
         actions = _with_comebacks(found.plan.actions, found.solution, {**started, **back})

@@ -104,7 +104,16 @@ class GrowingPlan:
         avoid = [*options.avoid, *later]
 
         def prepared(helping: Mapping[str, str]) -> Scene:
-            return prepare(ground, nodes, options.rules, avoid, targets, patient=True, helping=helping)
+            return prepare(
+                ground,
+                nodes,
+                options.rules,
+                avoid,
+                targets,
+                patient=True,
+                helping=helping,
+                allowed=options.allowed,
+            )
 
         return solved(prepared, ground, options.profile, self._room if room else 0)
 
@@ -125,7 +134,7 @@ class GrowingPlan:
         reserve = self._memory.reserve(solution, self._options.reserve)
         self._reserves.append(reserve.bytes if reserve else None)
         self._blocked += [*found.blocked, *unreserved(solution, reserve, self._options.reserve)]
-        started = carry(self._ground, solution, self._options.profile)
+        started = carry(self._ground, solution, self._options.profile, drain.refused)
         self._batches.append(scene.nodes)
         self._actions += with_starts(found.actions, started)
         self._moved |= {action.object.title for action in found.leaving.values()}

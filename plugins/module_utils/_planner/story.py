@@ -11,6 +11,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blocker
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.migration_course import Ending
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.disruption_budget import EvictionRefusal
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.drain_plan import (
+    PREVENTED,
     Outcome,
     PlannedMove,
     PodFate,
@@ -79,6 +80,7 @@ def why_evicted(outcome: PodOutcome, refusal: EvictionRefusal | None, leaving: b
         PodOutcome.RETURNS: "Its replacement tolerates the cordon and comes back to a node that is drained.",
         PodOutcome.ENDS: "Nothing replaces it.",
         PodOutcome.REFUSED: "It cannot be evicted.",
+        PodOutcome.KEPT: "What its eviction needs is not allowed.",
     }
     return f"{texts[outcome]} {refusal.reason}." if refusal is not None else texts[outcome]
 
@@ -132,11 +134,7 @@ def _obstacles(nodes: Sequence[str], stuck: Sequence[StuckMachine], pods: Sequen
         for machine in stuck
         if machine.target_node in nodes
     ]
-    texts += [
-        f"pod {pod.namespace}/{pod.name}: {pod.why.rstrip('.')}"
-        for pod in pods
-        if pod.outcome in (PodOutcome.REFUSED, PodOutcome.RETURNS)
-    ]
+    texts += [f"pod {pod.namespace}/{pod.name}: {pod.why.rstrip('.')}" for pod in pods if pod.outcome in PREVENTED]
     return texts
 
 

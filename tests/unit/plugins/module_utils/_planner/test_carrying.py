@@ -21,7 +21,17 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.run_plan
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler import state
 
 from unit.plugins.module_utils._planner.replay_actions import ActionReplay
-from unit.plugins.module_utils._planner.scene import FIXED, HOST, ZONE, Lists, Scene, apart_but_own, migrating, node
+from unit.plugins.module_utils._planner.scene import (
+    FIXED,
+    HOST,
+    ZONE,
+    Lists,
+    Scene,
+    apart,
+    apart_but_own,
+    migrating,
+    node,
+)
 from unit.plugins.module_utils._planner.tight import tight_cluster
 
 BATCHES = [["n0"], ["n1", "n2"], ["n3"], ["n4"], ["n5"]]
@@ -179,3 +189,37 @@ def test_who_stays_on_a_node_is_there_for_the_next_batch() -> None:
     scene.vm("bound-1", "a", rules={"nodeSelector": {HOST: "a"}})
     plan = planned(scene.lists, ["a"], ["b"])
     assert [entry.object.name for entry in plan.blocked] == ["bound-1"]
+
+
+def next_to_web(*pods: dict[str, Any], **lists: Any) -> Plan:
+    """Of a cluster whose third node has a VM that keeps away from pods, and is emptied when the others are back."""
+    scene = Scene(node("a", "x"), node("b", "x"), node("c", "y"), **lists)
+    scene.pod("agent-1", "b", "4Gi", owner="DaemonSet")
+    for number, pod in enumerate(pods, start=1):
+        scene.pod(f"web-{number}", **pod)
+    scene.vm("db-1", "c", rules={"affinity": apart(HOST, "web")})
+    return plan_run(from_plain(scene.lists), "", [sorted({pod["on"] for pod in pods}), ["c"]], PlanOptions())
+
+
+def test_a_pod_that_may_not_go_is_still_there_in_the_next_batch() -> None:
+    plan = next_to_web({"on": "a", "volumes": [{"name": "scratch", "emptyDir": {}}]})
+    assert [entry.object.name for entry in plan.blocked] == ["web-1"]
+    assert [(action.id, action.target) for action in plan.actions if action.target] == [("2.migrate.shop/db-1", "b")]
+
+
+def test_a_pod_that_its_budget_keeps_is_still_there_in_the_next_batch() -> None:
+    status = {"expectedPods": 2, "currentHealthy": 2, "desiredHealthy": 1, "disruptionsAllowed": 1}
+    spec = {"selector": {"matchLabels": {"app": "web"}}}
+    pdbs = [{"metadata": {"namespace": "shop", "name": "web"}, "spec": spec, "status": status}]
+    pods = ({"on": on, "nodeSelector": {ZONE: "x"}} for on in ("a", "b"))
+    assert [entry.object.name for entry in next_to_web(*pods, pdbs=pdbs).blocked] == ["web-2", "db-1"]
+
+
+def test_who_starts_elsewhere_leaves_their_node_to_those_who_start_there() -> None:
+    scene = Scene(node("a"), node("b"))
+    scene.vm("db-1", "a", rules={"nodeSelector": {HOST: "a"}})
+    scene.vm("db-2", "a", status=FIXED, rules={"affinity": apart(HOST, "db")})
+    plan = plan_run(from_plain(scene.lists), "", [["a"]], PlanOptions(policies=[{"policy": "stop"}]))
+    first, second = (action for action in plan.actions if action.kind is ActionKind.START)
+    assert ((first.object.name, first.target), (second.object.name, second.target)) == (("db-1", "a"), ("db-2", "b"))
+    assert first.id in second.after
