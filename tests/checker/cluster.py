@@ -31,6 +31,8 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.framew
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.scores.registry import SCORERS, Profile
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.state import cluster_state
 
+from checker.disruptions import Disruptions
+
 _HOTPLUG = "hotplug-disk"
 _CORDON = {"key": taints.CORDON.key, "effect": taints.CORDON.effect}
 _RUNNING: Mapping[str, Any] = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
@@ -39,7 +41,9 @@ LEAVING_SINCE = "2026-01-01T00:00:00Z"
 
 
 class CarriedCluster:
-    """`around`: what KubeVirt knows. `version`: another one whenever pods or nodes have changed.
+    """`around`: what KubeVirt knows. `disruptions`: what budgets allow by now, which whoever moves pods has to tell.
+
+    `version`: another one whenever pods or nodes have changed.
 
     Objects go by namespace/name, nodes by name. Raises `SelectorError`, `QuantityError`, `MissingLibrary`.
     """
@@ -49,6 +53,7 @@ class CarriedCluster:
         self._state = cluster_state(lists)
         self._workloads = Workloads(lists)
         self.around: Surroundings = surroundings(lists, self._workloads)
+        self.disruptions = Disruptions(lists)
         self.version = 0
         self._nodes = {node["metadata"]["name"]: node for node in lists.get("nodes") or ()}
         self._vmis = {title(vmi): vmi for vmi in lists.get("vmis") or ()}

@@ -33,7 +33,6 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.remainder import LEAVING
 
 from checker.cluster import LEAVING_SINCE, CarriedCluster
-from checker.disruptions import Disruptions
 from checker.landing import Landing, Newcomer, owned_by
 from checker.order import Choice
 from checker.violation import Fault, TellFlaw
@@ -70,11 +69,10 @@ class Enactment:
     ) -> None:
         self.hurries = True
         self._cluster, self._plan, self._tell = cluster, plan, tell
-        self._budgets = Disruptions(cluster.lists())
-        self._landing = Landing(cluster, self._budgets, plan, tell, choice, foreseen)
+        self._landing = Landing(cluster, plan, tell, choice, foreseen)
         self._flights: dict[str, _Flight] = {}
         self._busy: dict[tuple[str, str], str] = {}
-        self._off: dict[str, tuple[Object, Object]] = {}
+        self._off: dict[str, tuple[Object, Object | None, tuple[str, ...]]] = {}
         self._out: dict[str, int] = {}
         self._batch = 0
 
@@ -144,7 +142,7 @@ class Enactment:
         """Say why an action never ends, unless the plan does not say that it does."""
         flight = self._flights[action.id]
         if flight.held is not None:
-            refusal = self._budgets.refusal(flight.held)
+            refusal = self._cluster.disruptions.refusal(flight.held)
             self._tell(Fault.BUDGET, action.id, refusal.reason if refusal else "its eviction is refused")
         elif flight.newcomer is not None and action.target is not None:
             words = self._cluster.refusal(flight.newcomer.pod)
@@ -250,12 +248,12 @@ class Enactment:
         flight.old = (title(pod),)
         if is_leaving(pod):
             return
-        refusal = self._budgets.refusal(pod)
+        refusal = self._cluster.disruptions.refusal(pod)
         if refusal is not None:
             flight.held, flight.waits = pod, self._cluster.version
             return
         flight.held = flight.waits = None
-        self._budgets.leave(pod)
+        self._cluster.disruptions.leave(pod)
         new = replacement(pod)
         self._cluster.end(title(pod))
         if new is not None:
@@ -270,7 +268,7 @@ class Enactment:
         if not pods:
             self._tell(Fault.ABSENT, action.id, "it has no pod")
             return
-        self._off[title(vmi)] = vmi, pods[0]
+        self._off[title(vmi)] = vmi, *self._next_pod(vmi, pods[0])
         self._cluster.shut_down(vmi)
         for name in flight.old:
             self._cluster.end(name)
@@ -289,17 +287,26 @@ class Enactment:
             self._hurry(flight.newcomer)
 
     def _successor(self, action: Action) -> Newcomer | None:
-        vmi, source = self._off[action.object.title]
-        if (controller(vmi) or {}).get("kind") not in (VM, VMI_REPLICA_SET):
+        vmi, raw, refusals = self._off[action.object.title]
+        if raw is None:
             self._tell(Fault.REFUSED, action.id, "nothing starts it again")
             return None
-        _pod, raw, refusals = next_launcher(vmi, source, self._cluster.around)
         if refusals:
             self._tell(Fault.REFUSED, action.id, refusals[0])
         uid = uid_of_successor(vmi)
         new = {**vmi, "metadata": {**vmi["metadata"], "uid": uid}} if uid else vmi
         whole = owned_by(new, raw)
         return self._landing.newcomer(action, whole, parsed(whole), new)
+
+    def _next_pod(self, vmi: Object, source: Object) -> tuple[Object | None, tuple[str, ...]]:
+        """That of its next start, None if nothing starts it, and why the API server refuses it.
+
+        Asked while it still runs: what quotas tell of as used is as before the plan, with the pod that goes.
+        """
+        if (controller(vmi) or {}).get("kind") not in (VM, VMI_REPLICA_SET):
+            return None, ()
+        _pod, raw, refusals = next_launcher(vmi, source, self._cluster.around)
+        return raw, refusals
 
     def _hurry(self, newcomer: Newcomer) -> None:
         if self.hurries:

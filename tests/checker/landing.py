@@ -22,7 +22,6 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.remainder i
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.scores.registry import Profile
 
 from checker.cluster import CarriedCluster
-from checker.disruptions import Disruptions
 from checker.order import Choice
 from checker.violation import Fault, TellFlaw
 
@@ -52,14 +51,13 @@ class Landing:
     def __init__(
         self,
         cluster: CarriedCluster,
-        budgets: Disruptions,
         plan: Plan,
         tell: TellFlaw,
         choice: Choice | None = None,
         foreseen: Mapping[str, str] | None = None,
     ) -> None:
         self.landed: dict[str, str] = {}
-        self._cluster, self._budgets, self._tell, self._choice = cluster, budgets, tell, choice
+        self._cluster, self._tell, self._choice = cluster, tell, choice
         self._profile = Profile(plan.options.get("profile") or Profile.LOW_NODE_UTILIZATION.value)
         self._foreseen = foreseen or {}
         self._late: list[Newcomer] = []
@@ -162,7 +160,7 @@ class Landing:
         if newcomer.vmi is not None:
             self._cluster.run(newcomer.vmi, node)
         elif counted:
-            self._budgets.come_back(newcomer.raw)
+            self._cluster.disruptions.come_back(newcomer.raw)
 
     def _refuse(self, newcomer: Newcomer, fits: tuple[str, ...]) -> None:
         where = f"only {', '.join(fits)} can" if fits else self._cluster.refusal(newcomer.pod)

@@ -57,6 +57,6 @@ def _way_of_pod(cluster: CarriedCluster, plan: Plan, entry: Blocked) -> str:
         return "it is not there"
     allowed = plan.options.get("allowed") or ()
     missing = [need for need in needs(pod, kubevirt=cluster.around.configuration.namespace) if need not in allowed]
-    if missing or tolerates_cordon(pod) or cluster.around.budgets.refusal(pod) is not None:
+    if missing or tolerates_cordon(pod) or cluster.disruptions.refusal(pod) is not None:
         return ""
     return "nothing stands against its eviction"
