@@ -126,12 +126,16 @@ class CarriedCluster:
 
     def best(self, pod: Pod, profile: Profile) -> str | None:
         """The node that the scheduler chooses, of equals the first in the order of nodes."""
+        return next(iter(self.best_nodes(pod, profile)), None)
+
+    def best_nodes(self, pod: Pod, profile: Profile) -> tuple[str, ...]:
+        """The nodes of which the scheduler chooses any, in their order."""
         try:
             nodes = evaluate(pod, self._state, FILTERS).feasible
             scores = total_scores(pod, self._state, nodes, SCORERS[profile])
         except PluginError:
-            return None
-        return self._state.nodes.names[nodes[int(scores.argmax())]] if len(nodes) else None
+            return ()
+        return tuple(self._state.nodes.names[node] for node in nodes[scores == scores.max()]) if len(nodes) else ()
 
     # What happens to it.
 

@@ -76,6 +76,11 @@ class Enactment:
         self._out: dict[str, int] = {}
         self._batch = 0
 
+    @property
+    def came(self) -> Mapping[str, str]:
+        """Where those came that the scheduler has placed, by ids of actions."""
+        return self._landing.came
+
     def follow(self, plan: Plan, choice: Choice | None = None) -> None:
         """Go on by another plan; what has begun goes on as it has."""
         self._plan = plan

@@ -45,7 +45,7 @@ class Landing:
     """choice: decides on the node of a pod; None: it is as the plan expects.
 
     foreseen: where those come, by ids of actions, whose node the plan does not tell: as they came when actions ended
-    one by one, for which the plan is made. `landed`: the same of this time.
+    one by one, for which the plan is made. `landed`: the same of this time. `came`: where each came.
     """
 
     def __init__(
@@ -57,6 +57,7 @@ class Landing:
         foreseen: Mapping[str, str] | None = None,
     ) -> None:
         self.landed: dict[str, str] = {}
+        self.came: dict[str, str] = {}
         self._cluster, self._tell, self._choice = cluster, tell, choice
         self._profile = Profile(plan.options.get("profile") or Profile.LOW_NODE_UTILIZATION.value)
         self._foreseen = foreseen or {}
@@ -137,7 +138,7 @@ class Landing:
         if not fits:
             return None
         if self._choice is not None:
-            return self._choice(fits)
+            return self._choice(self._cluster, newcomer.pod, fits)
         if expected is None:
             return self._cluster.best(newcomer.pod, self._profile) if self._mended else None
         if expected in fits:
@@ -150,6 +151,7 @@ class Landing:
         return self._cluster.best(newcomer.pod, self._profile)
 
     def _land(self, newcomer: Newcomer, node: str) -> None:
+        self.came[newcomer.action.id] = node
         self._put(newcomer, node, counted=True)
         if newcomer.expected not in (None, node):
             self._astray.append(newcomer)

@@ -8,16 +8,26 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import Action
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.pod import Pod
+from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import Action, ActionKind
+from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.scores.registry import Profile
 
+from checker.cluster import CarriedCluster
+
+_AFTERWARDS = (ActionKind.MAINTAIN, ActionKind.UNCORDON)
 # A number from 0, below the given one, by lot: `random.Random(seed).randrange`.
 Lot = Callable[[int], int]
-# Where a pod is made again: one of the nodes that fit.
-Choice = Callable[[Sequence[str]], str]
+# Where a pod is made again: one of the nodes that fit it in a cluster.
+Choice = Callable[[CarriedCluster, Pod, Sequence[str]], str]
 
 
 def anywhere(lot: Lot) -> Choice:
-    return lambda fits: fits[lot(len(fits))]
+    return lambda _cluster, _pod, fits: fits[lot(len(fits))]
+
+
+def by_points(lot: Lot, profile: Profile) -> Choice:
+    """As kube-scheduler does it: of those with the most points any."""
+    return lambda cluster, pod, fits: (best := cluster.best_nodes(pod, profile) or fits)[lot(len(best))]
 
 
 def crowding(node: str) -> Choice:
@@ -69,6 +79,20 @@ class ByLot:
 
     def hurries(self) -> bool:
         return bool(self._lot(2))
+
+
+class DrainedTogether:
+    """As another order, but no node of a batch is maintained before all that leaves the batch has left."""
+
+    def __init__(self, order: Order) -> None:
+        self._order = order
+
+    def next(self, able: Sequence[Action], begun: Sequence[Action]) -> Action:
+        early = [[action for action in actions if action.kind not in _AFTERWARDS] for actions in (able, begun)]
+        return self._order.next(*early) if any(early) else self._order.next(able, begun)
+
+    def hurries(self) -> bool:
+        return self._order.hurries()
 
 
 class Holding:

@@ -49,6 +49,11 @@ class Replay:
         self._take(plan)
 
     @property
+    def came(self) -> Mapping[str, str]:
+        """Where those came that the scheduler has placed, by ids of actions."""
+        return self._enactment.came
+
+    @property
     def begun(self) -> tuple[Action, ...]:
         """What is in flight."""
         return tuple(self._begun)

@@ -15,6 +15,8 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import
 
 # By these something leaves its node.
 LEAVING = frozenset({ActionKind.MIGRATE, ActionKind.EVICT, ActionKind.RESTART, ActionKind.STOP})
+# By these something comes to a node that the scheduler chooses.
+PLACED = frozenset({ActionKind.EVICT, ActionKind.RESTART, ActionKind.START})
 
 
 def has_left(action: Action, places: Mapping[str, str]) -> bool:

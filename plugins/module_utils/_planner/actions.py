@@ -39,7 +39,9 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.drain_pl
     Policy,
     StuckMachine,
 )
+from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.landings import assumptions
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.mover import Mover
+from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.plan_options import PlanOptions
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.residents import Machine
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.story import cause_of
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.ways import interruption
@@ -69,15 +71,17 @@ def batch_actions(
     waits: Mapping[str, Collection[str]],
     *,
     before: Sequence[str] = (),
-    allowed: frozenset[str],
+    options: PlanOptions,
+    shaken: bool = False,
 ) -> BatchActions:
     """number: of the batch. waits: for whom each mover has to wait, by ids of movers; who is not named waits for none.
 
-    before: ids of actions that the batch as a whole waits for. allowed: what evictions may need.
+    before: ids of actions that the batch as a whole waits for. shaken: whether it is taken for granted where the
+    scheduler has put what left in earlier batches.
     """
     nodes = [_node(number, solution, name, ActionKind.CORDON, before) for name in drain.nodes]
     cordons = tuple(action.id for action in nodes)
-    held = list(blocked(solution, drain, allowed))
+    held = list(blocked(solution, drain, options.allowed))
     kept = {(entry.object.kind, entry.object.title) for entry in held}
     found = [
         (mover, action)
@@ -86,8 +90,13 @@ def batch_actions(
     ]
     ids = {mover: action.id for mover, action in found}
     order = {step.mover.id: index for index, step in enumerate(solution.steps)}
+    assumed = assumptions(solution.scene.board, solution.steps, waits, options.profile, shaken=shaken)
     leaving = {
-        mover: replace(action, after=(*cordons, *(ids[name] for name in waits.get(mover, ()) if name in ids)))
+        mover: replace(
+            action,
+            after=(*cordons, *(ids[name] for name in waits.get(mover, ()) if name in ids)),
+            assumed=(*action.assumed, *assumed.get(mover, ())),
+        )
         for mover, action in sorted(found, key=lambda entry: order[entry[0]])
     }
     back = [action for name in drain.nodes for action in _given_back(number, solution, name, leaving.values(), cordons)]
@@ -186,7 +195,7 @@ def _interruption(number: int, reference: ObjectReference, stuck: StuckMachine) 
         source=stuck.node,
         target=stuck.target_node,
         why=f"{stuck.why}{CAUSE}{cause_of(stuck) if stuck.blockers else f'{NO_NODE}: {cause_of(stuck)}'}.",
-        assumed=_chosen(stuck.target_node, stuck.choices),
+        assumed=tied(stuck.target_node, stuck.choices),
     )
 
 
@@ -201,11 +210,12 @@ def _eviction(number: int, reference: ObjectReference, fate: PodFate) -> Action:
         source=fate.node,
         target=fate.target_node,
         why=fate.why,
-        assumed=(*_chosen(fate.target_node, fate.choices), *((waits,) if fate.budgets else ())),
+        assumed=(*tied(fate.target_node, fate.choices), *((waits,) if fate.budgets else ())),
     )
 
 
-def _chosen(target: str | None, choices: Sequence[str]) -> tuple[str, ...]:
+def tied(target: str | None, choices: Sequence[str]) -> tuple[str, ...]:
+    """What is taken for granted of a node that the scheduler draws; nothing if it has no choice."""
     if target is None or len(choices) < 2:
         return ()
     return (f"of {', '.join(choices)}, which are equally good for it, the scheduler takes {target}",)

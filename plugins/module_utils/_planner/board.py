@@ -154,9 +154,9 @@ class Board:
         newcomer = pinned(mover.newcomer, self._hostname(node)) if mover.chosen else mover.newcomer
         return bool(self._fitting(newcomer, _BUT_OF_COMPANY)[self.state.nodes.index[node]])
 
-    def reach(self, mover: Mover) -> BoolArray:
-        """Nodes that the newcomer of a mover may ever come to, whoever else is there."""
-        return self.state.nodes.none() if mover.newcomer is None else self._fitting(mover.newcomer, _OF_THE_NODE)
+    def reach(self, newcomer: Pod | None) -> BoolArray:
+        """Nodes that a newcomer may ever come to, whoever else is there."""
+        return self.state.nodes.none() if newcomer is None else self._fitting(newcomer, _OF_THE_NODE)
 
     @contextmanager
     def crowded(self, guests: Sequence[Occupant], node: str | None) -> Iterator[None]:

@@ -9,7 +9,7 @@ What the plan brings about gets names and uids that no object can have, made of 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.launcher.vmi import (
     uid_of_successor,
@@ -24,6 +24,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._model.pod import
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.board import Board
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.drain import Solution
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.ground import Ground
+from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.landings import assumptions_of_starts
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.residents import Machine
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.search import Step
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.waits import needs
@@ -37,16 +38,22 @@ class Comeback:
     """Where a VM starts that was stopped, and which others of its batch have to have started, by namespace/name.
 
     It needs them; or they start on its own node, which leaves it no place there, and find none if it comes first.
+    assumed: phrases for what is taken for granted of that.
     """
 
     node: str
-    after: tuple[str, ...]
+    after: tuple[str, ...] = ()
+    assumed: tuple[str, ...] = ()
 
 
-def carry(ground: Ground, solution: Solution, profile: Profile, staying: Collection[str] = ()) -> dict[str, Comeback]:
+def carry(
+    ground: Ground, solution: Solution, profile: Profile, staying: Collection[str] = (), *, shaken: bool = False
+) -> dict[str, Comeback]:
     """Leave the ground as the solution does once its nodes are back. The board of its scene is used up.
 
     staying: pods, as namespace/name, that do not leave although the solution lets them, as their budgets do not.
+    shaken: whether something is taken for granted of where the scheduler has put what went before.
+
     Returns how those start that were stopped, by namespace/name, each after all whom it needs. It costs in proportion
     to what moves. Raises LauncherError, WorkloadError, `QuantityError`, `SelectorError`.
     """
@@ -55,10 +62,7 @@ def carry(ground: Ground, solution: Solution, profile: Profile, staying: Collect
     ground.state.uncordon(board.draining)
     machines = {machine.id: machine for machine in solution.scene.residents.machines}
     steps = [step for step in solution.steps if step.mover.id not in staying]
-    for step in solution.steps:
-        if step.mover.id in staying:
-            for occupant in step.mover.leaving:
-                ground.state.add(occupant, step.mover.source)
+    _keep(ground, (step for step in solution.steps if step.mover.id in staying))
     for step in steps:
         machine = machines.get(step.mover.id)
         gone = [machine.source_pod, *machine.attachments] if machine else []
@@ -67,6 +71,7 @@ def carry(ground: Ground, solution: Solution, profile: Profile, staying: Collect
             _settle(ground, step, machine, step.mover.raw, step.node)
     started: dict[str, Comeback] = {}
     occupants: dict[str, Occupant] = {}
+    landed: list[tuple[str, Pod, str]] = []
     late = [step for step in steps if step.node is None]
     off, pods = ([step for step in late if (step.mover.id in machines) is is_vm] for is_vm in (True, False))
     # Who starts when its node is back starts there if it can, as others of its batch may not be back by then. Pods come
@@ -75,18 +80,28 @@ def carry(ground: Ground, solution: Solution, profile: Profile, staying: Collect
         machine = machines.get(step.mover.id)
         if machine is not None and machine.key in started:
             continue
-        if landed := _land(solution, step, machine, profile, machine.node if machine is not None and home else ""):
-            newcomer, raw, node = landed
+        if found := _land(solution, step, machine, profile, machine.node if machine is not None and home else ""):
+            newcomer, raw, node = found
             ground.state.add(newcomer.occupant, node)
+            landed.append((machine.key if machine is not None else "", newcomer, node))
             _settle(ground, step, machine, raw, node)
             if machine is not None:
                 needed = _needed(newcomer, occupants, ground)
                 rivals = [key for key in occupants if not home and started[key].node == machine.node]
                 started[machine.key] = Comeback(node, tuple(dict.fromkeys((*needed, *rivals))))
                 occupants[machine.key] = newcomer.occupant
+    phrases = assumptions_of_starts(board, [(pod, node) for _key, pod, node in landed], profile, shaken=shaken)
+    assumed = dict(zip((key for key, _pod, _node in landed), phrases, strict=True))
     moved = {step.mover.id for step in steps}
     ground.end_migrations(machine.key for machine in machines.values() if machine.id in moved)
-    return started
+    return {key: replace(back, assumed=assumed[key]) for key, back in started.items()}
+
+
+def _keep(ground: Ground, steps: Iterable[Step]) -> None:
+    """Who was to leave is where it was."""
+    for step in steps:
+        for occupant in step.mover.leaving:
+            ground.state.add(occupant, step.mover.source)
 
 
 def touched(solution: Solution, started: Mapping[str, Comeback]) -> set[str]:

@@ -93,7 +93,7 @@ class _Search:
     def _nodes(self, mover: Mover) -> list[str]:
         """Where it could go but for who is there; those that lack the least memory first, avoided ones last."""
         state = self._board.state
-        places = np.flatnonzero(self._board.reach(mover) & self._board.pinnable)
+        places = np.flatnonzero(self._board.reach(mover.newcomer) & self._board.pinnable)
         lacking = np.maximum(_memory(mover) - self._free(), 0)[places]
         order = np.lexsort((places, lacking, self._board.avoid[places]))[:_MOST_NODES]
         return [state.nodes.names[places[index]] for index in order]

@@ -81,6 +81,12 @@ class Options(Sequence[Option]):
             uneven=self._uneven[left],
         )
 
+    def points(self, nodes: int) -> IntArray:
+        """Of each of so many nodes by its number, -1 where it does not fit."""
+        found = np.full(nodes, -1, dtype=np.int64)
+        found[self._nodes] = self._scores
+        return found
+
     def as_good_as_the_best(self) -> tuple[str, ...]:
         """Names of the nodes with as many points as the first, of which the scheduler takes any."""
         return tuple(self._names[node] for node in self._nodes[self._scores == self._scores[:1]])

@@ -28,9 +28,10 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import
     action_id,
     plan_of,
 )
-from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.actions import reference_of
+from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.actions import reference_of, tied
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.board import Board
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.improvement import Change, Improvement
+from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.landings import assumptions
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.mover import Mover, pin
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.pace import pace
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.residents import residents
@@ -90,10 +91,11 @@ def plan_rebalance(
     pods = {title(pod): pod for pod in snapshot.lists.get("pods") or ()}
     actions, moves = list[Action](), list[RebalancingMove]()
     span, wave = 0, list[Action]()
-    for number, changes in enumerate(_waves(snapshot.lists, cluster, max_moves, profile), start=1):
+    waves, assumed = _waves(snapshot.lists, cluster, max_moves, profile)
+    for number, changes in enumerate(waves, start=1):
         # Who waits for the wave before waits by that for all before it.
         after = tuple(action.id for action in wave)
-        wave = [_action(change, cluster, pods, after) for change in changes]
+        wave = [_action(change, cluster, pods, after, assumed.get(change.step.mover.id, ())) for change in changes]
         actions += wave
         moves += [_move(change, number) for change in changes]
         span += max(action.seconds or 0 for action in wave)
@@ -109,18 +111,25 @@ def plan_rebalance(
     return RebalancingPlan(found, tuple(moves), _message(moves, max_moves))
 
 
-def _waves(lists: Lists, cluster: Surroundings, max_moves: int, profile: Profile) -> list[list[Change]]:
+def _waves(
+    lists: Lists, cluster: Surroundings, max_moves: int, profile: Profile
+) -> tuple[list[list[Change]], dict[str, tuple[str, ...]]]:
+    """What moves together, and by ids of movers what is taken for granted of the nodes that the scheduler chooses."""
     state = cluster_state(lists)
     movers = sorted(_movers(lists, cluster, state), key=lambda mover: (mover.chosen, mover.key))
     board = Board(state, frozenset())
     changes = Improvement(board, movers, profile).find(max_moves)
     board.reset(movers)
     waves = pack(board, [change.step for change in changes], Caps.of(cluster.configuration.migrations), profile)
-    by_id = {change.step.mover.id: change for change in changes}
+    steps = {step.mover.id: step for wave in waves for step in wave}
+    by_id = {change.step.mover.id: replace(change, step=steps[change.step.mover.id]) for change in changes}
     found = ([by_id[step.mover.id] for step in wave] for wave in waves)
     pods = lists.get("pods") or ()
     owners, serving = {title(pod): _owner(pod) for pod in pods}, _serving(pods)
-    return [part for wave in found for part in _staggered(wave, owners, serving)]
+    parts = [part for wave in found for part in _staggered(wave, owners, serving)]
+    order = [[change.step.mover.id for change in part] for part in parts]
+    waits = {name: before for before, names in zip([[], *order], order, strict=False) for name in names}
+    return parts, assumptions(board, [steps[name] for names in order for name in names], waits, profile)
 
 
 def _staggered(wave: Sequence[Change], owners: Mapping[str, str], serving: Mapping[str, int]) -> Iterator[list[Change]]:
@@ -140,7 +149,13 @@ def _staggered(wave: Sequence[Change], owners: Mapping[str, str], serving: Mappi
         rest = later
 
 
-def _action(change: Change, cluster: Surroundings, pods: Mapping[str, Object], after: tuple[str, ...]) -> Action:
+def _action(
+    change: Change,
+    cluster: Surroundings,
+    pods: Mapping[str, Object],
+    after: tuple[str, ...],
+    assumed: tuple[str, ...],
+) -> Action:
     mover, node = change.step.mover, change.step.node
     vmi = cluster.workloads.vmi(mover.key) if mover.chosen else None
     reference = reference_of("Pod", pods[mover.id]) if vmi is None else reference_of(VMI, vmi)
@@ -158,6 +173,7 @@ def _action(change: Change, cluster: Surroundings, pods: Mapping[str, Object], a
         after=after,
         seconds=None if vmi is None else pace(vmi, cluster).seconds,
         why=change.why,
+        assumed=(*(tied(node, change.step.choices) if vmi is None else ()), *assumed),
     )
 
 

@@ -168,7 +168,7 @@ class _Repair:
         )
         before = next((action.after for action in old if action.kind is ActionKind.CORDON), ())
         drain = described(solution)
-        found = batch_actions(batch.number, solution, drain, waits, before=before, allowed=options.allowed)
+        found = batch_actions(batch.number, solution, drain, waits, before=before, options=options)
         held = [*found.blocked]
         if memory is not None and not untouched:
             held += unreserved(solution, memory.reserve(solution, options.reserve), options.reserve)

@@ -21,6 +21,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import
     Totals,
     Verdict,
 )
+from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.remainder import PLACED
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.actions import batch_actions
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.bound import have_to_move
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.carrying import Comeback, carry, touched
@@ -93,6 +94,7 @@ class GrowingPlan:
         self._moved: set[str] = set()
         self._room = room
         self._before: tuple[str, ...] = ()
+        self._shaken = False
 
     def drained(self, nodes: Sequence[str], later: Iterable[str], *, room: bool = True) -> Solution:
         """How these nodes are drained next, if later ones are avoided. It has to be taken, or its board cleared.
@@ -130,13 +132,18 @@ class GrowingPlan:
         drain = drain or described(solution)
         begun = {step.mover.id for step in scene.under_way}
         waits = find_waits(scene.board, solution.steps, last=solution.last, begun=begun)
-        found = batch_actions(number, solution, drain, waits, before=self._before, allowed=self._options.allowed)
+        profile, shaken = self._options.profile, self._shaken
+        found = batch_actions(number, solution, drain, waits, before=self._before, options=self._options, shaken=shaken)
         reserve = self._memory.reserve(solution, self._options.reserve)
         self._reserves.append(reserve.bytes if reserve else None)
         self._blocked += [*found.blocked, *unreserved(solution, reserve, self._options.reserve)]
-        started = carry(self._ground, solution, self._options.profile, drain.refused)
+        # Where those come that have no node yet the plan does not tell at all.
+        late = any(step.node is None and step.mover.newcomer is not None for step in solution.steps)
+        shaken = shaken or late or any(action.assumed for action in found.actions if action.kind in PLACED)
+        started = carry(self._ground, solution, profile, drain.refused, shaken=shaken)
         self._batches.append(scene.nodes)
         self._actions += with_starts(found.actions, started)
+        self._shaken = shaken or any(back.assumed for back in started.values())
         self._moved |= {action.object.title for action in found.leaving.values()}
         self._room -= sum(action.makes_room for action in found.leaving.values())
         self._spans.append(drain.seconds)
@@ -198,7 +205,14 @@ def with_starts(actions: Iterable[Action], started: Mapping[str, Comeback]) -> l
     for name in (*names, *(name for name in starts if name not in started)):
         start, back = starts[name], started.get(name)
         after = tuple(starts[other].id for other in back.after if other in starts) if back else ()
-        found.append(replace(start, target=back.node if back else None, after=(*start.after, *after)))
+        found.append(
+            replace(
+                start,
+                target=back.node if back else None,
+                after=(*start.after, *after),
+                assumed=back.assumed if back else (),
+            )
+        )
     return found
 
 

@@ -63,7 +63,7 @@ class _Waits:
         self._behind: list[set[int]] = [set() for _step in steps]
         self._seen = [self._sees(number) for number in range(len(steps))]
         self._roaming = {
-            n: board.reach(step.mover) for n, step in enumerate(steps) if n in self._asked and step.mover.roams
+            n: board.reach(step.mover.newcomer) for n, step in enumerate(steps) if n in self._asked and step.mover.roams
         }
 
     def put_last(self, last: Collection[str]) -> None:
