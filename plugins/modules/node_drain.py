@@ -297,16 +297,24 @@ started:
     message: {description: What keeps it from running., returned: always, type: str, sample: ""}
     seconds: {description: How long it took., returned: always, type: int, sample: 9}
 as_planned:
-  description: How many of those that were to leave for the node's sake left as the plan had it, target for target.
+  description:
+    - How many of those that were to leave for the node's sake left as the plan had it, target for target. Of an evicted
+      pod whose replacement's node the plan tells, one has to be seen on that in its place.
   returned: O(state=drained), when something was tried
   type: int
   sample: 14
 deviations:
-  description: What came otherwise than by the plan, with what was planned and done, and why, where that is known.
+  description:
+    - What came otherwise than by the plan, with what was planned and done, and why, where that is known. C(assumed) is
+      true of a node that the scheduler chooses and the plan told as an assumption.
   returned: O(state=drained), when something was tried
   type: list
   elements: dict
-  sample: [{kind: vm, namespace: shop, name: web, planned: goes to w3, done: migrated to w4 in 12 s, why: no room}]
+  sample:
+    - {kind: vm, namespace: shop, name: web, planned: goes to w3, done: migrated to w4 in 12 s, why: no room,
+       assumed: false}
+    - {kind: pod, namespace: shop, name: api-7c9-x5k2v, planned: comes back on w3, done: came back on w4,
+       why: w3 is cordoned, assumed: false}
 document:
   description: What was, or would be, done in the node's batch, or started, by C(docs/schemas/maintenance-plan.json).
   returned: with O(document), and O(state=drained) or O(state=restored), when something was tried

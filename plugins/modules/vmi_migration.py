@@ -288,12 +288,14 @@ replacements:
   elements: dict
   sample: [{"controller": "shop/cache", "kind": "ReplicaSet", "pods": [{"name": "cache-x2d", "node": "worker-1"}]}]
 deviations:
-  description: Evicted pods in whose place others have come up elsewhere than the plan had it.
+  description:
+    - Evicted pods in whose place none has come up where the plan had it, and why, where that is known. C(assumed) is
+      true where the plan told that node as an assumption.
   returned: with O(plan)
   type: list
   elements: dict
   sample: [{"kind": "pod", "namespace": "shop", "name": "cache-7c9", "planned": "comes back on worker-1",
-            "done": "came back on worker-4", "why": ""}]
+            "done": "came back on worker-4", "why": "worker-1 is cordoned", "assumed": false}]
 document:
   description: What the task does, or would do, by C(docs/schemas/maintenance-plan.json) of the collection.
   returned: with O(document) and O(state=present)

@@ -1,12 +1,15 @@
 # Copyright: Contributors to the virtops.kubevirt project
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What left its node for good, as the API server told it: pods and VMIs that were deleted, and where they were."""
+"""What left its node for good, as the API server told it: pods and VMIs that were deleted, and where they were.
+
+And where all came up that it has shown: what the scheduler has placed in their stead is among it.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import ObjectReference, kin
@@ -36,10 +39,11 @@ class Departure:
 
 
 class Departures(Watches):
-    """Watches all pods and VMIs. `found`: in their order."""
+    """Watches all pods and VMIs. `found`: in their order. `arrived`: all of them, by uid, with their first nodes."""
 
     def __init__(self, kubeconfig: Path) -> None:
         self.found: list[Departure] = []
+        self.arrived: dict[str, Departure] = {}
         self._nodes: dict[str, str] = {}
         super().__init__(kubeconfig, {POD: resource_path("v1", "pods"), VMI: resource_path(KUBEVIRT, VMIS)})
 
@@ -52,6 +56,8 @@ class Departures(Watches):
         node = item["spec"].get("nodeName") if name == POD else (item.get("status") or {}).get("nodeName")
         if node:
             self._nodes[metadata["uid"]] = node
+            seen = Departure(name, metadata["namespace"], metadata["name"], metadata["uid"], node)
+            self.arrived.setdefault(metadata["uid"], seen)
         if event["type"] == "DELETED":
             here = self._nodes.get(metadata["uid"], "")
             self.found.append(Departure(name, metadata["namespace"], metadata["name"], metadata["uid"], here))
@@ -83,6 +89,29 @@ def otherwise(actions: Sequence[Object], found: Iterable[Departure]) -> Iterator
     for departure in left:
         if departure.node in nodes:
             yield departure.title, f"nobody planned that {departure.kind} {departure.title} leaves {departure.node}"
+
+
+def come_elsewhere(actions: Sequence[Object], arrived: Iterable[Departure]) -> Iterator[tuple[str, str]]:
+    """The title of each pod or VMI in whose place nothing has come to the node that a plan's document tells.
+
+    Of evictions, restarts and starts of which nothing is assumed.
+    """
+    seen = [*arrived]
+    for action in actions:
+        if action["kind"] in ("evict", "restart", "start") and action["to"] and not action["assumed"]:
+            wanted = ObjectReference(*(action["object"][key] for key in ("kind", "namespace", "name", "uid")))
+            kind = POD if action["kind"] == "evict" else VMI
+            nodes = {entry.node for entry in seen if _comes_for(wanted, entry, kind)}
+            if action["to"] not in nodes:
+                where = ", ".join(sorted(nodes)) or "no node"
+                yield wanted.title, f"{action['id']} comes to {where}, not to {action['to']}"
+
+
+def _comes_for(wanted: ObjectReference, entry: Departure, kind: str) -> bool:
+    """Whether it is another one of the same owner."""
+    own = ObjectReference(kind, entry.namespace, entry.name, "")
+    another = entry.uid != wanted.uid and (entry.kind, entry.namespace) == (kind, wanted.namespace)
+    return another and (own.name == wanted.name or kin(own) == kin(replace(wanted, kind=kind)))
 
 
 def _is_itself(action: Object, departure: Departure) -> bool:

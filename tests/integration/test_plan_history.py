@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from integration.clusters import KUBEVIRT, VMIS, loaded
-from integration.departures import Departures, otherwise
+from integration.departures import Departures, come_elsewhere, otherwise
 from integration.journeys import Journeys, Way, kin_title, way
 from integration.migration.clusters import peaceful
 from integration.test_planned_runs import SPEC, maintain, maintained, planned
@@ -56,6 +56,8 @@ def test_the_history_of_a_run_is_its_plan(testbed: RunningTestbed, crowd: Scenar
     # Stops and evictions, one by one.
     actions = json.loads((tmp_path / "plan.json").read_text())["actions"]
     astray = dict(otherwise(actions, seen.found))
+    # And where the scheduler has put what came in their place, as far as the plan is sure of that.
+    astray |= come_elsewhere(actions, seen.arrived.values())
     assert {title: what for title, what in astray.items() if title not in told} == {}
     # Migrations, target for target.
     lines = _Lines(planned(tmp_path, "restart") + planned(tmp_path, "stop"))

@@ -15,6 +15,7 @@ from typing import Protocol
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.plan_run import PlanRun
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.failure import Failure
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution import draining, telling
+from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.deviations import Landings
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.migrating import Migrating
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.observation import Observation
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.reducer import Record
@@ -63,7 +64,8 @@ class NodeDrain(PlanRun):
     for good, nothing more is begun; None for no limit. before: titles of all that was to leave at first. first: uids of
     the pods among it, None before the first look. is_lost: something will not leave. failed: how many VMs had failed
     for good when that was too many, else 0. off: titles of VMs that were to be restarted and do not run. done: nodes of
-    the plan that its run is done with, None if nobody has looked.
+    the plan that its run is done with, None if nobody has looked. landings: where evicted pods have come up again, None
+    as long as nobody has looked.
     """
 
     planned: Plan
@@ -73,6 +75,7 @@ class NodeDrain(PlanRun):
     missed: frozenset[str] = frozenset()
     max_failed: int | None = None
     done: int | None = None
+    landings: Landings | None = None
     first: frozenset[str] | None = None
     before: tuple[str, ...] = ()
     here: draining.Remaining = field(default_factory=lambda: draining.Remaining((), (), ()))

@@ -70,7 +70,8 @@ class MovesRun(PlanRun):
     """`plan`: what of the moves has had its turn, and is to go elsewhere.
 
     replacements: what is to come instead of pods, by controller. gone: ids of evictions whose pods were not there.
-    refused: why actions were not begun when they had their turn, a clause each.
+    refused: why actions were not begun when they had their turn, a clause each. instead: what is to come instead, by
+    ids of evictions.
     """
 
     client: Client
@@ -79,8 +80,8 @@ class MovesRun(PlanRun):
     replacements: list[Replacement] = field(default_factory=list)
     gone: list[str] = field(default_factory=list)
     refused: list[str] = field(default_factory=list)
+    instead: dict[str, Replacement] = field(default_factory=dict)
     _turns: set[str] = field(default_factory=set)
-    _instead: dict[str, Replacement] = field(default_factory=dict)
     _ended: int = 0
 
     @classmethod
@@ -160,7 +161,7 @@ class MovesRun(PlanRun):
     def _conclude(self) -> None:
         evicting = {entry.action for entry in self.of(Evicting) if entry.unfinished}
         for replacement in self.awaited:
-            if not any(self._instead.get(name) is replacement for name in evicting):
+            if not any(self.instead.get(name) is replacement for name in evicting):
                 replacement.look(self.looks.pods)
         ended = len(self.record.entries) - len(self.record.unfinished) + len(self.replacements) - len(self.awaited)
         if self.moves.patience is not None and ended > self._ended:
@@ -189,7 +190,7 @@ class MovesRun(PlanRun):
         """What has its turn now, and has not had it."""
         entries, awaited = self.record.entries, {id(replacement) for replacement in self.awaited}
         over = {name for name, entry in entries.items() if not (entry.unfinished or entry.has_failed)}
-        over = {name for name in over.union(self.gone) if id(self._instead.get(name)) not in awaited}
+        over = {name for name in over.union(self.gone) if id(self.instead.get(name)) not in awaited}
         return [action for action in ready(self.moves.actions, over) if action.id not in self._turns]
 
     def _take(self, actions: Collection[Action], known: Iterable[Prospect] | None = None) -> None:
@@ -270,7 +271,7 @@ class MovesRun(PlanRun):
         known = next((entry for entry in self.awaited if entry.controller == replacement.controller), None)
         if known is None:
             self.replacements.append(replacement)
-        self._instead[action.id] = known or replacement
+        self.instead[action.id] = known or replacement
 
     def _is_admitted(self, prospect: Prospect) -> bool:
         """Whether it can still be migrated: others had their turn before."""

@@ -6,9 +6,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any, TypeAlias
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.evicting import (
     EVICTED,
@@ -39,7 +39,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import
     is_foretold,
     kin,
 )
-from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.remainder import LEAVING
+from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.remainder import LEAVING, PLACED
 
 _POD, _VMI = "Pod", "VirtualMachineInstance"
 _INTERRUPTED = {
@@ -53,7 +53,10 @@ _UNPLANNED = "nothing, as it was not there"
 
 @dataclass(frozen=True, slots=True)
 class Deviation:
-    """kind: `vm` or `pod`. planned, done: what was to become of it, and what did, as in `goes to n2`. why: if told."""
+    """kind: `vm` or `pod`. planned, done: what was to become of it, and what did, as in `goes to n2`. why: if told.
+
+    assumed: whether the plan had it only as far as something is taken for granted.
+    """
 
     kind: str
     namespace: str
@@ -61,6 +64,7 @@ class Deviation:
     planned: str
     done: str
     why: str
+    assumed: bool = False
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -74,36 +78,101 @@ class Fidelity:
     deviations: tuple[Deviation, ...]
 
 
-def fidelity(plan: Plan, node: str, record: Record, missed: Collection[str] = ()) -> Fidelity:
+@dataclass(frozen=True, slots=True)
+class Landings:
+    """What was seen of the pods that are made in place of evicted ones.
+
+    controllers: by uid of pods, who makes others in their place. came: by controller, the nodes of the pods that it has
+    made since; empty of one that has none. closed: by node, why nothing may come to it, a clause. trouble: why nobody
+    could look, empty if somebody could.
+    """
+
+    controllers: Mapping[str, str]
+    came: Mapping[str, Sequence[str]]
+    closed: Mapping[str, str] = field(default_factory=dict)
+    trouble: str = ""
+
+    def astray(self, evicted: Iterable[Evicted], others: Iterable[Action] = ()) -> Iterator[tuple[Action, Deviation]]:
+        """Of those evicted whose place the plan tells, the ones in whose place none has come there.
+
+        others: whose pods the same controllers make anew for somebody else: who has come where those are expected is
+        taken for one of these last of all.
+        """
+        left = {controller: list(nodes) for controller, nodes in self.came.items()}
+        missing = [(action, uid) for action, uid in evicted if not _taken_from(left, self.controllers.get(uid), action)]
+        aside: defaultdict[str, list[str]] = defaultdict(list)
+        for other in others:
+            controller = self.controllers.get(other.object.uid)
+            if controller is not None and _taken_from(left, controller, other):
+                aside[controller].append(other.target or "")
+        for action, uid in missing:
+            controller = self.controllers.get(uid, "")
+            nodes = [*left.get(controller, ()), *aside[controller]]
+            node = next((name for name in nodes if name), "")
+            for known in (left.get(controller, []), aside[controller]):
+                if node in known:
+                    known.remove(node)
+                    break
+            yield action, self._deviation(action, node, is_known=uid in self.controllers)
+
+    def _deviation(self, action: Action, node: str, *, is_known: bool) -> Deviation:
+        done = f"came back on {node}" if node else "was not seen to come back"
+        if self.trouble:
+            why = self.trouble
+        elif not is_known:
+            why = "it had gone before anybody looked"
+        else:
+            why = self.closed.get(action.target or "") or _scheduled(action, node)
+        reference, planned = action.object, f"comes back on {action.target}"
+        return Deviation("pod", reference.namespace, reference.name, planned, done, why, _is_assumed(action))
+
+
+# An action, and the uid of the pod that it was about in the end.
+Evicted: TypeAlias = "tuple[Action, str]"
+
+
+def fidelity(
+    plan: Plan, node: str, record: Record, missed: Collection[str] = (), landings: Landings | None = None
+) -> Fidelity:
     """How much of a plan came true for what was to leave for a node's sake.
 
-    plan: as it was before it was mended. missed: ids of actions whose objects were not there when it began.
+    plan: as it was before it was mended. missed: ids of actions whose objects were not there when it began. landings:
+    None if nothing was evicted in truth.
     """
     pairs, strangers = _paired(plan, list(record.entries.values()))
     own = [(action, entry) for action, entry in pairs if action.node == node]
-    found = list(_deviations(own, missed))
+    found = dict(_deviations(own, missed))
+    if landings is not None:
+        evicted = [
+            (action, entry.uid if entry else action.object.uid)
+            for action, entry in own
+            if action.kind is ActionKind.EVICT and action.target is not None and action.id not in found
+        ]
+        batches = {action.batch for action, _uid in evicted}
+        others = (action for action in plan.actions if action.kind is ActionKind.EVICT and action.batch in batches)
+        elsewhere = landings.astray(evicted, (action for action in others if action.node != node))
+        found |= {action.id: deviation for action, deviation in elsewhere}
+    told = [found[action.id] for action, _entry in own if action.id in found]
     new = [_stranger(entry) for entry in strangers if entry.source_node == node and not entry.unfinished]
-    return Fidelity(len(own) - len(found), (*found, *new))
+    return Fidelity(len(own) - len(told), (*told, *new))
 
 
-def landings(actions: Sequence[Action], replacements: Mapping[str, Sequence[str]]) -> Iterator[Deviation]:
-    """Pods that were evicted and whose place another one has taken elsewhere than was foretold.
+def _taken_from(left: Mapping[str, list[str]], controller: str | None, action: Action) -> bool:
+    """Whether a pod has come to the node of an action, which is not looked at again then."""
+    nodes = left.get(controller or "", [])
+    if action.target not in nodes:
+        return False
+    nodes.remove(action.target)
+    return True
 
-    replacements: by controller, namespace/name, the nodes of the pods that it has made since.
-    """
-    left = {controller: list(nodes) for controller, nodes in replacements.items()}
-    astray = []
-    for action in actions:
-        controller = f"{action.object.namespace}/{kin(action.object)}"
-        if action.target is not None and controller in left:
-            if action.target in left[controller]:
-                left[controller].remove(action.target)
-            else:
-                astray.append((action, left[controller]))
-    for action, nodes in astray:
-        done = f"came back on {nodes.pop(0)}" if nodes else "has not come back yet"
-        reference = action.object
-        yield Deviation("pod", reference.namespace, reference.name, f"comes back on {action.target}", done, "")
+
+def _scheduled(action: Action, node: str) -> str:
+    """Why somebody has come, or not, where the scheduler chooses."""
+    if not node:
+        return "nothing had a node in its place yet"
+    if action.assumed:
+        return f"it was only assumed that {action.assumed[0]}"
+    return "the scheduler has preferred that node, by what was there then"
 
 
 def _paired(plan: Plan, entries: Sequence[Entry]) -> tuple[list[tuple[Action, Entry | None]], list[Entry]]:
@@ -161,20 +230,30 @@ def _came_true(action: Action, entry: Entry | None) -> bool:
     return action.kind is ActionKind.EVICT and (entry is None or entry.outcome in (EVICTED, GONE, WOULD_EVICT))
 
 
-def _deviations(pairs: Sequence[tuple[Action, Entry | None]], missed: Collection[str]) -> Iterator[Deviation]:
+def _deviations(
+    pairs: Sequence[tuple[Action, Entry | None]], missed: Collection[str]
+) -> Iterator[tuple[str, Deviation]]:
+    """By id of the action."""
     for action, entry in pairs:
         # One of its kin that has come since is not what was missed.
         if action.id in missed and (entry is None or entry.uid == action.object.uid):
-            yield _deviation(action, None)
+            yield action.id, _deviation(action, None)
         elif not _came_true(action, entry):
-            yield _deviation(action, entry)
+            yield action.id, _deviation(action, entry)
 
 
 def _deviation(action: Action, entry: Entry | None) -> Deviation:
     reference = action.object
     absent = _NEVER_THERE if is_foretold(action) else _NOT_THERE
     kind, done = "pod" if reference.kind == _POD else "vm", entry.status() if entry else absent
-    return Deviation(kind, reference.namespace, reference.name, outlook(action), done, _why(entry, action))
+    return Deviation(
+        kind, reference.namespace, reference.name, outlook(action), done, _why(entry, action), _is_assumed(action)
+    )
+
+
+def _is_assumed(action: Action) -> bool:
+    """Whether the node that the scheduler chooses is told only as an assumption."""
+    return action.kind in PLACED and bool(action.assumed)
 
 
 def _stranger(entry: Entry) -> Deviation:
@@ -183,7 +262,7 @@ def _stranger(entry: Entry) -> Deviation:
 
 
 def _why(entry: Entry | None, action: Action | None = None) -> str:
-    return next(_reasons(entry, action), "").rstrip(".")
+    return next(filter(None, _reasons(entry, action)), "").rstrip(".")
 
 
 def _reasons(entry: Entry | None, action: Action | None) -> Iterator[str]:
@@ -192,5 +271,7 @@ def _reasons(entry: Entry | None, action: Action | None) -> Iterator[str]:
     elif isinstance(entry, Interrupting):
         # Why it does not migrate was known if that was not planned.
         yield entry.reason or ("" if action is not None and action.kind in _INTERRUPTED else entry.why)
+        if action is not None and action.kind is ActionKind.RESTART and entry.outcome == RESTARTED:
+            yield _scheduled(action, entry.target_node)
     elif isinstance(entry, Evicting):
         yield entry.refusal

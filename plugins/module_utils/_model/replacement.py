@@ -48,11 +48,17 @@ class Replacement:
 
     @classmethod
     def of_gone(
-        cls, name: str, gone: Collection[str], pods: Iterable[Object], former: Collection[str] = ()
+        cls,
+        name: str,
+        gone: Collection[str],
+        pods: Iterable[Object],
+        former: Collection[str] = (),
+        *,
+        ready: bool = False,
     ) -> Replacement | None:
         """Of a pod that is one of the `gone` ones. gone, pods, former: as in `of`.
 
-        None if as many have come and are ready, or nobody can tell them.
+        None if as many have come and are ready, unless those are wanted as well, or nobody can tell them.
         """
         pods = list(pods)
         alike = next((pod for pod in pods if _is_alike(pod, name)), None)
@@ -61,7 +67,7 @@ class Replacement:
             return None
         own = _made_by(owner["uid"], pods)
         found = cls._awaited(alike, own, gone, former)
-        return found if found.ready > sum(map(is_ready, own)) else None
+        return found if ready or found.ready > sum(map(is_ready, own)) else None
 
     @classmethod
     def _awaited(cls, pod: Object, own: Sequence[Object], gone: Iterable[str], former: Collection[str]) -> Replacement:

@@ -134,7 +134,7 @@ def _values(module: Module, going: NodeDrain, left: list[JsonObject], *, changed
     sakes = draining.sakes(going.record, going.planned, going.plan)
     results = [(entry, {**entry.result(), "for_node": sakes[name]}) for name, entry in going.record.entries.items()]
     would = any(entry.outcome in _WOULD for entry in entries)
-    came_true = fidelity(going.planned, going.execution.node, going.record, going.missed)
+    came_true = fidelity(going.planned, going.execution.node, going.record, going.missed, going.landings)
     values: JsonObject = {
         "changed": changed or going.record.has_acted or would,
         "moves": [told for entry, told in results if isinstance(entry, Migrating)],

@@ -13,6 +13,7 @@ from typing import Any
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.drain import NodeDrain
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.looks import snapshot_file
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.looks.landings import LandingLook
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.looks.observer import Observer
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.looks.plan_file import load_plan
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.plan_run import Means
@@ -31,6 +32,8 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.ev
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.maintenance import Transition
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.run_lease import RunHold
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.run_store import RunStore
+from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.deviations import Landings
+from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.evicting import EVICTED, GONE, Evicting
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.reducer import Execution
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.slots import MigrationCaps
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.configuration import configuration
@@ -53,6 +56,10 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._module.run impor
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import ActionKind, Plan
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.remainder import of_batch
 
+# So many seconds are waited in the end for pods in place of evicted ones to get their nodes. Who fitted nowhere as long
+# as the old one was there is tried again by the scheduler after ten at most.
+_LAND_WITHIN = 15.0
+
 
 def drain(module: Module, client: Client) -> JsonObject:
     """Raises Failure, InvalidRequest, MissingLibrary, and Incomplete unless the node is, or would be, empty."""
@@ -69,7 +76,7 @@ def drain(module: Module, client: Client) -> JsonObject:
     plans = task.plans()
     if stuck := drain_results.lasting(plans.right):
         raise drain_results.blocked(client.server, params["name"], stuck)
-    caps, before = task.caps(plans.right), facts_before(client, task.name)
+    caps, before, landing = task.caps(plans.right), facts_before(client, task.name), task.landing(plans)
     taken: list[Transition] = []
     try:
         epochs = task.take_nodes(plans.right, taken)
@@ -87,10 +94,19 @@ def drain(module: Module, client: Client) -> JsonObject:
         else:
             going.run(params["wait_timeout"])
     except (Failure, InvalidRequest) as error:
+        going.landings = _landings(landing, going)
         raise drain_results.broken_off(module, going, error, changed=changed) from error
     finally:
         memory.end(going.record, is_done=going.is_done)
+    going.landings = _landings(landing, going)
     return {**drain_results.result(module, going, changed=changed), **before}
+
+
+def _landings(look: LandingLook, going: NodeDrain) -> Landings:
+    """A replacement is made when its pod begins to end: when the node is empty, all are about to have theirs."""
+    evicted = [entry for entry in going.record.entries.values() if isinstance(entry, Evicting) and entry.expected_node]
+    gone = {entry.uid: entry.expected_node for entry in evicted if entry.outcome in (EVICTED, GONE)}
+    return look.landings(gone.keys(), gone.values(), _LAND_WITHIN if going.is_done else 0.0)
 
 
 def verify(module: Module, client: Client) -> JsonObject:
@@ -248,6 +264,13 @@ class _Task:
             max_failed=params["max_failed_vms"],
             done=self._done(plans.right),
         )
+
+    def landing(self, plans: _Plans) -> LandingLook:
+        """Raises Failure."""
+        both = () if self.module.check_mode else (plans.given, plans.right)
+        actions = [action for plan in both for action in plan.of_node(self.name)]
+        pods = (action.object for action in actions if action.kind is ActionKind.EVICT and action.target)
+        return LandingLook(self.client, pods)
 
     def _concerned(self, plan: Plan) -> tuple[str, ...]:
         """The node, and those from which something has to leave before."""

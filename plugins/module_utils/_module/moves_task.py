@@ -5,13 +5,14 @@
 
 from __future__ import annotations
 
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.looks.landings import closed_nodes
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.looks.migration_looks import read_prospects
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.moves_run import MovesRun, request_of
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.client import Client
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.failure import Failure
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.identity import require_cluster
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.persistence import May
-from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.deviations import landings
+from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.deviations import Landings
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.evicting import EVICTED, GONE, Evicting
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt import migration_rules
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.invalid_request import InvalidRequest
@@ -50,7 +51,7 @@ def carry_out(module: Module, client: Client, plan: Plan, may: May) -> JsonObjec
     patience = module.params["wait_timeout"]
     going = migration_task.begin(module, client, plan.actions, prospects, may, patience)
     going.carry_out(patience, dry_run=module.check_mode)
-    values = _result(module, plan, going)
+    values = _result(module, client, plan, going)
     if error := _error(module, going, is_changed=values["changed"]):
         if isinstance(error, InvalidRequest) and not values["changed"]:
             raise error
@@ -82,10 +83,10 @@ def _error(module: Module, going: MovesRun, *, is_changed: bool) -> Failure | In
     )
 
 
-def _result(module: Module, plan: Plan, going: MovesRun) -> JsonObject:
+def _result(module: Module, client: Client, plan: Plan, going: MovesRun) -> JsonObject:
     evicted, migrated = eviction_task.evicted(module, going), migration_results.migrated(module, going)
     values = {**migrated, **evicted, "changed": evicted["changed"] or migrated["changed"]}
-    values["deviations"] = _astray(going)
+    values["deviations"] = _astray(client, going)
     if module._diff:
         values["diff"] = {when: evicted["diff"][when] + migrated["diff"][when] for when in ("before", "after")}
     if module.params["document"]:
@@ -93,11 +94,13 @@ def _result(module: Module, plan: Plan, going: MovesRun) -> JsonObject:
     return values
 
 
-def _astray(going: MovesRun) -> list[JsonObject]:
-    """Of the pods that have gone, those in whose place others have come up elsewhere than was foretold."""
-    gone = {entry.action for entry in going.of(Evicting) if entry.outcome in (EVICTED, GONE)}
-    evicted = [action for action in going.moves.actions if action.id in gone]
-    came: dict[str, list[str]] = {}
-    for item in going.replacements:
-        came.setdefault(item.title, []).extend(pod["node"] for pod in item.pods if pod["node"])
-    return [entry.to_json() for entry in landings(evicted, came)]
+def _astray(client: Client, going: MovesRun) -> list[JsonObject]:
+    """Of the pods that have gone, those in whose place none has come up where that was foretold."""
+    gone = {entry.action: entry.uid for entry in going.of(Evicting) if entry.outcome in (EVICTED, GONE)}
+    gone |= {name: name for name in going.gone if name in going.instead}
+    evicted = [(action, gone[action.id]) for action in going.moves.actions if action.id in gone and action.target]
+    controllers = {gone[name]: item.controller for name, item in going.instead.items() if name in gone}
+    came = {item.controller: [pod["node"] for pod in item.pods] for item in going.replacements}
+    unmet = {action.target or "" for action, _uid in evicted}.difference(*came.values())
+    found = Landings(controllers, came, closed_nodes(client, unmet)).astray(evicted)
+    return [deviation.to_json() for _action, deviation in found]

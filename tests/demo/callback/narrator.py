@@ -98,11 +98,14 @@ def _moving(values: dict[str, Any]) -> int:
 
 
 def _ways(values: dict[str, Any]) -> dict[str, Any]:
-    """Where VMs went, which were interrupted, how many left as planned, and what came otherwise, by kind."""
+    """Where VMs went, which were interrupted, how many left as planned, and what came otherwise.
+
+    Of that its kind, and whether the plan had told it as an assumption.
+    """
     deviations = values.get("deviations", ())
     return {
         "as_planned": values.get("as_planned", 0),
-        "deviations": [[e["kind"], f"{e['name']}: {e['planned']}, {e['done']}"] for e in deviations],
+        "deviations": [[e["kind"], f"{e['name']}: {e['planned']}, {e['done']}", e["assumed"]] for e in deviations],
         "moves": [move["node"] for move in values["moves"]],
         "interrupted": [machine["name"] for machine in values["interrupted"]],
     }

@@ -99,13 +99,18 @@ def test_a_move_to_another_zone_is_seen() -> None:
 
 
 def test_the_end_says_how_much_of_the_plan_came_true() -> None:
-    def drained(host: str, *deviations: tuple[str, str]) -> dict[str, Any]:
+    def drained(host: str, *deviations: tuple[str, str, bool]) -> dict[str, Any]:
         return {"host": host, "ways": {"as_planned": 3, "deviations": list(deviations)}}
 
     good = [{"host": "n0", "ways": None}, drained("n1"), drained("n2")]
     assert list(outcomes.came_true(good)) == [("6 of 6 virtual machines and pods left their nodes as planned", True)]
-    told, holds = next(outcomes.came_true([*good, drained("n3", ("vm", "db: goes to n2, migrated to n4"))]))
+    told, holds = next(outcomes.came_true([*good, drained("n3", ("vm", "db: goes to n2, migrated to n4", False))]))
     assert (told.startswith("9 of 10 virtual"), "goes to n2, migrated to n4" in told, holds) == (True, True, False)
-    told, holds = next(outcomes.came_true([*good, drained("n3", ("pod", "api: comes back on n2, was not there"))]))
-    assert (told.startswith("9 of 10 virtual"), "was not there" in told, holds) == (True, True, True)
+    for line, assumed, judged in (
+        ("api: is evicted, was not there", False, True),
+        ("api: comes back on n2, came back on n3", True, True),
+        ("api: comes back on n2, came back on n3", False, False),
+    ):
+        told, holds = next(outcomes.came_true([*good, drained("n3", ("pod", line, assumed))]))
+        assert (told.startswith("9 of 10 virtual"), line in told, holds) == (True, True, judged)
     assert not next(outcomes.came_true([])).holds

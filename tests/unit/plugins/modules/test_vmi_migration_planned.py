@@ -99,6 +99,11 @@ def test_a_pod_that_comes_up_elsewhere_than_planned_is_told(move: Any, api: Evic
     (deviation,) = move(plan=given(*evicted))["deviations"]
     assert (deviation["name"], deviation["planned"]) == ("o-1", "comes back on n3")
     assert deviation["done"] == "came back on n2"
+    assert deviation["why"] == "the scheduler has preferred that node, by what was there then"
+    api.node("n3")["spec"]["unschedulable"] = True
+    api.add_pod("o-3", status=READY)
+    (deviation,) = move(plan=given(action(ActionKind.EVICT, pod("o-3"), "n1", "n3")))["deviations"]
+    assert deviation["why"] == "n3 is cordoned"
 
 
 def test_a_plan_that_has_come_true_changes_nothing(move: Any, api: EvictingApi) -> None:

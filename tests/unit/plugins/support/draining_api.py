@@ -87,12 +87,14 @@ def act_path(verb: str, name: str) -> str:
 class DrainingApi(MigratingApi):
     """`evictions`: what answers the evictions to come, None for success, which is what follows the last.
 
-    returns: evicted pods come back to their node. acts: what was asked of VMs and not refused, as in `stop db`.
+    returns: evicted pods come back to their node. lands: where others come in place of those of a controller, empty if
+    nowhere. acts: what was asked of VMs and not refused, as in `stop db`.
     successors: the node where a replica set replaces its VMIs, if it does. slow: guests shut down by `shut_down` only.
     """
 
     evictions: list[Answer | None] = field(default_factory=list)
     returns: bool = False
+    lands: str = "n2"
     successors: str = ""
     slow: bool = False
     acts: list[str] = field(default_factory=list)
@@ -201,6 +203,9 @@ class DrainingApi(MigratingApi):
             pod = self.objects.pop(path)
             if self.returns:
                 self.add_pod(f"{pod['metadata']['name']}-again", spec=pod["spec"])
+            elif self.lands and pod["metadata"]["ownerReferences"]:
+                start = {"generateName": pod["metadata"].get("generateName", "")}
+                self.add_pod(f"{pod['metadata']['name']}-new", self.lands, metadata=start)
         return Answer(201, {})
 
     def lose_answer(self, path: str) -> None:

@@ -11,7 +11,11 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.deviations import Fidelity, fidelity
+from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.deviations import (
+    Fidelity,
+    Landings,
+    fidelity,
+)
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.evicting import Evicting
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.interrupting import Interrupting
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.migrating import FailedAttempt, Migrating
@@ -25,6 +29,7 @@ WEB = action(ActionKind.MIGRATE, vm("web"), "n1", "n2")
 API = action(ActionKind.EVICT, pod("api"), "n1", "n2")
 DB = action(ActionKind.STOP, vm("db"), "n1")
 CACHE = action(ActionKind.RESTART, vm("cache"), "n1", "n3")
+CHOSEN = "the scheduler has preferred that node, by what was there then"
 LOST = FailedAttempt("uid-1", "client socket is closed.", "n2")
 
 
@@ -40,9 +45,15 @@ def off(of: Action = DB, outcome: str = "stopped", **changes: Any) -> Interrupti
     return replace(Interrupting.begin(of), outcome=outcome, **changes)
 
 
-def found(*actions: Action, entries: Sequence[Entry], node: str = "n1", missed: Sequence[Action] = ()) -> Fidelity:
+def found(
+    *actions: Action,
+    entries: Sequence[Entry],
+    node: str = "n1",
+    missed: Sequence[Action] = (),
+    landings: Landings | None = None,
+) -> Fidelity:
     record = Record({str(number): entry for number, entry in enumerate(entries)})
-    return fidelity(plan(*actions), node, record, {action.id for action in missed})
+    return fidelity(plan(*actions), node, record, {action.id for action in missed}, landings)
 
 
 def test_a_drain_that_goes_as_planned_deviates_in_nothing() -> None:
@@ -72,7 +83,7 @@ def test_in_check_mode_it_would() -> None:
         ),
         (WEB, [], ("goes to n2", "had left the node already, or was not there any more", "")),
         (DB, [moved(replace(WEB, object=vm("db")))], ("stops until its node is back", "migrated to n2", "")),
-        (CACHE, [off(CACHE, "restarted", target_node="n4")], ("starts anew on n3", "restarted on n4", "")),
+        (CACHE, [off(CACHE, "restarted", target_node="n4")], ("starts anew on n3", "restarted on n4", CHOSEN)),
         (CACHE, [off(CACHE, "already_gone", target_node="n4")], ("starts anew on n3", "not interrupted", "")),
         (API, [gone(outcome="failed", refusal="no")], ("is evicted", "failed, no", "no")),
         (API, [gone(outcome="waiting", refusal="a budget")], ("is evicted", "held back", "a budget")),
@@ -90,6 +101,57 @@ def test_a_pod_that_has_gone_meanwhile_has_left() -> None:
     assert found(API, entries=[]) == Fidelity(1, ())
     assert found(API, entries=[gone()]) == Fidelity(1, ())
     assert found(API, entries=[gone(outcome="gone")]) == Fidelity(1, ())
+
+
+def seen(*nodes: str, **changes: Any) -> Landings:
+    """Of one controller of all these pods."""
+    pods = ("api", "api-2", "theirs")
+    return replace(Landings({f"uid-{name}": "o" for name in pods}, {"o": nodes}), **changes)
+
+
+def landed(*actions: Action, landings: Landings) -> list[tuple[str, str, str, str, bool]]:
+    came = found(*actions, entries=[gone(each) for each in actions if each.node == "n1"], landings=landings)
+    assert came.as_planned + len(came.deviations) == sum(each.node == "n1" for each in actions)
+    return [(each.name, each.planned, each.done, each.why, each.assumed) for each in came.deviations]
+
+
+def test_a_pod_that_comes_back_where_it_is_expected_came_true() -> None:
+    assert landed(API, landings=seen("n2")) == []
+    twin = action(ActionKind.EVICT, pod("api-2"), "n1", "n3")
+    assert landed(API, twin, landings=seen("n3", "n2")) == []
+
+
+@pytest.mark.parametrize(
+    ("planned", "landings", "done", "why"),
+    [
+        (API, seen("n3"), "came back on n3", CHOSEN),
+        (API, seen("n3", closed={"n2": "n2 is cordoned"}), "came back on n3", "n2 is cordoned"),
+        (API, seen(""), "was not seen to come back", "nothing had a node in its place yet"),
+        (API, seen(), "was not seen to come back", "nothing had a node in its place yet"),
+        (API, seen(trouble="no answer"), "was not seen to come back", "no answer"),
+        (API, seen("n2", controllers={}), "was not seen to come back", "it had gone before anybody looked"),
+    ],
+)
+def test_a_pod_that_does_not_come_back_where_it_is_expected(
+    planned: Action, landings: Landings, done: str, why: str
+) -> None:
+    assert landed(planned, landings=landings) == [("api", "comes back on n2", done, why, False)]
+
+
+def test_what_was_only_assumed_is_told_so() -> None:
+    unsure = replace(API, assumed=("others come later",))
+    why = "it was only assumed that others come later"
+    assert landed(unsure, landings=seen("n3")) == [("api", "comes back on n2", "came back on n3", why, True)]
+
+
+def test_who_comes_where_somebody_elses_are_expected_is_theirs() -> None:
+    theirs = action(ActionKind.EVICT, pod("theirs"), "n9", "n4")
+    assert landed(API, theirs, landings=seen("n4", "n3"))[0][2] == "came back on n3"
+    assert landed(API, theirs, landings=seen("n4"))[0][2] == "came back on n4"
+
+
+def test_where_the_plan_tells_no_node_none_is_asked_for() -> None:
+    assert landed(replace(API, target=None), landings=seen("n3")) == []
 
 
 @pytest.mark.parametrize("entries", [[], [gone()]], ids=["not looked for", "looked for"])
