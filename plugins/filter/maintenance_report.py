@@ -105,11 +105,13 @@ def maintenance_report(
 
 def _host(name: str, known: Mapping[str, Any]) -> Host:
     """By those of its variables that tell of a run. Ansible makes each when it is asked for, and anew each time."""
+    restored = known.get("uncordon_started", {})
     return Host(
         name=name,
         node=str(known.get("_drain_name", name)),
         drained=known.get("drain_result"),
-        started=known.get("uncordon_started", {}).get("started", ()),
+        started=restored.get("started", ()),
+        astray=restored.get("deviations", ()),
         has_failed="rolling_maintenance_failure" in known,
         is_back="uncordon_given_back" in known,
         is_done="uncordon_done" in known,

@@ -306,8 +306,9 @@ as_planned:
 deviations:
   description:
     - What came otherwise than by the plan, with what was planned and done, and why, where that is known. C(assumed) is
-      true of a node that the scheduler chooses and the plan told as an assumption.
-  returned: O(state=drained), when something was tried
+      true of a node that the scheduler chooses and the plan told as an assumption. Of O(state=restored) it is what
+      started elsewhere than by the plan that the O(run) keeps in the cluster.
+  returned: O(state=drained) or O(state=restored), when something was tried
   type: list
   elements: dict
   sample:

@@ -1,7 +1,7 @@
 # Copyright: Contributors to the virtops.kubevirt project
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What came otherwise than a plan had it, beside how much came true."""
+"""What came otherwise than a plan had it, also of what starts again in the end, beside how much came true."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.evicti
     Evicting,
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.interrupting import (
+    REPLICA_SET,
     RESTARTED,
     STOPPED,
     WOULD,
@@ -30,8 +31,10 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.migrat
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.record import Entry
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.reducer import Record
+from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.starting import STARTED, Starting
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.difference import outlook
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import (
+    FORETOLD,
     Action,
     ActionKind,
     ObjectReference,
@@ -80,11 +83,11 @@ class Fidelity:
 
 @dataclass(frozen=True, slots=True)
 class Landings:
-    """What was seen of the pods that are made in place of evicted ones.
+    """What was seen of the pods that are made in place of evicted ones, or of what starts again.
 
-    controllers: by uid of pods, who makes others in their place. came: by controller, the nodes of the pods that it has
-    made since; empty of one that has none. closed: by node, why nothing may come to it, a clause. trouble: why nobody
-    could look, empty if somebody could.
+    controllers: by uid of pods, who makes others in their place; who starts again stands for itself. came: by
+    controller, the nodes of the pods that it has made since; empty of one that has none. closed: by node, why nothing
+    may come to it, a clause. trouble: why nobody could look, empty if somebody could.
     """
 
     controllers: Mapping[str, str]
@@ -92,14 +95,14 @@ class Landings:
     closed: Mapping[str, str] = field(default_factory=dict)
     trouble: str = ""
 
-    def astray(self, evicted: Iterable[Evicted], others: Iterable[Action] = ()) -> Iterator[tuple[Action, Deviation]]:
-        """Of those evicted whose place the plan tells, the ones in whose place none has come there.
+    def astray(self, wanted: Iterable[Displaced], others: Iterable[Action] = ()) -> Iterator[tuple[Action, Deviation]]:
+        """Of those wanted on the nodes that the plan tells, the ones in whose place none has come there.
 
         others: whose pods the same controllers make anew for somebody else: who has come where those are expected is
         taken for one of these last of all.
         """
         left = {controller: list(nodes) for controller, nodes in self.came.items()}
-        missing = [(action, uid) for action, uid in evicted if not _taken_from(left, self.controllers.get(uid), action)]
+        missing = [(action, uid) for action, uid in wanted if not _taken_from(left, self.controllers.get(uid), action)]
         aside: defaultdict[str, list[str]] = defaultdict(list)
         for other in others:
             controller = self.controllers.get(other.object.uid)
@@ -117,18 +120,19 @@ class Landings:
 
     def _deviation(self, action: Action, node: str, *, is_known: bool) -> Deviation:
         done = f"came back on {node}" if node else "was not seen to come back"
-        if self.trouble:
+        if self.trouble and not node:
             why = self.trouble
         elif not is_known:
             why = "it had gone before anybody looked"
         else:
             why = self.closed.get(action.target or "") or _scheduled(action, node)
         reference, planned = action.object, f"comes back on {action.target}"
-        return Deviation("pod", reference.namespace, reference.name, planned, done, why, _is_assumed(action))
+        kind = "pod" if reference.kind == _POD else "vm"
+        return Deviation(kind, reference.namespace, reference.name, planned, done, why, _is_assumed(action))
 
 
-# An action, and the uid of the pod that it was about in the end.
-Evicted: TypeAlias = "tuple[Action, str]"
+# An action, and the uid of the pod that it was about in the end, or of the VM or replica set that starts again.
+Displaced: TypeAlias = "tuple[Action, str]"
 
 
 def fidelity(
@@ -155,6 +159,25 @@ def fidelity(
     told = [found[action.id] for action, _entry in own if action.id in found]
     new = [_stranger(entry) for entry in strangers if entry.source_node == node and not entry.unfinished]
     return Fidelity(len(own) - len(told), (*told, *new))
+
+
+def starts_of_batch(plan: Plan, node: str, started: Iterable[Starting]) -> list[Displaced]:
+    """What the plan starts on nodes that it tells when those of a node's batch are back, as far as it has started.
+
+    One of a replica set has the name of the VMI that was stopped.
+    """
+    owners = {
+        f"{entry.title}{FORETOLD if entry.kind == REPLICA_SET else ''}": entry.uid
+        for entry in started
+        if entry.outcome == STARTED
+    }
+    number, found = plan.batch_of(node), list[Displaced]()
+    for action in plan.actions:
+        if action.kind is ActionKind.START and action.batch == number and action.target is not None:
+            title = f"{action.object.namespace}/{kin(action.object)}"
+            if uid := owners.get(action.object.title) or owners.get(title):
+                found.append((action, uid))
+    return found
 
 
 def _taken_from(left: Mapping[str, list[str]], controller: str | None, action: Action) -> bool:

@@ -5,16 +5,21 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from typing import Any
 
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.looks.landings import landings_of_starts
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.plan_run import Deadline, PlanRun
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.starts import start_run
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.client import Client
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.failure import Failure
-from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.starting import WOULD_START
+from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.deviations import starts_of_batch
+from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.starting import STARTED, WOULD_START, Starting
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import JsonObject
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module import guard
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module.progress import Progress
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module.run import Incomplete, Module
+from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import Plan
 
 _REMEDY = "Remove the cause; a VM whose start was asked for comes up by itself then, for others run the task again."
 
@@ -36,10 +41,40 @@ def restore(module: Module, client: Client) -> dict[str, Any]:
         going.rehearse()
     else:
         going.run(deadline.left)
-    return _result(module, going)
+    return _result(module, going, _astray(module, client, going) if hold is not None else [])
 
 
-def _result(module: Module, going: PlanRun) -> dict[str, Any]:
+def _astray(module: Module, client: Client, going: PlanRun) -> list[JsonObject]:
+    """Those that the run's plan had on other nodes than those where they have started again."""
+    entries = (entry for entry in going.record.entries.values() if isinstance(entry, Starting))
+    started = [entry for entry in entries if entry.outcome == STARTED]
+    plan, node = _plan(module, client) if started else None, module.params["name"]
+    if plan is None:
+        return []
+    wanted = starts_of_batch(plan, node, started)
+    targets: defaultdict[str, list[str]] = defaultdict(list)
+    for action, uid in wanted:
+        targets[uid].append(action.target or "")
+    landings = landings_of_starts(client, started, targets)
+    own = ((action, uid) for action, uid in wanted if action.node == node)
+    return [deviation.to_json() for _action, deviation in landings.astray(own)]
+
+
+def _plan(module: Module, client: Client) -> Plan | None:
+    """The one that the run goes by, if the cluster keeps one; that it cannot be read is no reason to fail."""
+    # With what plans, for which nothing else of this task has a use.
+    from ansible_collections.virtops.kubevirt.plugins.module_utils._module import plan_keeping  # noqa: PLC0415
+
+    try:
+        kept, problems = plan_keeping.find(client, module.params)
+    except Failure as error:
+        kept, problems = None, [str(error)]
+    for problem in problems:
+        module.warn(f"Nothing tells where the plan had what has started again. {problem}")
+    return kept.plan if kept is not None else None
+
+
+def _result(module: Module, going: PlanRun, deviations: list[JsonObject]) -> dict[str, Any]:
     """Raises Incomplete."""
     found = going.record.entries.values()
     # In check mode what has to be waited for first is not even asked for.
@@ -47,6 +82,7 @@ def _result(module: Module, going: PlanRun) -> dict[str, Any]:
     result: dict[str, Any] = {
         "changed": any(entry.has_acted or entry.outcome == WOULD_START for entry in entries),
         "started": [entry.result() for entry in entries],
+        "deviations": deviations,
     }
     if module.params["document"]:
         result["document"] = guard.document(going.plan, module.params)

@@ -41,13 +41,15 @@ class Host:
     """What is known of a host of the run in the end.
 
     node: what the cluster calls it. drained: what its drain returned, None if it was not begun. started: what was
-    returned of the VMs that were to be started again. is_back: the node was given back. is_done: and all is done.
+    returned of the VMs that were to be started again. astray: which of them came elsewhere than planned. is_back: the
+    node was given back. is_done: and all is done.
     """
 
     name: str
     node: str
     drained: Mapping[str, Any] | None = None
     started: Sequence[Mapping[str, Any]] = ()
+    astray: Sequence[Mapping[str, Any]] = ()
     has_failed: bool = False
     is_back: bool = False
     is_done: bool = False
@@ -74,7 +76,7 @@ def _lines(run: str, batches: Sequence[Sequence[Host]], verbose: bool, foretold:
     for section in sections:
         yield f"{section.host.name}: {_state(section.host, foretold)}{_counts(section)}"
         yield from (f"{_INDENT}{line}" for line in _details(section))
-    yield from _fidelity([section.host.drained or {} for section in sections], foretold)
+    yield from _fidelity([section.host for section in sections], foretold)
     yield from more_than_once("was", "were", _interruptions(sections))
     if any(len(section.named) < len(section.found.departures) for section in sections):
         # True as well for who reads it later, where it was kept.
@@ -126,7 +128,7 @@ def _plain(outcome: str) -> str:
 def _details(section: _Section) -> Iterator[str]:
     for entry in section.named:
         yield f"{_title(*entry.key)} {_what_became(entry, section.again)}"
-    for deviation in (section.host.drained or {}).get("deviations", ()):
+    for deviation in (*(section.host.drained or {}).get("deviations", ()), *section.host.astray):
         title = _title(deviation["kind"], deviation["namespace"], deviation["name"])
         done, why = deviation["done"], deviation["why"]
         reason = f", as {why}" if why and why not in done else ""
@@ -212,11 +214,19 @@ def _machine(entry: Departure) -> str:
     return f"one of replica set {namespace}/{owner}" if kind == _REPLICA_SET else f"{namespace}/{entry.name}"
 
 
-def _fidelity(results: Sequence[Mapping[str, Any]], foretold: bool) -> Iterator[str]:
-    """How much of the plan came true for what was tried by it."""
-    told = [result for result in results if "as_planned" in result]
-    if told:
-        as_planned = sum(result["as_planned"] for result in told)
-        total = as_planned + sum(len(result["deviations"]) for result in told)
+def _fidelity(hosts: Sequence[Host], foretold: bool) -> Iterator[str]:
+    """How much of the plan came true for what was tried by it. Who has left as planned may have started elsewhere."""
+    results = [(host.drained, host.astray) for host in hosts if host.drained and "as_planned" in host.drained]
+    if results:
+        as_planned = total = 0
+        for drained, astray in results:
+            otherwise = {_key(entry) for entry in drained["deviations"]}
+            back = sum(_key(entry) not in otherwise for entry in astray)
+            as_planned += max(0, drained["as_planned"] - back)
+            total += max(drained["as_planned"], back) + len(drained["deviations"])
         verb = "would leave" if foretold else "have left"
         yield f"Of {total} virtual machines and pods {as_planned} {verb} as planned."
+
+
+def _key(entry: Mapping[str, Any]) -> tuple[str, str, str]:
+    return entry["kind"], entry["namespace"], entry["name"]

@@ -226,3 +226,23 @@ def test_a_run_that_is_lost_meanwhile_does_not_go_on(tmp_path: Path, api: RunApi
     api.hold_run("b2", seconds=10**9)
     told, status = restore(tmp_path)
     assert (status, "it is held by invocation b2" in told, changes(api)) == (2, True, []), told
+
+
+def test_what_has_started_elsewhere_is_told(tmp_path: Path) -> None:
+    """By role plan_maintenance, of the first of two nodes; the other one failed before it had started any."""
+    tasks = yaml.safe_load((ROOT / "roles/plan_maintenance/tasks/hold.yml").read_text())
+    astray = {
+        "namespace": "shop",
+        "name": "db",
+        "planned": "comes back on n1",
+        "done": "came back on n2",
+        "why": "of it",
+    }
+    known = {"_plan_maintenance_restored": {"results": [{"deviations": [astray]}, {"error": {}}]}}
+    told = [task for task in tasks if "not as planned" in str(task)]
+    content = yaml.safe_dump([{"hosts": "localhost", "gather_facts": False, "vars": known, "tasks": told}])
+    said, status = play(tmp_path, content)
+    assert (status, "not as planned: VM shop/db comes back on n1; instead: came back on n2, as of it" in said) == (
+        0,
+        True,
+    )

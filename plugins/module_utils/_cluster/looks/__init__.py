@@ -12,7 +12,7 @@ inquiries.py        answers to the reducer's questions that watches do not give,
 observer.py         looks at what is on nodes and at a run's migrations, by watches
 migration_looks.py  looks at VMIs that are wanted elsewhere, with as few permissions as that takes
 move_looks.py       looks at pods that are evicted and VMIs that migrate, only while either is under way
-landings.py         looks at where pods come up again that are evicted
+landings.py         looks at where pods come up again that are evicted, and VMs that were stopped
 replicas.py         the VMIs of a replica set, watched
 """
 

@@ -1,19 +1,29 @@
 # Copyright: Contributors to the virtops.kubevirt project
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Looks at where pods come up again that are evicted: a list of each namespace before, and some at the end."""
+"""Looks at where pods come up again that are evicted, and VMs that were stopped.
+
+Of pods that takes a list of each namespace before, and some at the end.
+"""
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 
-from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.looks.objects import read_node
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.looks.objects import (
+    API_VERSION,
+    VMIS,
+    node_of,
+    read_node,
+)
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.client import Client
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.clock import Clock
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.failure import Failure
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.paths import collection_path
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.deviations import Landings
+from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.interrupting import REPLICA_SET
+from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.starting import Starting
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import JsonObject, controller
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.replacement import Replacement
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import ObjectReference
@@ -75,6 +85,37 @@ class LandingLook:
         for name in self._namespaces:
             found += self._client.get(collection_path("v1", name, "pods"), f"list pods in namespace {name}")["items"]
         return found
+
+
+def landings_of_starts(client: Client, started: Iterable[Starting], targets: Mapping[str, Collection[str]]) -> Landings:
+    """Where those run that have started again. Nothing is raised.
+
+    targets: the nodes where they are expected, by uid of the VM or replica set; of a replica set as many of its
+    youngest VMIs count.
+    """
+    wanted, trouble = [entry for entry in started if entry.uid in targets], ""
+    came = {entry.uid: [entry.node] for entry in wanted if entry.kind != REPLICA_SET}
+    try:
+        for entry in wanted:
+            if entry.kind == REPLICA_SET:
+                came[entry.uid] = _youngest(client, entry, len(targets[entry.uid]))
+    except Failure as error:
+        trouble = str(error).rstrip(".")
+    unmet = {node for nodes in targets.values() for node in nodes}.difference(*came.values())
+    return Landings({uid: uid for uid in targets}, came, closed_nodes(client, unmet), trouble)
+
+
+def _youngest(client: Client, entry: Starting, number: int) -> list[str]:
+    """The nodes of so many VMIs of a replica set."""
+    path = collection_path(API_VERSION, entry.namespace, VMIS)
+    found = client.get(path, f"list VMIs in namespace {entry.namespace}")["items"]
+    own = [
+        vmi
+        for vmi in found
+        if (controller(vmi) or {}).get("uid") == entry.uid and not vmi["metadata"].get("deletionTimestamp")
+    ]
+    own.sort(key=lambda vmi: (str(vmi["metadata"].get("creationTimestamp") or ""), str(vmi["metadata"]["name"])))
+    return [node_of(vmi) for vmi in own[max(0, len(own) - number) :]]
 
 
 def closed_nodes(client: Client, names: Iterable[str]) -> dict[str, str]:

@@ -13,7 +13,7 @@ import pytest
 from ansible.errors import AnsibleFilterError
 from ansible_collections.virtops.kubevirt.plugins.filter.maintenance_report import FilterModule
 
-from unit.plugins.module_utils._report.drained import CUT, MOVE, STARTED
+from unit.plugins.module_utils._report.drained import CUT, DEVIATION, MOVE, STARTED
 
 tell = FilterModule().filters()["maintenance_report"]
 
@@ -44,7 +44,7 @@ def test_each_host_is_asked_once_for_what_is_needed() -> None:
         {
             "ansible_facts": {},
             "drain_result": {"interrupted": [CUT]},
-            "uncordon_started": {"started": [STARTED]},
+            "uncordon_started": {"started": [STARTED], "deviations": [{**DEVIATION, "name": "db"}]},
             "uncordon_given_back": True,
             "_drain_name": "n1",
         }
@@ -55,6 +55,7 @@ def test_each_host_is_asked_once_for_what_is_needed() -> None:
         "worker: given back, but not complete; VMs: 1 migrated, 1 stopped, 1 started again",
         "     VM  shop/web -> n3",
         "     VM  shop/db stopped, and started again on n1",
+        "     not as planned: VM  shop/db goes to n2; instead: migrated to n3 in 6 s, as the network was gone",
         "mate: failed",
         "unknown: not begun",
     ]

@@ -88,13 +88,14 @@ class DrainingApi(MigratingApi):
     """`evictions`: what answers the evictions to come, None for success, which is what follows the last.
 
     returns: evicted pods come back to their node. lands: where others come in place of those of a controller, empty if
-    nowhere. acts: what was asked of VMs and not refused, as in `stop db`.
+    nowhere. home: where VMs start again. acts: what was asked of VMs and not refused, as in `stop db`.
     successors: the node where a replica set replaces its VMIs, if it does. slow: guests shut down by `shut_down` only.
     """
 
     evictions: list[Answer | None] = field(default_factory=list)
     returns: bool = False
     lands: str = "n2"
+    home: str = "n1"
     successors: str = ""
     slow: bool = False
     acts: list[str] = field(default_factory=list)
@@ -256,9 +257,12 @@ class DrainingApi(MigratingApi):
             self._add_replica(f"{name}-again", self.successors)
         return answer
 
-    def start(self, name: str, node: str = "n1", number: int = 1) -> None:
+    def start(self, name: str, node: str = "", number: int = 1) -> None:
         """Give a VM its VMI of so great a number."""
-        self.add_vmi(name, node)["metadata"] |= {"uid": f"uid-{name}-{number}", "ownerReferences": _owned_by(name)}
+        self.add_vmi(name, node or self.home)["metadata"] |= {
+            "uid": f"uid-{name}-{number}",
+            "ownerReferences": _owned_by(name),
+        }
 
     def shut_down(self, name: str) -> None:
         """End the guest of a VM that is to stop, and do what virt-controller does then."""
@@ -286,7 +290,7 @@ class DrainingApi(MigratingApi):
             self._stop(name, vm)
             spec["runStrategy"] = spec["runStrategy"] if by_request else "Halted"
         else:
-            self.start(name, "n2" if verb == "restart" else "n1", len(self.acts))
+            self.start(name, "n2" if verb == "restart" else "", len(self.acts))
         return Answer(202, b"")
 
     def _stop(self, name: str, vm: Object) -> None:

@@ -162,6 +162,19 @@ def test_how_much_of_the_plan_came_true() -> None:
     ]
 
 
+def test_who_has_left_as_planned_may_come_back_elsewhere() -> None:
+    """One that has not is counted once."""
+    astray = [
+        {**DEVIATION, "name": name, "planned": "comes back on n1", "done": "came back on n2"} for name in ("db", "web")
+    ]
+    assert told(replace(DONE, drained={"as_planned": 3, "deviations": [DEVIATION]}, astray=astray))[-4:] == [
+        "     not as planned: VM  shop/web goes to n2; instead: migrated to n3 in 6 s, as the network was gone",
+        "     not as planned: VM  shop/db comes back on n1; instead: came back on n2, as the network was gone",
+        "     not as planned: VM  shop/web comes back on n1; instead: came back on n2, as the network was gone",
+        "Of 4 virtual machines and pods 2 have left as planned.",
+    ]
+
+
 def test_what_left_other_nodes_is_told_of_these() -> None:
     """Whether it came back, too, is known there only."""
     elsewhere: dict[str, Any] = {"moves": [{**MOVE, "node": "n3"}], "evicted": [POD], "interrupted": [CUT]}
