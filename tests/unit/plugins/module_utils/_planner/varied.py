@@ -44,7 +44,9 @@ class _Making:
         self._scene = Scene(*made, **empty)
         self._zone = {raw["metadata"]["name"]: raw["metadata"]["labels"][ZONE] for raw in made}
         self._tainted = {raw["metadata"]["name"] for raw in made if raw["spec"].get("taints")}
-        self._room = {raw["metadata"]["name"]: self._free(raw["status"]["allocatable"]) for raw in made}
+        self._room: dict[str, Counter[str]] = {
+            raw["metadata"]["name"]: self._free(raw["status"]["allocatable"]) for raw in made
+        }
 
     def made(self, machines: int, pods: int) -> Lists:
         for number in range(machines):
@@ -184,8 +186,8 @@ class _Making:
             for name, amount in usage(pod).items():
                 used[name] += amount
         name, beyond = self._dice.choice((("pods", 0), ("pods", 2), ("requests.memory", 1400 * 2**20)))
-        written = lambda nanos: quantity.text(nanos, binary=name != "pods")  # noqa: E731
-        hard, now = {name: written(used[name] + beyond * quantity.NANO)}, {name: written(used[name])}
+        amounts = (used[name] + beyond * quantity.NANO, used[name])
+        hard, now = ({name: quantity.text(nanos, binary=name != "pods")} for nanos in amounts)
         metadata = {"namespace": "shop", "name": "quota"}
         self._scene.lists["resourcequotas"].append(
             {"metadata": metadata, "spec": {"hard": hard}, "status": {"hard": copy.copy(hard), "used": now}}
