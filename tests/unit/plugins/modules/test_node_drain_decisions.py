@@ -156,6 +156,7 @@ def test_a_vm_that_is_restarted_and_comes_to_the_next_node_of_the_batch_is_not_r
     """
     fill(api, "n3")
     api.node("n3")["status"]["allocatable"] |= {"cpu": "80", "memory": "160Gi"}  # where it is expected, again and again
+    api.lands = "n3"
     made = api.add_vm("pets", "Manual")["spec"]["template"]["spec"]
     made["tolerations"] = [{"operator": "Exists"}]
     fixed = api.objects[vmi_path("pets")]["status"]["conditions"]
