@@ -359,11 +359,8 @@ error:
       type: list
       elements: str
       sample: ["vm shop/db-1: no node can take it: 0/6 nodes are available: 6 Insufficient memory."]
-    problems_left_out:
-      description: How many problems there are beside the first, which alone stand in C(problems).
-      returned: when there are many
-      type: int
-      sample: 50
+    problems_left_out: {description: "How many problems there are beside the first, which alone stand in C(problems).",
+                        returned: when there are many, type: int, sample: 50}
     remedy:
       description: What to do about it.
       returned: failure

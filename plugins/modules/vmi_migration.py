@@ -339,11 +339,8 @@ error:
       type: list
       elements: str
       sample: ["shop/db-1: there is no node worker-9; check the spelling"]
-    problems_left_out:
-      description: How many problems there are beside the first, which alone stand in C(problems).
-      returned: when there are many
-      type: int
-      sample: 50
+    problems_left_out: {description: "How many problems there are beside the first, which alone stand in C(problems).",
+                        returned: when there are many, type: int, sample: 50}
     remedy:
       description: What to do about it.
       returned: failure

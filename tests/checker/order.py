@@ -32,7 +32,7 @@ def by_points(lot: Lot, profile: Profile) -> Choice:
 
 def crowding(node: str) -> Choice:
     """Each pod comes to this node that may."""
-    return lambda fits: node if node in fits else fits[0]
+    return lambda _cluster, _pod, fits: node if node in fits else fits[0]
 
 
 class Order(Protocol):
