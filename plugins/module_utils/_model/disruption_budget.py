@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Object, has_ended
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.selectors import LabelSelector, label_selector
@@ -85,6 +85,22 @@ class Budgets:
                 )
                 yield pod, EvictionRefusal((budget.name,), reason, passing=False)
 
+    def without(self, pods: Iterable[Object]) -> Budgets:
+        """The budgets as long as nothing comes instead of these pods that have been evicted.
+
+        As in pkg/controller/disruption, who has no node is not healthy, and is expected as before.
+        """
+        gone, healthy = Counter[tuple[str, str]](), Counter[tuple[str, str]]()
+        for pod in pods:
+            names = [(_namespace(pod), budget.name) for budget in self._covering(pod)]
+            gone.update(names)
+            healthy.update(names if _is_ready(pod) else ())
+        found = Budgets(())
+        for namespace, budgets in self._budgets.items():
+            keyed = ((budget, (namespace, budget.name)) for budget in budgets)
+            found._budgets[namespace] = [_lowered(budget, gone[key], healthy[key]) for budget, key in keyed]
+        return found
+
     def _covering(self, pod: Object) -> list[_Budget]:
         labels = pod["metadata"].get("labels") or {}
         return [budget for budget in self._budgets.get(_namespace(pod), ()) if budget.selector.matches(labels)]
@@ -104,6 +120,20 @@ def _budget(pdb: Object) -> _Budget:
         # It wants all the pods there are to be healthy, or cannot tell how many it wants.
         never=failed or 0 < expected <= desired,
         spare=max(expected - desired, status.get("disruptionsAllowed") or 0) if expected else None,
+    )
+
+
+def _lowered(budget: _Budget, gone: int, healthy: int) -> _Budget:
+    """As if so many of its pods were gone for good, of which so many were healthy."""
+    if not gone:
+        return budget
+    spare = None if budget.spare is None else budget.spare - gone
+    return replace(
+        budget,
+        allowed=budget.allowed - healthy,
+        healthy=budget.healthy - healthy,
+        never=budget.never or (spare is not None and spare <= 0),
+        spare=spare,
     )
 
 

@@ -72,6 +72,7 @@ def carry(
     started: dict[str, Comeback] = {}
     occupants: dict[str, Occupant] = {}
     landed: list[tuple[str, Pod, str]] = []
+    missing: set[str] = set()
     late = [step for step in steps if step.node is None]
     off, pods = ([step for step in late if (step.mover.id in machines) is is_vm] for is_vm in (True, False))
     # Who starts when its node is back starts there if it can, as others of its batch may not be back by then. Pods come
@@ -90,6 +91,10 @@ def carry(
                 rivals = [key for key in occupants if not home and started[key].node == machine.node]
                 started[machine.key] = Comeback(node, tuple(dict.fromkeys((*needed, *rivals))))
                 occupants[machine.key] = newcomer.occupant
+        elif machine is None:
+            missing.add(step.mover.id)
+    if missing:
+        ground.miss(resident.pod for resident in solution.scene.residents.pods if resident.id in missing)
     phrases = assumptions_of_starts(board, [(pod, node) for _key, pod, node in landed], profile, shaken=shaken)
     assumed = dict(zip((key for key, _pod, _node in landed), phrases, strict=True))
     moved = {step.mover.id for step in steps}

@@ -78,6 +78,10 @@ class Ground:
         if len(left) < len(self.cluster.migrations):
             self.cluster = replace(self.cluster, migrations=left)
 
+    def miss(self, pods: Iterable[Object]) -> None:
+        """Nothing comes instead of these pods, which their budgets go on to expect."""
+        self.cluster = replace(self.cluster, budgets=self.cluster.budgets.without(pods))
+
     @cached_property
     def _bound(self) -> defaultdict[str, list[Object]]:
         return defaultdict(list, self._snapshot.pods_by_node)

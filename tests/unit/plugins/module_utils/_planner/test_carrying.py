@@ -35,6 +35,11 @@ from unit.plugins.module_utils._planner.scene import (
 from unit.plugins.module_utils._planner.tight import tight_cluster
 
 BATCHES = [["n0"], ["n1", "n2"], ["n3"], ["n4"], ["n5"]]
+ONE_OF_TWO: dict[str, Any] = {
+    "metadata": {"namespace": "shop", "name": "web"},
+    "spec": {"selector": {"matchLabels": {"app": "web"}}},
+    "status": {"expectedPods": 2, "currentHealthy": 2, "desiredHealthy": 1, "disruptionsAllowed": 1},
+}
 # Clusters whose batches can all be emptied one after the other; thirty more were tried by hand.
 FEASIBLE = (0, 1, 3, 4, 5, 9, 10, 11, 12, 13, 15, 16, 18, 19, 20, 22, 23, 24, 30, 31)
 
@@ -208,11 +213,20 @@ def test_a_pod_that_may_not_go_is_still_there_in_the_next_batch() -> None:
 
 
 def test_a_pod_that_its_budget_keeps_is_still_there_in_the_next_batch() -> None:
-    status = {"expectedPods": 2, "currentHealthy": 2, "desiredHealthy": 1, "disruptionsAllowed": 1}
-    spec = {"selector": {"matchLabels": {"app": "web"}}}
-    pdbs = [{"metadata": {"namespace": "shop", "name": "web"}, "spec": spec, "status": status}]
     pods = ({"on": on, "nodeSelector": {ZONE: "x"}} for on in ("a", "b"))
-    assert [entry.object.name for entry in next_to_web(*pods, pdbs=pdbs).blocked] == ["web-2", "db-1"]
+    assert [entry.object.name for entry in next_to_web(*pods, pdbs=[ONE_OF_TWO]).blocked] == ["web-2", "db-1"]
+
+
+@pytest.mark.parametrize(("ready", "healthy"), [("True", 2), ("False", 1)])
+def test_a_pod_that_still_waits_holds_its_budget_in_the_next_batch(ready: str, healthy: int) -> None:
+    """One that was not ready has never served, but will not be either."""
+    status = ONE_OF_TWO["status"] | {"currentHealthy": healthy, "disruptionsAllowed": healthy - 1}
+    scene = Scene(node("a"), node("b"), pdbs=[{**ONE_OF_TWO, "status": status}])
+    scene.pod("web-1", "a", nodeSelector={ZONE: "gone"})
+    scene.pod("web-2", "b")
+    scene.lists["pods"][0]["status"]["conditions"] = [{"type": "Ready", "status": ready}]
+    (blocked,) = planned(scene.lists, ["a"], ["b"]).blocked
+    assert blocked.object.name == "web-2"
 
 
 def test_who_starts_elsewhere_leaves_their_node_to_those_who_start_there() -> None:
