@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.workloads import VMI, title
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.arrays import BoolArray, FloatArray, np
@@ -59,13 +60,15 @@ class Batching:
         """
         chosen: list[str] = []
         open_nodes = [name for name in self._in_turn() if name not in put_off]
-        estimate = self._room.estimate(self.left)
+        estimate = self._room.estimate(self.left) if self._rules.free else None
         while len(chosen) < min(self._most, most or self._most):
-            candidates = [name for name in open_nodes if self._may_join(name, chosen)]
+            joining = (name for name in open_nodes if self._may_join(name, chosen))
+            # In a given order the next one is enough: not all that are left, each time.
+            candidates = list(joining) if estimate else list(islice(joining, 1))
             if not candidates:
                 break
-            if not self._rules.free:
-                chosen.append(candidates[0])
+            if not estimate:
+                chosen += candidates
                 continue
             best = estimate.best([self._position[name] for name in candidates])
             if chosen and (best.short or (self._rules.size is None and best.regret > 0)):

@@ -181,7 +181,7 @@ def targets_on(
 def check_batches(ground: Ground, batches: Sequence[Sequence[str]], options: PlanOptions) -> None:
     """Raises InvalidRequest that tells all that is wrong."""
     nodes = [name for batch in batches for name in batch]
-    twice = sorted({name for name in nodes if nodes.count(name) > 1})
+    twice = sorted(name for name, count in Counter(nodes).items() if count > 1)
     problems = [
         *(f"{name} is to be maintained twice" for name in twice),
         *unknown_names(ground, [*nodes, *options.avoid], options.targets),

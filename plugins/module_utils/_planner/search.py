@@ -27,7 +27,8 @@ MOST_ATTEMPTS = 48
 class Step:
     """A mover goes to a node, or leaves for none. `rivals`: how many nodes it could have gone to, this one included.
 
-    `choices`: those that are equally good for the scheduler. `follows`: the node is legal only once others have left.
+    `choices`: those of which the scheduler takes any, if it has the choice. `follows`: the node is legal only once
+    others have left.
     """
 
     mover: Mover
@@ -119,7 +120,9 @@ def go(
 
 def step_to_best(mover: Mover, options: Options) -> Step:
     """`options`: at least one, the best first."""
-    return Step(mover, options[0], len(options), options.as_good_as_the_best())
+    # Who is pinned to a node leaves the scheduler no choice; to name all that would do as well costs their number.
+    choices = () if mover.chosen else options.as_good_as_the_best()
+    return Step(mover, options[0], len(options), choices)
 
 
 def by_difficulty(movers: Sequence[Mover], choices: Mapping[str, int]) -> tuple[Mover, ...]:
