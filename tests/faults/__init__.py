@@ -7,6 +7,7 @@ __main__.py     `python -m faults`: so many runs, each by a seed
 campaign.py     one run: begun, disturbed, begun again until it ends
 invocation.py   an ansible-playbook of it, or of somebody else
 disturbances/   what may happen to it: each is one function
+migrations.py   what became of the run's own migrations, and which of them were in vain
 history.py      what was seen in the cluster meanwhile, and what of it must never be
 rules.py        required anti-affinity between the VMs' pods
 aftermath.py    what must hold when it has ended

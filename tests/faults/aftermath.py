@@ -5,15 +5,14 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterator
 
-from faults.scene import CONFIG_MAPS, ENDED, LEASES, NODES, Scene, title
+from faults.scene import CONFIG_MAPS, ENDED, LEASES, NODES, RUN_LABEL, Scene, title
 from integration.clusters import KUBEVIRT
 from testbed.api import resource_path
 
-_MARK, _RUN, _STOPPED = "virtops.kubevirt/maintenance", "virtops.kubevirt/run", "virtops.kubevirt/stopped-for"
+_MARK, _STOPPED = "virtops.kubevirt/maintenance", "virtops.kubevirt/stopped-for"
 _NOTE, _KEPT = "stopped.virtops.kubevirt/", "virtops.kubevirt/cordon-kept"
 
 
@@ -21,11 +20,11 @@ def left_behind(scene: Scene) -> Iterator[str]:
     """What the run has left in the cluster, a sentence each."""
     yield from _on_nodes(scene)
     for path, noun in ((LEASES, "Lease"), (CONFIG_MAPS, "ConfigMap")):
-        new = [item["metadata"] for item in scene.api.items(path, labelSelector=_RUN)]
+        new = [item["metadata"] for item in scene.api.items(path, labelSelector=RUN_LABEL)]
         yield from (f"{noun} {each['name']} is there" for each in new if each["uid"] not in scene.known)
     for item in scene.migrations():
         phase = item.get("status", {}).get("phase")
-        if item["metadata"].get("labels", {}).get(_RUN) and phase not in ENDED:
+        if item["metadata"].get("labels", {}).get(RUN_LABEL) and phase not in ENDED:
             yield f"migration {title(item)} is {phase}"
     owners = ("virtualmachines", "virtualmachineinstancereplicasets")
     for item in (item for kind in owners for item in scene.api.items(resource_path(KUBEVIRT, kind))):
@@ -64,7 +63,7 @@ def off(scene: Scene) -> Iterator[str]:
 
 def maintained(scene: Scene) -> Iterator[str]:
     """What the maintenance has found that must not be."""
-    looks = [json.loads(line) for line in scene.journal.read_text().splitlines()] if scene.journal.exists() else []
+    looks = scene.looks()
     for look in looks:
         if look["vms"]:
             yield f"{look['node']} was maintained with {', '.join(look['vms'])}"

@@ -58,7 +58,10 @@ def disturbed(
             testbed.inject("clear")
             if outcome.attempts[-1] == 0:
                 _settle(made)
-        wrong = [*outcome.wrong, *history.wrong, *aftermath.interrupted(made, history.lost)]
+        looked = {look["node"]: look["at"] for look in made.looks()}
+        vain = list(history.migrations.in_vain(made.nodes, looked, made.touched | made.given_back))
+        outcome.migrations = {**history.migrations.ended(), "superfluous": len(vain)}
+        wrong = [*outcome.wrong, *vain, *history.wrong, *aftermath.interrupted(made, history.lost)]
         if outcome.attempts[-1] != 0:
             wrong.append(f"the run did not end in {len(outcome.attempts)} attempts")
         else:

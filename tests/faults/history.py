@@ -11,6 +11,7 @@ from collections import Counter, defaultdict
 from types import TracebackType
 from typing import Self
 
+from faults.migrations import Migrations
 from faults.rules import broken
 from faults.scene import ENDED, NODES, Scene, title
 from integration.clusters import KUBEVIRT, MIGRATIONS, VMIS
@@ -26,13 +27,14 @@ _ENDING = 15.0
 class History:
     """Looks at the cluster within a `with` statement. `wrong`: what must never be, a sentence each.
 
-    lost: titles and uids of VMIs that were there and are no more.
+    lost: titles and uids of VMIs that were there and are no more. migrations: all that were seen.
     """
 
     def __init__(self, scene: Scene) -> None:
         self.wrong: set[str] = set()
         self.lost: set[tuple[str, str]] = set()
         self.trouble: list[str] = []
+        self.migrations = Migrations(scene.run)
         self._scene = scene
         self._known: set[tuple[str, str]] = set(scene.before.items())
         self._moved: dict[str, float] = {}
@@ -54,7 +56,10 @@ class History:
 
     def _watch(self) -> None:
         with Api(self._scene.testbed.kubeconfig) as api:
-            while not self._over.is_set():
+            last = False
+            while not last:
+                # One more look after the end was called sees what came before it.
+                last = self._over.is_set()
                 try:
                     self._look(api)
                 except Exception as error:  # noqa: BLE001  # the API server is away, as a disturbance has it
@@ -65,6 +70,7 @@ class History:
         vmis = api.items(resource_path(KUBEVIRT, VMIS))
         migrations = api.items(resource_path(KUBEVIRT, MIGRATIONS))
         pods = api.items("/api/v1/pods", labelSelector="kubevirt.io=virt-launcher")
+        self.migrations.see(vmis, migrations)
         now = {(title(vmi), vmi["metadata"]["uid"]) for vmi in vmis if vmi["status"].get("phase") not in ENDED}
         self.lost |= self._known - now
         self._known |= now

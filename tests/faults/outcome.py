@@ -18,7 +18,7 @@ class Outcome:
     """wrong: what must never be. attempts: exit codes. names: of disturbances, and what they did, with its second.
 
     messages: of the tasks that failed. seconds: of everything. running: those of the attempts. requests: of the run,
-    and how many of them came to grief, by how.
+    and how many of them came to grief, by how. migrations: of the run, how many succeeded, failed, or were superfluous.
     """
 
     seed: int
@@ -33,6 +33,7 @@ class Outcome:
     running: float = 0.0
     requests: int = 0
     grief: dict[str, int] = field(default_factory=dict)
+    migrations: dict[str, int] = field(default_factory=dict)
 
 
 def keep(outcomes: Iterable[Outcome], path: Path) -> None:
@@ -48,16 +49,17 @@ def kept(path: Path) -> list[Outcome]:
 def told(outcome: Outcome, folder: Path) -> str:
     lines = [
         f"seed {outcome.seed}: {'WRONG' if outcome.wrong else 'held'} in {outcome.running:.0f} s,"
-        f" exit codes {outcome.attempts}, {_grief(outcome)}",
+        f" exit codes {outcome.attempts}, {_figures(outcome)}",
         *(f"    {line}" for line in outcome.disturbances),
         *(f"    WRONG: {line}" for line in outcome.wrong),
     ]
     return "\n".join([*lines, f"    see {folder}"] if outcome.wrong else lines)
 
 
-def _grief(outcome: Outcome) -> str:
+def _figures(outcome: Outcome) -> str:
     how = ", ".join(f"{count} {name}" for name, count in sorted(outcome.grief.items()))
-    return f"{outcome.requests} requests" + (f" ({how})" if how else "")
+    moves = ", ".join(f"{count} {name}" for name, count in outcome.migrations.items())
+    return f"{outcome.requests} requests{f' ({how})' if how else ''}, migrations: {moves or 'none'}"
 
 
 def table(outcomes: Iterable[Outcome]) -> Iterator[str]:
@@ -76,8 +78,11 @@ def table(outcomes: Iterable[Outcome]) -> Iterator[str]:
 def totals(outcomes: Sequence[Outcome]) -> str:
     """Of at least one run: what its requests met, and how long it took."""
     grief: Counter[str] = Counter()
+    migrations: Counter[str] = Counter()
     for outcome in outcomes:
         grief.update(outcome.grief)
-    whole = Outcome(0, requests=sum(outcome.requests for outcome in outcomes), grief=dict(grief))
+        migrations.update(outcome.migrations)
+    requests = sum(outcome.requests for outcome in outcomes)
+    whole = Outcome(0, requests=requests, grief=dict(grief), migrations=dict(migrations))
     times = [outcome.running for outcome in outcomes]
-    return f"{_grief(whole)}; a run took {median(times):.0f} s in the median and {max(times):.0f} s at most"
+    return f"{_figures(whole)}; a run took {median(times):.0f} s in the median and {max(times):.0f} s at most"

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -26,6 +27,8 @@ NODES = "/api/v1/nodes"
 # A cluster in which all VMs that can migrate find a node, also without one of the nodes.
 FILL, ZONES = 0.4, 3
 ENDED = ("Succeeded", "Failed")
+# On all that a run creates, with its name.
+RUN_LABEL = "virtops.kubevirt/run"
 
 
 @dataclass
@@ -37,8 +40,8 @@ class Scene:
     kubeconfig: of the run. before: uids of the VMIs that were there, by title.
 
     movable: titles of those that can be migrated. touched: titles of VMs that a disturbance has interrupted itself.
-    stopped: those that their owner has switched off. extras: paths of objects that were not there before. known: uids
-    of what other runs had left before.
+    stopped: those that their owner has switched off. given_back: nodes that somebody has uncordoned.
+    extras: paths of objects that were not there before. known: uids of what other runs had left before.
     killed: whether the run was ended at any moment. variables: what the run is given besides. tasks: what the
     maintenance of each node does besides, as a playbook has it. standstills: seconds for which the run will have to
     wait.
@@ -57,6 +60,7 @@ class Scene:
     known: set[str] = field(default_factory=set)
     touched: set[str] = field(default_factory=set)
     stopped: set[str] = field(default_factory=set)
+    given_back: set[str] = field(default_factory=set)
     extras: list[str] = field(default_factory=list)
     killed: bool = False
     variables: dict[str, Any] = field(default_factory=dict)
@@ -71,6 +75,10 @@ class Scene:
     def journal(self) -> Path:
         """What the maintenance has noted, a line of JSON each time."""
         return self.folder / "journal"
+
+    def looks(self) -> list[Object]:
+        """What the maintenance has noted, in its order."""
+        return [json.loads(line) for line in self.journal.read_text().splitlines()] if self.journal.exists() else []
 
     def vmis(self) -> list[Object]:
         return self.api.items(resource_path(KUBEVIRT, VMIS))

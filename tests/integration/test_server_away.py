@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import time
@@ -114,8 +113,7 @@ def test_a_server_that_stays_away_is_told_of_once_and_the_same_command_goes_on(
 
 def _begun(made: Scene) -> int:
     """Of how many nodes the maintenance itself has begun, as its journal tells."""
-    lines = made.journal.read_text().splitlines() if made.journal.exists() else []
-    return len({json.loads(line)["node"] for line in lines})
+    return len({look["node"] for look in made.looks()})
 
 
 def _until(log: Path, words: str) -> Callable[[], object]:

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 
 from faults.disturbances.contract import MARK, later, name_of, taken
 from faults.invocation import Going, begin, give_up
-from faults.scene import CONFIG_MAPS, LEASES, NODES, Scene
+from faults.scene import CONFIG_MAPS, LEASES, NODES, RUN_LABEL, Scene
 from integration.clusters import delete
 from testbed.api import ApiError, Object
 
@@ -26,6 +26,7 @@ def uncordoned(scene: Scene, _going: Going) -> str:
     if not marked:
         return "nothing: no node was taken"
     node = scene.random.choice(marked)
+    scene.given_back.add(node)
     scene.api.patch(f"{NODES}/{node}", {"spec": {"unschedulable": None}})
     return f"{node} uncordoned"
 
@@ -78,7 +79,7 @@ def leases_deleted(scene: Scene, _going: Going) -> str:
 
 def memory_deleted(scene: Scene, _going: Going) -> str:
     """What the run remembers in the cluster."""
-    found = scene.api.items(CONFIG_MAPS, labelSelector="virtops.kubevirt/run")
+    found = scene.api.items(CONFIG_MAPS, labelSelector=RUN_LABEL)
     for item in found:
         delete(scene.api, f"{CONFIG_MAPS}/{name_of(item)}")
     return f"{len(found)} documents of the run deleted"
