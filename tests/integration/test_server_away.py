@@ -12,11 +12,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from faults.campaign import disturbed
 from faults.disturbances.parts import stand_still
+from faults.proxy import Moment
 from faults.scene import Scene
 from testbed.handle import RunningTestbed
 from testbed.waiting import wait_for
@@ -43,14 +45,14 @@ class Phase:
     says: bytes = b""
     begun: int = 0
 
-    def when(self, made: Scene, act: Callable[[], object]) -> None:
-        """Let something happen then."""
-        made.proxy.at(
+    def when(self, made: Scene, **what: Any) -> Moment:
+        """Let something happen then; `what` as a moment of the proxy has it."""
+        return made.proxy.at(
             self.command,
             self.path,
             after=self.nth - 1,
             provided=lambda body: self.says in body and _begun(made) >= self.begun,
-            act=act,
+            **what,
         )
 
 
@@ -85,27 +87,42 @@ def test_a_server_that_is_away_in_each_phase_is_waited_for(testbed: RunningTestb
         # As long as it lasts, whenever the Lease is renewed.
         made.tasks = [{"ansible.builtin.wait_for": {"path": str(renewed)}, "delegate_to": "localhost"}]
         for name, phase in PHASES.items():
-            phase.when(made, partial(away, made, name))
+            phase.when(made, act=partial(away, made, name))
 
     outcome = disturbed(testbed, tmp_path, SEED, NODES, VMS, schedule=[], prepare=prepare)
     assert (outcome.wrong, outcome.attempts) == ([], [0]), (outcome, met, tmp_path)
     assert sorted(met) == sorted(PHASES)
 
 
-# How long it is waited for is the reading's own, or what the run was given.
-@pytest.mark.parametrize("phase", ["reads the cluster", "moves a VM"])
+# What the run is given to wait for it; reading has a time of its own. To give a node back it is no less than 120 s.
+STAYING_AWAY = {
+    "reads the cluster": {"drain_wait_timeout": 30},
+    "moves a VM": {"drain_wait_timeout": 30},
+    "gives a node back": {"uncordon_wait_timeout": 120},
+}
+
+
+@pytest.mark.parametrize("phase", STAYING_AWAY)
 def test_a_server_that_stays_away_is_told_of_once_and_the_same_command_goes_on(
     testbed: RunningTestbed, tmp_path: Path, phase: str
 ) -> None:
     log = tmp_path / "attempt-0.log"
 
     def prepare(made: Scene) -> None:
-        made.variables = {"drain_wait_timeout": 30}
-        PHASES[phase].when(made, partial(stand_still, made, _until(log, "PLAY RECAP")))
+        made.variables = STAYING_AWAY[phase]
+        # As long as the task waits, and then the one that releases the run.
+        made.standstills = 300
+        away = partial(stand_still, made, _until(log, "PLAY RECAP"))
+        if phase == "gives a node back":
+            # The last that the server does; whoever looks whether it was done finds nobody.
+            given = PHASES[phase].when(made, lost=True)
+            made.proxy.at("GET", _NODE, provided=lambda _body: given.met > 0, act=away)
+        else:
+            PHASES[phase].when(made, act=away)
 
     outcome = disturbed(testbed, tmp_path, SEED, NODES, VMS, schedule=[], prepare=prepare)
     assert (outcome.wrong, outcome.attempts) == ([], [2, 0]), (outcome, tmp_path)
-    # What the drain could not do, and that the run could not be released, where it is held already.
+    # What could not be done, and that the run could not be released, where it is held already.
     assert outcome.messages
     for told in outcome.messages:
         assert re.search(r"since \d\d:\d\d:\d\d", told), told
