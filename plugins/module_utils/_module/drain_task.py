@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -95,11 +95,11 @@ def drain(module: Module, client: Client) -> JsonObject:
             going.run(params["wait_timeout"])
     except (Failure, InvalidRequest) as error:
         going.landings = _landings(landing, going)
-        raise drain_results.broken_off(module, going, error, changed=changed) from error
+        raise drain_results.broken_off(module, going, error, changed=changed or bool(task.taken_over)) from error
     finally:
         memory.end(going.record, is_done=going.is_done)
     going.landings = _landings(landing, going)
-    return {**drain_results.result(module, going, changed=changed), **before}
+    return {**drain_results.result(module, going, changed=changed or bool(task.taken_over)), **before}
 
 
 def _landings(look: LandingLook, going: NodeDrain) -> Landings:
@@ -134,13 +134,17 @@ class _Plans:
 
 @dataclass(frozen=True)
 class _Task:
-    """`hold`: of the run, None if there is none, or nothing is to be changed."""
+    """`hold`: of the run, None if there is none, or nothing is to be changed.
+
+    taken_over: titles of VMIs whose evacuations it has withdrawn, by now.
+    """
 
     module: Module
     client: Client
     progress: Progress
     memory: DrainMemory
     hold: RunHold | None
+    taken_over: list[str] = field(default_factory=list)
 
     @property
     def params(self) -> Mapping[str, Any]:
@@ -328,7 +332,9 @@ class _Task:
         )
 
         if self.params["evacuations"] == "take_over" and not self.module.check_mode:
-            for title in take_over(self.client, self.name):
+            is_ours = _Guard(self)
+            for title in take_over(self.client.guarded(lambda: is_ours([self.name])), self.name):
+                self.taken_over.append(title)
                 self.progress.tell(f"{title}: its evacuation by KubeVirt is taken over")
         failed = {name: tuple(nodes) for name, nodes in failures.items()}
         snapshot = self._unchanged if self.module.check_mode else drain_planning.fresh_snapshot(self.client)

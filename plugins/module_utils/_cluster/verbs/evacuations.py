@@ -55,12 +55,12 @@ def withdraw(client: Client, namespace: str, name: str, *, dry_run: bool = False
 def take_over(client: Client, node: str) -> Iterator[str]:
     """Withdraw the evacuations of a node's VMIs, whose titles these are, so that something else can migrate them.
 
-    A migration that KubeVirt has begun for it is cancelled, unless it has found a node. Raises Failure.
+    A migration that KubeVirt has begun for it is cancelled after that, unless it has found a node. Raises Failure.
     """
     for vmi in evacuees(client, node):
         namespace, name = vmi["metadata"]["namespace"], vmi["metadata"]["name"]
         withdraw(client, namespace, name)
+        yield f"{namespace}/{name}"
         begun = unfinished(client, namespace).get(name)
         if begun is not None and begun.name.startswith(_PREFIX) and begun.phase in _EARLY:
             cancel(client, begun)
-        yield f"{namespace}/{name}"

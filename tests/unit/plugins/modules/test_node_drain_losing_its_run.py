@@ -20,8 +20,8 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._model.cordon imp
 
 from testbed.pki import Authority
 from unit.plugins.support.draining_api import BUDGET, pod_path
-from unit.plugins.support.fake_api import Answer, Request
-from unit.plugins.support.migrating_api import KUBEVIRT, MIGRATIONS, migrations_path
+from unit.plugins.support.fake_api import SILENCE, Answer, Request
+from unit.plugins.support.migrating_api import KUBEVIRT, MIGRATIONS, migrations_path, vmi_path
 from unit.plugins.support.modules import ModuleRunner
 from unit.plugins.support.object_api import NODES
 from unit.plugins.support.run_api import LEASES, RunApi
@@ -109,6 +109,23 @@ def test_a_controller_that_slept_between_two_requests_looks_before_the_second(
         api.faults[path] = sleep
     assert drain()["error"]["reason"] == "RunLost"
     assert len(asked) == 1
+
+
+def test_a_drain_that_loses_its_run_while_it_takes_an_evacuation_over_does_not_ask_again(
+    drain: Any, api: RunApi
+) -> None:
+    """No answer comes, and when it looks, KubeVirt still evacuates: for somebody else's run by then."""
+    api.objects[vmi_path("db")]["status"]["evacuationNodeName"] = "n1"
+    withdrawal = f"{vmi_path('db')}/evacuate/cancel".replace("/kubevirt.io", "/subresources.kubevirt.io")
+
+    def lose(_request: Request) -> Answer:
+        is_taken(api)
+        return SILENCE
+
+    api.faults[withdrawal] = lose
+    result = drain(evacuations="take_over")
+    assert (result["error"]["reason"], result["error"]["holder"]["invocation"]) == ("RunLost", "b2")
+    assert [request.path for request in api.writes()].count(withdrawal) == 1
 
 
 def test_a_drain_whose_migration_an_abort_has_cancelled_begins_no_other(drain: Any, api: RunApi) -> None:

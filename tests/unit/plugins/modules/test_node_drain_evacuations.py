@@ -1,0 +1,94 @@
+# Copyright: Contributors to the virtops.kubevirt project
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A drain that takes evacuations over does so once, tells of each once, and has changed something by that alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+import pytest
+
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport import persistence
+
+from testbed.pki import Authority
+from unit.plugins.support.draining_api import QUICK, DrainingApi, busy_node
+from unit.plugins.support.fake_api import SILENCE, Answer, Request, refusal, serving
+from unit.plugins.support.listener import listener
+from unit.plugins.support.migrating_api import migrations_path, vmi_path
+
+WITHDRAWAL = f"{vmi_path('db')}/evacuate/cancel".replace("/kubevirt.io", "/subresources.kubevirt.io")
+BEGUN = f"{migrations_path()}/kubevirt-evacuation-x"
+TOLD = "node n1: shop/db: its evacuation by KubeVirt is taken over"
+
+
+@pytest.fixture
+def api(authority: Authority, monkeypatch: pytest.MonkeyPatch) -> Iterator[DrainingApi]:
+    """KubeVirt evacuates VMI `db` from node n1, and has begun to migrate it."""
+    for module, name, seconds in QUICK:
+        monkeypatch.setattr(module, name, seconds)
+    monkeypatch.setattr(persistence, "_FIRST", 0.01)
+    fake = busy_node()
+    fake.objects[vmi_path("db")]["status"]["evacuationNodeName"] = "n1"
+    fake.add_migration("kubevirt-evacuation-x", "db", phase="Pending", course=())
+    with serving(fake, authority.issue("server", "server", hosts=["127.0.0.1"])):
+        yield fake
+
+
+@pytest.fixture
+def take_over(drain: Any) -> Any:
+    return partial(drain, evacuations="take_over")
+
+
+def lose(api: DrainingApi, path: str, *, is_done: bool) -> None:
+    """The first answer to a write there."""
+    rest = [SILENCE]
+
+    def meet(request: Request) -> Answer | None:
+        if request.method == "GET" or not rest:
+            return None
+        if is_done:
+            api._list(request)
+        return rest.pop()
+
+    api.faults[path] = meet
+
+
+def written(api: DrainingApi, path: str) -> int:
+    return [request.path for request in api.writes()].count(path)
+
+
+@pytest.mark.parametrize("is_done", [True, False])
+@pytest.mark.parametrize("path", [WITHDRAWAL, BEGUN])
+def test_it_is_taken_over_once_though_an_answer_is_lost(
+    take_over: Any, api: DrainingApi, path: str, *, is_done: bool
+) -> None:
+    lose(api, path, is_done=is_done)
+    with listener() as heard:
+        result = take_over(_progress=heard.path)
+    assert [(move["name"], move["outcome"], move["attempts"]) for move in result["moves"]] == [("db", "migrated", 1)]
+    assert (result["changed"], heard.told.count(TOLD)) == (True, 1)
+    counts = {WITHDRAWAL: 1, BEGUN: 1} | ({} if is_done else {path: 2})
+    assert {each: written(api, each) for each in counts} == counts
+    assert len(api.migrations()) == 1, "its own"
+
+
+def test_it_is_a_change_of_a_drain_that_can_do_nothing_else(drain: Any, take_over: Any, api: DrainingApi) -> None:
+    """The node was taken before, and a migration that has found a node goes on."""
+    api.objects[BEGUN]["status"]["phase"] = "Running"
+    assert drain(wait_timeout=1)["changed"]
+    assert not drain(wait_timeout=1)["changed"]
+    first, second = take_over(wait_timeout=1), take_over(wait_timeout=1)
+    assert (first["error"]["reason"], api.migrations()) == ("DeadlineExceeded", [api.objects[BEGUN]])
+    assert (first["changed"], second["changed"], written(api, WITHDRAWAL)) == (True, False, 1)
+
+
+def test_it_is_told_also_where_the_migration_for_it_cannot_be_cancelled(take_over: Any, api: DrainingApi) -> None:
+    api.faults[BEGUN] = lambda request: (
+        refusal(403, "Forbidden", "not yours to delete") if request.method == "DELETE" else None
+    )
+    with listener() as heard:
+        result = take_over(_progress=heard.path)
+    assert (result["error"]["status"], result["changed"], heard.told.count(TOLD)) == (403, True, 1)
