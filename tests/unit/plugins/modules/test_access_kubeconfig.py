@@ -15,11 +15,12 @@ from typing import Any
 
 import pytest
 
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport import persistence
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.tokens import read_token
 from ansible_collections.virtops.kubevirt.plugins.modules.access_kubeconfig import main
 
 from testbed.pki import Authority
-from unit.plugins.support.fake_api import Answer, Request, serving
+from unit.plugins.support.fake_api import SILENCE, Answer, Request, serving
 from unit.plugins.support.modules import ModuleRunner
 from unit.plugins.support.object_api import NAMESPACES, ObjectApi
 
@@ -93,6 +94,19 @@ def test_what_is_good_still_stays(write: Any, api: ObjectApi, file: Path) -> Non
     before = file.read_text()
     assert not write()["changed"]
     assert (file.read_text(), asked(api)) == (before, 1)
+
+
+def test_a_token_whose_answer_is_lost_is_made_again(
+    write: Any, api: ObjectApi, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody knows the first, which runs out."""
+    monkeypatch.setattr(persistence, "READING", 20.0)
+    issue, rest = api.faults[f"{ACCOUNT}/token"], [SILENCE]
+    api.faults[f"{ACCOUNT}/token"] = lambda request: rest.pop() if rest else issue(request)
+    assert write()["changed"]
+    assert (asked(api), SECRET in file.read_text()) == (2, True)
+    assert not write()["changed"]
+    assert asked(api) == 2
 
 
 def test_a_file_that_others_can_read_is_made_private(write: Any, file: Path) -> None:

@@ -101,6 +101,10 @@ def test_a_template_loses_what_the_task_does_not_say(replica_set: Task, api: Rep
     spec = {**TEMPLATE["spec"], "nodeSelector": {"zone": "a"}}
     assert replica_set(template={**TEMPLATE, "spec": spec}, wait=False)["changed"]
     assert api.replica_set()["spec"]["template"]["spec"]["nodeSelector"] == {"zone": "a"}
+    puts = [request for request in api.requests if request.method == "PUT" and "dryRun" not in request.query]
+    # What was added to cannot be told from what somebody else has written: it is outdated, and put on what is there.
+    assert len(puts) == {DONE: 1, NOT_DONE: 2, ADDED_TO: 3}[lost]
+    assert not replica_set(template={**TEMPLATE, "spec": spec}, wait=False)["changed"]
 
 
 def test_the_trial_of_a_change_tells_it(replica_set: Task, api: ReplicasApi) -> None:

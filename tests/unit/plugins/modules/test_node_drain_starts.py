@@ -11,9 +11,11 @@ from typing import Any
 
 import pytest
 
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport import persistence
+
 from testbed.pki import Authority
 from unit.plugins.support.draining_api import QUICK, DrainingApi, act_path, empty_nodes, vm_path
-from unit.plugins.support.fake_api import Answer, Request, refusal, serving
+from unit.plugins.support.fake_api import SILENCE, Answer, Request, refusal, serving
 from unit.plugins.support.migrating_api import vmi_path
 from unit.plugins.support.object_api import NODES
 from unit.plugins.support.plan_schema import plan_in
@@ -239,6 +241,41 @@ def test_a_vm_that_fails_before_it_runs_is_started_again(drain: Any, api: Draini
     assert (api.objects[vmi_path("pets")]["status"]["phase"], is_marked(api)) == ("Running", False)
     assert api.objects[vm_path("pets")]["spec"]["runStrategy"] == strategy
     assert api.acts == ["stop pets"] + (["start pets"] * 3 if strategy == "Manual" else [])
+
+
+# For so many seconds a write is looked for, or else the next look of the task tells.
+@pytest.mark.parametrize("patience", [20.0, 0.0])
+@pytest.mark.parametrize("is_done", [True, False])
+def test_a_vm_that_fails_before_it_runs_is_stopped_once_though_the_answer_is_lost(
+    drain: Any, api: DrainingApi, monkeypatch: pytest.MonkeyPatch, patience: float, *, is_done: bool
+) -> None:
+    """So that KubeVirt removes the failed VMI of one that runs `Once`."""
+    monkeypatch.setattr(persistence, "BRIEF", patience)
+    api.add_vm("pets", "Once")
+    drain(policies=STOP)
+    rest, stops = ["uid-of-first"], list[Request]()
+
+    def look(_request: Request) -> Answer | None:
+        vmi = api.objects.get(vmi_path("pets"))
+        if vmi is not None and rest:
+            vmi["metadata"]["uid"] = rest.pop()
+            vmi["status"] |= {"phase": "Failed", "nodeName": "n1"}
+        return None
+
+    def lose(request: Request) -> Answer | None:
+        if request.body.get("spec") != {"runStrategy": "Halted"}:
+            return None
+        stops.append(request)
+        if is_done and len(stops) == 1:
+            api._list(request)
+        return SILENCE if len(stops) == 1 else None
+
+    api.faults |= {vmi_path("pets"): look, vm_path("pets"): lose}
+    result = drain(state="restored")
+    assert [entry["outcome"] for entry in result["started"]] == ["started"]
+    assert (result["changed"], len(stops)) == (True, 1 if is_done else 2)
+    assert (api.objects[vm_path("pets")]["spec"]["runStrategy"], runs(api), is_marked(api)) == ("Once", True, False)
+    assert not drain(state="restored")["changed"]
 
 
 @pytest.mark.parametrize("strategy", ["Manual", "Once"])

@@ -281,6 +281,30 @@ def test_the_run_is_done_with_a_node_in_the_write_that_gives_it_back(
     assert not maintain(state="uncordoned", maintained=True)["changed"]
 
 
+@pytest.mark.parametrize("is_done", [True, False])
+def test_a_node_that_others_have_cordoned_is_taken_and_left_once_though_answers_are_lost(
+    maintain: Maintain, api: RunApi, monkeypatch: pytest.MonkeyPatch, *, is_done: bool
+) -> None:
+    """All that is written on it is the mark that stands beside their cordon."""
+    monkeypatch.setattr(persistence, "READING", 60.0)
+    _cordoned_by_others(maintain, api)
+
+    def lose(request: Request) -> Answer | None:
+        if request.method == "GET":
+            return None
+        del api.faults[f"{NODES}/n1"]
+        return _do_without_an_answer(api, request) if is_done else SILENCE
+
+    for state, is_marked in (("cordoned", True), ("uncordoned", False)):
+        began = len(api.writes())
+        api.faults[f"{NODES}/n1"] = lose
+        assert maintain(state=state, foreign_cordon="keep")["changed"]
+        assert (KEPT in api.node("n1")["metadata"]["annotations"]) is is_marked
+        assert [write.path for write in api.writes()[began:]].count(f"{NODES}/n1") == (1 if is_done else 2)
+        assert not maintain(state=state, foreign_cordon="keep")["changed"]
+    assert api.node("n1")["spec"] == {"unschedulable": True}
+
+
 def test_the_mark_of_others_stays_on_a_node_that_the_run_is_done_with(maintain: Maintain, api: RunApi) -> None:
     maintain(owner="others", run=None, invocation=None)
     del api.objects[LEASE]  # its time is over
