@@ -56,6 +56,8 @@ def _always(_body: bytes) -> bool:
 class Moment:
     """A request, and what happens at it. path: what its path has to match, up to its end. provided: asked of its body.
 
+    A dry run is none, as nothing comes of it.
+
     after: how many such requests come before, to which nothing happens. only: how often it happens then; None always.
     act: done before the request is passed on. refused: status, reason and words instead of its answer. page: what
     stands on a page of the proxy's own that says 404, as it has no server for now. busy: refused as by a busy server.
@@ -79,7 +81,9 @@ class Moment:
 
     def takes(self, command: str, path: str, body: bytes) -> bool:
         """Whether it is to happen to this request, which counts if it is such a one."""
-        if command != self.command or not self.path.fullmatch(urlsplit(path).path) or not self.provided(body):
+        url = urlsplit(path)
+        is_such = command == self.command and self.path.fullmatch(url.path) and "dryRun=" not in url.query
+        if not is_such or not self.provided(body):
             return False
         self.came += 1
         return self.came > self.after and (self.only is None or self.met < self.only)

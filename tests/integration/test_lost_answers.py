@@ -27,6 +27,7 @@ from ansible_collections.virtops.kubevirt.plugins.modules.vmi_replicaset import 
 
 from faults.proxy import Proxy, proxied
 from integration.draining import Yard
+from testbed.waiting import wait_for
 from unit.plugins.support.modules import ModuleRunner, Result
 
 NODES = ("lost-0", "lost-1")
@@ -166,6 +167,20 @@ def withdraw(*names: str) -> Act:
     return act
 
 
+def take_over(stage: Stage) -> object:
+    """Of a VM that no node can take, from a node that was taken before: nothing else is done."""
+    stage.yard.start_vm("vm", SOURCE, eviction_strategy="LiveMigrate")
+    stage.maintain()
+    with stage.yard.cordon(TARGET):
+        stage.yard.evict("vm")
+        wait_for("KubeVirt to migrate it", lambda: bool(stage.yard.migrations("vm")), 30)
+        stage.come_to_grief()
+        result = stage.drain(evacuations="take_over", wait_timeout=15)
+        assert result.get("failed"), result
+        wait_for("KubeVirt to end its migration", lambda: not stage.yard.migrations("vm"), 30)
+    return result["changed"], "evacuationNodeName" in stage.yard.vmi("vm")["status"]
+
+
 def evict(*names: str) -> Act:
     def act(stage: Stage) -> object:
         pods = [{"namespace": stage.yard.namespace, "name": stage.yard.deploy(name, SOURCE)} for name in names]
@@ -215,10 +230,20 @@ def create(stage: Stage) -> object:
     return stage.replicate(replicas=1, template=TEMPLATE, wait=False)["changed"]
 
 
-def scale(stage: Stage) -> object:
-    stage.replicate(replicas=1, template=TEMPLATE, wait=False)
-    stage.come_to_grief()
-    return stage.replicate(replicas=2, wait=False)["changed"]
+def change(**arguments: Any) -> Act:
+    def act(stage: Stage) -> object:
+        stage.replicate(replicas=1, template=TEMPLATE, wait=False)
+        wait_for("virt-controller to know the replica set", lambda: _is_known(stage), 30)
+        stage.come_to_grief()
+        return stage.replicate(wait=False, **arguments)["changed"]
+
+    return act
+
+
+def _is_known(stage: Stage) -> bool:
+    """Whether virt-controller has written on it what it writes besides the status."""
+    found = stage.yard.testbed.api.get(f"{SETS.replace('[^/]+', stage.yard.namespace)}/set")
+    return "kubevirt.io/latest-observed-api-version" in found["metadata"].get("annotations", {})
 
 
 def delete(stage: Stage) -> object:
@@ -252,6 +277,11 @@ def remember(*contents: bytes) -> Act:
 
 # A document that cannot be packed into one object: two chunks and the head.
 LARGE = b"".join(hashlib.sha256(str(number).encode()).digest() for number in range(20_000))
+TEMPLATE: dict[str, Any] = {
+    "metadata": {"labels": {"app": "set"}},
+    "spec": {"terminationGracePeriodSeconds": 0, "domain": {"devices": {}, "memory": {"guest": "64Mi"}}},
+}
+OTHER = {**TEMPLATE, "spec": {**TEMPLATE["spec"], "terminationGracePeriodSeconds": 5}}
 NODE, LEASES = f"/api/v1/nodes/{SOURCE}", "/apis/coordination.k8s.io/v1/namespaces/[^/]+/leases"
 KUBEVIRT = "/apis/kubevirt.io/v1/namespaces/[^/]+"
 VM = f"{KUBEVIRT}/virtualmachines/pet"
@@ -282,6 +312,8 @@ WRITES = {
     "second evacuation withdrawn": Write(
         "PUT", WITHDRAWAL, withdraw("vm", "other"), (True, ["cancelled"] * 2), times=2, nth=2
     ),
+    "evacuation taken over": Write("PUT", WITHDRAWAL, take_over, (True, False)),
+    "migration of an evacuation cancelled": Write("DELETE", f"{MIGRATIONS}/.*", take_over, (True, False)),
     "pod evicted": Write("POST", EVICTION, evict("web"), (True, ["evicted"])),
     "second pod evicted": Write("POST", EVICTION, evict("web", "shop"), (True, ["evicted"] * 2), times=2, nth=2),
     "VM marked": Write("PATCH", VM, interrupt(STOP, "Manual", "pet"), (True, ["stopped"])),
@@ -311,7 +343,8 @@ WRITES = {
     "replica set marked": Write("PATCH", f"{SETS}/set", stop_replica, (True, ["stopped"])),
     "replica set's mark removed": Write("PATCH", f"{SETS}/set", await_replica, (True, ["started"])),
     "replica set created": Write("POST", SETS, create, True),
-    "replica set scaled": Write("PUT", f"{SETS}/set", scale, True),
+    "replica set scaled": Write("PUT", f"{SETS}/set", change(replicas=2), True),
+    "replica set's template replaced": Write("PUT", f"{SETS}/set", change(template=OTHER), True),
     "replica set deleted": Write("DELETE", f"{SETS}/set", delete, True),
     "run held": Write("POST", LEASES, hold, True),
     "run's Lease renewed": Write("PUT", f"{LEASES}/virtops-run-lost", hold_on, True),
@@ -326,10 +359,6 @@ WRITES = {
     "chunk removed": Write("DELETE", f"{CONFIG_MAPS}/.*", remember(LARGE), ([1], 3), times=3, nth=2),
 }
 FAULTS = {"answer lost": {"lost": True}, "server busy": {"busy": True}}
-TEMPLATE: dict[str, Any] = {
-    "metadata": {"labels": {"app": "set"}},
-    "spec": {"terminationGracePeriodSeconds": 0, "domain": {"devices": {}, "memory": {"guest": "64Mi"}}},
-}
 
 
 @pytest.mark.parametrize("fault", FAULTS)

@@ -55,3 +55,9 @@ def test_a_request_counts_for_all_of_its_kind(proxy: Proxy) -> None:
 def test_what_is_asked_of_its_body_makes_the_kind(proxy: Proxy) -> None:
     moment = proxy.at("PATCH", NODE, after=1, provided=lambda body: b"null" in body)
     assert met(proxy, CORDON, UNCORDON, CORDON, UNCORDON) == [None, None, None, moment]
+
+
+def test_a_dry_run_is_none_of_its_kind(proxy: Proxy) -> None:
+    moment = proxy.at("PATCH", NODE)
+    assert met(proxy, b"", path=f"{NODE}?dryRun=All&fieldManager=me") == [None]
+    assert met(proxy, b"", path=f"{NODE}?fieldManager=me") == [moment]
