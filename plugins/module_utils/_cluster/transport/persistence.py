@@ -9,18 +9,17 @@ out, as no answer came, or a page of a proxy in place of one, is never simply se
 that it was done, and only what was not is asked for once more, guarded by what makes a second time harmless. Everything
 else is final.
 
-How one sees that a write was done:
+How one sees that a request of client.py was done; verbs/__init__.py says it of each write:
 
-create            an object of that name has all that was asked for; there is one of a name
-replace           the object is just what was asked for; of a version it is replaced once
-patch             the object has all that was asked for; with a resourceVersion nobody else's write is lost
-delete_only       it is gone or going, or another one of its name is there, which its uid keeps; where it is there by
-                  its uid, nothing was done, as no deletion is taken back
-dry runs          are never looked for, as nothing of them is to be seen; they may be done twice
-reviews, tokens   may be done twice as well
-evacuate/cancel   KubeVirt does not want the VMI to leave that node any more
-start, stop, restart, evictions   by the next look of the loop that asks (see verbs/carrying_out.py), and so is whatever
-                  has failed for a moment there: it has more to see before it asks anew
+create        an object of that name has all that was asked for; there is one of a name
+replace       the object is just what was asked for; of a version it is replaced once
+patch         the object has all that was asked for; with a resourceVersion nobody else's write is lost
+delete_only   it is gone or going, or another one of its name is there, which its uid keeps; where it is there by its
+              uid, nothing was done, as no deletion is taken back
+post, act     as who asks says: by a look of his own, as `repeatable`, or only by the next look of the loop that asks
+              (see verbs/carrying_out.py), where so is whatever has failed for a moment: it has more to see before it
+              asks anew
+dry runs      are never looked for, as nothing of them is to be seen; they may be done twice
 """
 
 from __future__ import annotations
