@@ -34,11 +34,11 @@ _PREFIX = "kubevirt-evacuation-"
 _EARLY = {"", *QUEUED, SCHEDULING}
 
 
-def withdraw(client: Client, namespace: str, name: str, *, dry_run: bool = False) -> None:
-    """Let a VMI stay where it is. A migration that has begun goes on. Raises Failure."""
+def withdraw(client: Client, namespace: str, name: str, *, dry_run: bool = False) -> bool:
+    """Let a VMI stay where it is, and say if it was to leave. A migration that has begun goes on. Raises Failure."""
     node = evacuated_from(find_vmi(client, namespace, name))
     if not node:
-        return
+        return False
     path = f"{object_path(_SUBRESOURCES, namespace, VMIS, name)}/evacuate/cancel"
     body: JsonObject = {"evacuationNodeName": node, **({"dryRun": ["All"]} if dry_run else {})}
 
@@ -50,6 +50,8 @@ def withdraw(client: Client, namespace: str, name: str, *, dry_run: bool = False
     except Failure as error:
         if not error.gone:
             raise
+        return False
+    return True
 
 
 def take_over(client: Client, node: str) -> Iterator[str]:
@@ -59,8 +61,8 @@ def take_over(client: Client, node: str) -> Iterator[str]:
     """
     for vmi in evacuees(client, node):
         namespace, name = vmi["metadata"]["namespace"], vmi["metadata"]["name"]
-        withdraw(client, namespace, name)
-        yield f"{namespace}/{name}"
+        if withdraw(client, namespace, name):
+            yield f"{namespace}/{name}"
         begun = unfinished(client, namespace).get(name)
         if begun is not None and begun.name.startswith(_PREFIX) and begun.phase in _EARLY:
             cancel(client, begun)

@@ -12,6 +12,8 @@ from typing import Any
 import pytest
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport import persistence
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.client import connect_by
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs import evacuations
 
 from testbed.pki import Authority
 from unit.plugins.support.draining_api import QUICK, DrainingApi, busy_node
@@ -92,3 +94,13 @@ def test_it_is_told_also_where_the_migration_for_it_cannot_be_cancelled(take_ove
     with listener() as heard:
         result = take_over(_progress=heard.path)
     assert (result["error"]["status"], result["changed"], heard.told.count(TOLD)) == (403, True, 1)
+
+
+def test_what_has_ended_since_it_was_listed_is_not_taken_over(api: DrainingApi, connection: dict[str, Any]) -> None:
+    def end(request: Request) -> None:
+        if request.method == "GET":
+            api.objects[vmi_path("db")]["status"].pop("evacuationNodeName", None)
+
+    api.faults[vmi_path("db")] = end
+    assert list(evacuations.take_over(connect_by(connection, 5), "n1")) == []
+    assert written(api, WITHDRAWAL) == 0
