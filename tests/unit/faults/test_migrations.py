@@ -64,6 +64,14 @@ def test_a_vm_leaves_a_node_of_the_run_once_and_before_its_maintenance(items: li
     assert told(*(("1", item) for item in items)) == wrong
 
 
+def test_where_kubevirt_has_not_noted_the_source_it_is_as_asked_for() -> None:
+    """It notes it after the end, from a VMI that may have its next migration by then."""
+    item = migration(1, "a")
+    item["status"]["migrationState"] = {}
+    item["metadata"]["labels"]["virtops.kubevirt/source-node"] = "a"
+    assert told(("1", item), ("1", migration(5, "a"))) == [f"{AWAY_FROM} a once more"]
+
+
 def test_a_vm_that_was_made_anew_is_another_one() -> None:
     assert told(("1", migration(1, "a")), ("2", migration(5, "a"))) == []
 
