@@ -24,11 +24,12 @@ dry runs      are never looked for, as nothing of them is to be seen; they may b
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import random
-import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from threading import Lock, Timer
 from typing import Any, TypeAlias, TypeVar
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport import clock
@@ -51,7 +52,7 @@ BRIEF = 5.0
 _FIRST, _LONGEST, _MOST_ASKED_FOR = 0.2, 5.0, 30.0
 # So often a pause is doubled at most, whatever it begins with.
 _DOUBLED = 10
-# Trouble that lasts so many seconds is told.
+# Trouble that lasts so many seconds is told, and so is that no answer has come for as long.
 TOLD_AFTER = 10.0
 
 
@@ -70,44 +71,88 @@ def always() -> None:
 class _Trouble:
     """Since when a server has answered none of a task's requests. Thread-safe.
 
-    Many that fail side by side, or one after the other, share the time that is given, and one of them tells of it.
+    Many that fail side by side, or one after the other, share the time that is given, and one of them tells of it. That
+    a try hangs is told from a thread beside it, and nothing any more when the request is over.
     """
 
     def __init__(self, tell: Tell) -> None:
         self._tell = tell
-        self._lock = threading.Lock()
+        self._lock = Lock()
         self._since, self._begun = float("inf"), ""
+        self._error: Failure | None = None
         self.is_told = False
         self._teller: _Request | None = None
 
+    @contextlib.contextmanager
+    def watching(self, request: _Request) -> Iterator[None]:
+        """While it is under way, trouble that lasts is told once, until the server answers and who told it is over."""
+        with self._lock:
+            self._watch(request)
+        try:
+            yield
+        finally:
+            with self._lock:
+                if request.timer is not None:
+                    request.timer.cancel()
+                request.timer = None
+                if self._teller is request:
+                    self._teller = None
+
     def goes_on(self, request: _Request, error: Failure) -> float:
-        """When it began. One that lasts is told once, until the server answers and who has told it is over."""
+        """When it began."""
         now = clock.now()
         with self._lock:
             if now < self._since:
                 self._since, self._begun = now, request.begun
             request.troubled = self._begun if self._since < request.since else ""
-            since = min(self._since, request.since)
-            is_news = not self.is_told and self._teller is None and now - since >= TOLD_AFTER
-            if is_news:
-                self.is_told, self._teller = True, request
-        if is_news:
-            self._tell(f"API server {_words(error)}, trying again since {request.troubled or request.begun}")
-        return since
+            self._error = error
+            self._tell_of(request, error, request.troubled or request.begun)
+            return self._began(request)
 
-    def is_over(self, request: _Request, *, answered: bool) -> None:
+    def is_over(self) -> None:
+        """The server has answered."""
         with self._lock:
-            if answered:
-                self._since, self.is_told = float("inf"), False
-            if self._teller is request:
-                self._teller = None
+            self._since, self._error, self.is_told = float("inf"), None, False
+
+    def _began(self, request: _Request) -> float:
+        return min(self._since, request.since)
+
+    def _watch(self, request: _Request) -> None:
+        """Until the trouble is told; if that is too late, until the request itself has been under way for so long."""
+        left = self._began(request) + TOLD_AFTER - clock.now()
+        request.timer = Timer(left if left > 0.0 else TOLD_AFTER, self._late, [request])
+        request.timer.daemon = True
+        request.timer.start()
+
+    def _late(self, request: _Request) -> None:
+        with self._lock:
+            if request.timer is None:
+                return
+            if clock.now() - self._began(request) < TOLD_AFTER:  # another request has been answered meanwhile
+                self._watch(request)
+                return
+            if self._since < request.since:
+                self._tell_of(request, request.refusal or self._error, self._begun)
+            else:
+                self._tell_of(request, request.refusal, request.begun)
+
+    def _tell_of(self, request: _Request, error: Failure | None, begun: str) -> None:
+        """With the lock, so that no line comes after the request is over. error: None while its first try hangs."""
+        if self.is_told or self._teller is not None or clock.now() - self._began(request) < TOLD_AFTER:
+            return
+        self.is_told, self._teller = True, request
+        if error is None:
+            self._tell(f"no answer from the API server, waiting since {begun}")
+        else:
+            self._tell(f"API server {_words(error)}, trying again since {begun}")
 
 
 class _Request:
     """tries: so often it was sent. pauses: that were made. maybe_done: one of the tries may have been carried out.
 
     troubled: since when the server had answered nothing before it was sent at all, empty if it was in no trouble.
-    refusal: how it failed. unseen: whether nobody has looked yet if a try was carried out.
+    refusal: how it failed. unseen: whether nobody has looked yet if a try was carried out. timer: rings when
+    it is late; None when it is over.
     """
 
     def __init__(self, reads: bool) -> None:
@@ -117,6 +162,7 @@ class _Request:
         self.tries = self.pauses = 0
         self.maybe_done = self.unseen = False
         self.refusal: Failure | None = None
+        self.timer: Timer | None = None
 
     def fails(self, error: Failure) -> None:
         """What is told is how the request itself has failed, and not the look after it."""
@@ -157,20 +203,21 @@ class Persistence:
         Raises Failure, with `maybe_done` if what was to be changed has perhaps been changed.
         """
         request = _Request(reads)
-        while True:
-            held = error = self._unasked(request)
-            if error is None:
-                try:
-                    return self._answered(request, self._sent(request, send, done))
-                except Failure as failed:
-                    request.fails(failed)
-                    error = failed
-            again = held is not None or error.untouched or (error.ambiguous and done is not None)
-            left = self._left(self._trouble.goes_on(request, error), reads=reads) if again else 0.0
-            if left <= 0.0:
-                raise self._given_up(request, error) from (None if error is request.refusal else error)
-            request.pauses += 1
-            time.sleep(min(left, _pause(error, request.pauses)))
+        with self._trouble.watching(request):
+            while True:
+                held = error = self._unasked(request)
+                if error is None:
+                    try:
+                        return self._answered(request, self._sent(request, send, done))
+                    except Failure as failed:
+                        request.fails(failed)
+                        error = failed
+                again = held is not None or error.untouched or (error.ambiguous and done is not None)
+                left = self._left(self._trouble.goes_on(request, error), reads=reads) if again else 0.0
+                if left <= 0.0:
+                    raise self._given_up(request, error) from (None if error is request.refusal else error)
+                request.pauses += 1
+                time.sleep(min(left, _pause(error, request.pauses)))
 
     @staticmethod
     def _sent(request: _Request, send: Callable[[], Answer], done: Done | None) -> Answer:
@@ -198,13 +245,13 @@ class Persistence:
         except Failure as error:
             if error.passing:
                 return error
-            self._trouble.is_over(request, answered=False)
             error.maybe_done = request.maybe_done
             raise
         return None
 
     def _given_up(self, request: _Request, error: Failure) -> Failure:
-        self._trouble.is_over(request, answered=not error.passing)
+        if not error.passing:
+            self._trouble.is_over()
         refusal = request.refusal or error
         # Who asks anew tells what is new, and how often that was is none. In the end he tells that, and since when.
         told = _dated(refusal, request) if self._brief else _tried(refusal, request)
@@ -212,7 +259,7 @@ class Persistence:
         return told
 
     def _answered(self, request: _Request, answer: Answer) -> Answer:
-        self._trouble.is_over(request, answered=True)
+        self._trouble.is_over()
         return answer
 
     def _left(self, since: float, *, reads: bool) -> float:

@@ -5,14 +5,11 @@
 
 from __future__ import annotations
 
-import time as clock_time
-from collections.abc import Callable, Iterator
-from types import SimpleNamespace
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport import clock, persistence
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.failure import Failure
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.persistence import (
     UNDONE,
@@ -21,52 +18,26 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transpor
     repeatable,
 )
 
+from unit.plugins.support.own_time import (
+    BROKEN,
+    BUDGET,
+    BUSY,
+    LOST,
+    REFUSED,
+    STARTING,
+    UNTRUSTED,
+    Time,
+    failing,
+    failure,
+    own_time,
+)
+
 DAY = 86400.0
 
 
-class Time:
-    """Goes on only when somebody sleeps. slept: how long each time."""
-
-    def __init__(self) -> None:
-        self.now = 1000.0
-        self.slept: list[float] = []
-
-    def sleep(self, seconds: float) -> None:
-        self.slept.append(seconds)
-        self.now += seconds
-
-
 @pytest.fixture(autouse=True)
-def time(monkeypatch: pytest.MonkeyPatch) -> Time:
-    time = Time()
-    monkeypatch.setattr(clock, "now", lambda: time.now)
-    # Of this module alone: what other tests have left running sleeps as it likes.
-    monkeypatch.setattr(persistence, "time", SimpleNamespace(sleep=time.sleep, strftime=clock_time.strftime))
-    monkeypatch.setattr(persistence, "READING", 120.0)
-    monkeypatch.setattr(persistence, "BRIEF", 5.0)
-    return time
-
-
-def failure(status: int | None = None, **more: Any) -> Failure:
-    return Failure("do it", "server", f"the API server answered {status}, no", "Wait.", status=status, **more)
-
-
-BUSY, STARTING, BUDGET = failure(429), failure(503, retry_after=1.0), failure(429, considered=True)
-REFUSED = failure(unanswered=True, unsent=True, reason="ConnectionRefused")
-LOST, BROKEN = failure(unanswered=True, reason="ConnectionLost"), failure(500)
-UNTRUSTED = failure(unanswered=True, unsent=True, reason="CertificateInvalid")
-
-
-def failing(*failures: Failure) -> Callable[[], str]:
-    """Does so first, one after the other."""
-    left: Iterator[Failure] = iter(failures)
-
-    def send() -> str:
-        for error in left:
-            raise error
-        return "done"
-
-    return send
+def time(monkeypatch: pytest.MonkeyPatch) -> Iterator[Time]:
+    yield from own_time(monkeypatch)
 
 
 @pytest.mark.parametrize("error", [BUSY, STARTING, REFUSED])
@@ -151,36 +122,6 @@ def test_pauses_grow_and_differ(time: Time) -> None:
     assert first != second
 
 
-def test_trouble_that_lasts_is_told_once_until_it_is_over(time: Time) -> None:
-    told: list[str] = []
-    patience = Persistence(None, told.append)
-    patience.carry(failing(REFUSED, REFUSED), None, reads=True)
-    assert not told
-    patience.carry(failing(*[BUSY] * 12), None, reads=True)
-    assert len(told) == 1
-    assert told[0].startswith("API server busy (429), trying again since ")
-    patience.carry(failing(*[REFUSED] * 12), None, reads=True)
-    assert [line.partition(" (")[0] for line in told[1:]] == ["API server gives no answer"]
-
-
-def test_trouble_that_outlasts_its_requests_is_told_once(time: Time) -> None:
-    """As to somebody who asks anew, second after second, while the server is away for longer than a request lasts."""
-    told: list[str] = []
-    patience = Persistence(3600.0, told.append)
-
-    def ask_anew() -> None:
-        for _look in range(200):
-            with pytest.raises(Failure):
-                patience.carry(failing(*[REFUSED] * 1000), None, reads=True)
-            time.sleep(1.0)
-
-    ask_anew()
-    assert len(told) == 1, told
-    assert patience.carry(failing(), None, reads=True) == "done"
-    ask_anew()
-    assert len(told) == 2, told
-
-
 def test_who_may_not_any_more_sends_nothing_again(time: Time) -> None:
     lost = Failure("go on", "server", "it is another's", "Stop.", reason="RunLost")
 
@@ -211,21 +152,6 @@ def test_who_may_not_any_more_hears_what_may_have_been_done(error: Failure, mayb
     assert told.value.maybe_done is maybe_done
 
 
-def test_who_may_not_any_more_leaves_it_to_others_to_tell(time: Time) -> None:
-    told: list[str] = []
-    patience = Persistence(None, told.append)
-
-    def may() -> None:
-        if told:
-            raise Failure("go on", "server", "it is another's", "Stop.", reason="RunLost")
-
-    with pytest.raises(Failure, match="it is another's"):
-        patience.guarded(may).carry(failing(*[BUSY] * 1000), None, reads=False)
-    assert patience.carry(failing(), None, reads=True) == "done"
-    assert patience.carry(failing(*[BUSY] * 12), None, reads=True) == "done"
-    assert len(told) == 2, told
-
-
 @pytest.mark.parametrize("seconds", [None, 2.0, 3600.0])
 def test_who_asks_anew_is_not_kept_waiting(seconds: float | None, time: Time) -> None:
     """Nor is it cut short by a task's time that is over: what it does next, it decides itself.
@@ -238,21 +164,6 @@ def test_who_asks_anew_is_not_kept_waiting(seconds: float | None, time: Time) ->
             brief.carry(failing(*[BUSY] * 10_000), None, reads=reads)
         assert time.now - began == pytest.approx(5.0)
         assert told.value.message == BUSY.message
-
-
-def test_who_has_asked_on_in_vain_can_say_since_when(time: Time, monkeypatch: pytest.MonkeyPatch) -> None:
-    told_by = SimpleNamespace(sleep=time.sleep, strftime=lambda _form: f"02:{(time.now - 1000) / 60:02.0f}:00")
-    monkeypatch.setattr(persistence, "time", told_by)
-    lines, words = list[str](), set[str]()
-    brief = Persistence(3600.0, lines.append).briefly(always)
-    for _look in range(20):
-        with pytest.raises(Failure) as told:
-            brief.carry(failing(*[BUSY] * 10_000), None, reads=True)
-        words.add(told.value.since)
-        time.sleep(30.0)
-    assert words == {"02:00:00"}
-    assert lines == ["API server busy (429), trying again since 02:00:00"]
-    assert told.value.at_the_end == f"{BUSY.message}, in trouble since 02:00:00"
 
 
 def test_a_single_try_that_took_long_says_since_when(time: Time) -> None:
@@ -385,16 +296,3 @@ def test_requests_share_the_time_for_which_a_server_may_be_away(time: Time) -> N
     with pytest.raises(Failure):
         patience.carry(failing(*[REFUSED] * 10_000), None, reads=True)
     assert time.now == pytest.approx(1240.0), "it had been back meanwhile"
-
-
-def test_a_line_is_not_told_again_because_something_else_is_answered(time: Time) -> None:
-    told: list[str] = []
-    patience = Persistence(60.0, told.append)
-
-    def send() -> str:
-        patience.carry(failing(), None, reads=True)
-        raise BUSY
-
-    with pytest.raises(Failure):
-        patience.carry(send, None, reads=False)
-    assert len(told) == 1, told

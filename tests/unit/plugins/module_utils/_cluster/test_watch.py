@@ -252,3 +252,28 @@ def test_a_watch_of_a_server_that_falls_silent_is_begun_again_and_misses_nothing
     update_until(known, before)
     items += [event("ADDED", name, 3)["object"] for name in ("b", "c")]
     update_until(known, ["a", "b", "c", "d"])
+
+
+def test_a_watch_that_is_silent_by_nature_is_no_trouble(
+    connection: dict[str, str], api: FakeApi, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alarms: list[threading.Timer] = []
+    monkeypatch.setattr(watch, "_STREAM_SECONDS", 0)
+    watched_by_now = threading.Event()
+
+    def alarm(*given: Any) -> threading.Timer:
+        alarms.append(threading.Timer(*given))
+        return alarms[-1]
+
+    def answer(request: Request) -> Answer:
+        if "watch" not in request.query:
+            return Answer(200, {"metadata": {"resourceVersion": "1"}, "items": []})
+        watched_by_now.set()
+        return request.outlast()
+
+    api.faults["/things"] = answer
+    monkeypatch.setattr(persistence, "Timer", alarm)
+    known = WatchedList(connect_by(connection, 0.3), "/things", "things", {}, threading.Event())
+    known.update(0)
+    assert watched_by_now.wait(60)
+    assert [each.finished.is_set() for each in alarms] == [True] * 2, "to connect, and to read the list"
