@@ -95,9 +95,7 @@ def from_cache(content: object) -> NodeLook | None:
 def look(query: NodeQuery, tell: Tell) -> NodeLook:
     """tell: takes a line for people when trouble lasts. Raises Failure, MissingLibrary, SnapshotError."""
     require("kubernetes", "to read the nodes of the cluster")
-    patience = query.connection["request_timeout"]
-    # Who waits for an inventory does nothing else meanwhile.
-    client = connect_by(query.connection, patience, Persistence(patience, tell))
+    client = connect_by(query.connection, query.connection["request_timeout"], Persistence(None, tell))
     now = datetime.now(timezone.utc)
     try:
         nodes = read_nodes(client, ",".join(query.label_selectors), ",".join(query.field_selectors))

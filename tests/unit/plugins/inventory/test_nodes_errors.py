@@ -5,14 +5,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-from testbed.pki import Authority
-from unit.plugins.support.fake_api import Answer, FakeApi, refusal
+from unit.plugins.support.fake_api import Answer, FakeApi, Fault, refusal
 from unit.plugins.support.inventories import Ended, ansible, listed, write
 from unit.plugins.support.objects import node
 
@@ -44,10 +44,6 @@ def refused(ended: Ended, *words: str) -> None:
         ({"kubeconfig": "- token: open-sesame\n: ["}, ["Cannot read the kubeconfig: its text is no mapping"]),
         ({"kubeconfig": f"{'a' * 5_000}-open-sesame"}, ["Cannot read the kubeconfig aaa", "it is not there"]),
         ({"kubeconfig": "cluster.virtops_nodes.yml", "host": None}, ["its settings are not usable"]),
-        (
-            {"host": "https://127.0.0.1:1", "request_timeout": 1},
-            ["https://127.0.0.1:1", "connection refused", "Check the address"],
-        ),
         ({"ca_cert": None}, ["the API server's certificate is not valid", "ca_cert"]),
         ({"api_key": "wrong"}, ["the API server answered 401", "Check the credentials"]),
         ({"api_key": "{{ nowhere }}"}, ["nowhere"]),
@@ -78,8 +74,6 @@ def test_a_mistake_ends_it(
             ["Cannot list nodes", "403, nodes is forbidden", "Grant the"],
         ),
         (refusal(400, "BadRequest", "unable to parse"), ["400, unable to parse", "Correct label_selectors"]),
-        (refusal(500, "InternalError", "etcd is away"), ["500, etcd is away"]),
-        (Answer(200, b"<html>"), ["the answer is not JSON"]),
         (Answer(200, {"kind": "NodeList"}), ["Cannot make hosts of the nodes: KeyError"]),
         (
             Answer(200, {"metadata": {}, "items": [{"metadata": {"name": "w1"}, "status": {"addresses": "a"}}]}),
@@ -91,7 +85,46 @@ def test_a_bad_answer_ends_it(
     tmp_path: Path, connection: dict[str, str], api: FakeApi, answer: Answer, words: list[str]
 ) -> None:
     api.fail("nodes", lambda request: answer)
-    refused(listed(tmp_path, {**connection, "request_timeout": 1}), *words)
+    refused(listed(tmp_path, connection), *words)
+
+
+def be_away_for(answers: int) -> Fault:
+    """As a server that restarts, and asks for half a minute each time."""
+    away = [Answer(503, b"shutting down", headers=(("Retry-After", "30"),))] * answers
+    return lambda _request: away.pop() if away else None
+
+
+@pytest.mark.parametrize("where", ["/version", "/api/v1/nodes"])
+def test_a_server_that_is_away_for_more_than_a_try_is_waited_for(
+    tmp_path: Path, connection: dict[str, str], api: FakeApi, where: str
+) -> None:
+    """When it connects, and when it reads."""
+    api.faults[where] = be_away_for(3)
+    found = listed(tmp_path, {**connection, "request_timeout": 5}, hurried=True)
+    assert (found.code, {*found.variables}) == (0, {"w1", "w2"}), found.error
+    (line,) = found.error.splitlines()
+    assert line.startswith("[WARNING]: Nodes are not read yet: API server busy (503), trying again since ")
+
+
+@pytest.mark.campaign
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        (refusal(500, "InternalError", "etcd is away"), ["500, etcd is away", "tried "]),
+        (Answer(200, b"<html>"), ["the answer is not JSON", "tried "]),
+        (None, ["https://127.0.0.1:1", "connection refused", "tried ", "Check the address"]),
+    ],
+)
+def test_a_server_that_stays_away_ends_it_after_two_minutes(
+    tmp_path: Path, connection: dict[str, str], api: FakeApi, answer: Answer | None, words: list[str]
+) -> None:
+    """None: one that listens to nobody."""
+    api.fail("nodes", lambda request: answer)
+    nowhere = {} if answer else {"host": "https://127.0.0.1:1"}
+    ended = listed(tmp_path, {**connection, **nowhere, "request_timeout": 1}, hurried=True)
+    warning, _, error = ended.error.partition("\n")
+    assert warning.startswith("[WARNING]: Nodes are not read yet: API server ")
+    refused(replace(ended, error=error), *words)
 
 
 def test_no_play_begins(tmp_path: Path, connection: dict[str, str], api: FakeApi) -> None:
@@ -110,9 +143,3 @@ def test_it_can_be_left_to_ansible(tmp_path: Path, connection: dict[str, str], a
     assert "Cannot list nodes" in found.error
     strictly = {"ANSIBLE_INVENTORY_ANY_UNPARSED_IS_FAILED": "true"}
     assert listed(tmp_path, {**connection, "required": False}, environment=strictly).code == 1
-
-
-def test_a_server_that_never_answers_is_left(tmp_path: Path, connection: dict[str, str], authority: Authority) -> None:
-    """By its limit of time; 192.0.2.0/24 is nobody's."""
-    found = listed(tmp_path, {**connection, "host": "https://192.0.2.1", "request_timeout": 1})
-    refused(found, "https://192.0.2.1")

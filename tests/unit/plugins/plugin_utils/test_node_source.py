@@ -5,39 +5,27 @@
 
 from __future__ import annotations
 
-import time as clock_time
-from types import SimpleNamespace
+from collections.abc import Iterator
 
 import pytest
 
 from ansible_collections.virtops.kubevirt.plugins.inventory.nodes import InventoryModule
-from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport import clock, persistence
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.failure import Failure
 from ansible_collections.virtops.kubevirt.plugins.plugin_utils._node_source import NodeQuery, look
 
 from unit.plugins.support.fake_api import FakeApi, refusal
 from unit.plugins.support.objects import node
+from unit.plugins.support.own_time import Time, own_time
 
 BUSY = refusal(429, "TooManyRequests", "Too many requests")
 
 
-class Time:
-    def __init__(self) -> None:
-        self.now = 1000.0
-
-    def sleep(self, seconds: float) -> None:
-        self.now += seconds
-
-
 @pytest.fixture
-def time(monkeypatch: pytest.MonkeyPatch) -> Time:
-    time = Time()
-    monkeypatch.setattr(clock, "now", lambda: time.now)
-    monkeypatch.setattr(persistence, "time", SimpleNamespace(sleep=time.sleep, strftime=clock_time.strftime))
-    monkeypatch.setattr(persistence, "READING", 120.0)
-    return time
+def time(monkeypatch: pytest.MonkeyPatch) -> Iterator[Time]:
+    yield from own_time(monkeypatch)
 
 
-@pytest.mark.parametrize(("busy_for", "lines"), [(5.0, 0), (40.0, 1)])
+@pytest.mark.parametrize(("busy_for", "lines"), [(5.0, 0), (40.0, 1), (110.0, 1)])
 def test_a_busy_server_is_told_of_after_ten_seconds(
     api: FakeApi, connection: dict[str, str], time: Time, busy_for: float, lines: int
 ) -> None:
@@ -47,6 +35,12 @@ def test_a_busy_server_is_told_of_after_ten_seconds(
     found = look(NodeQuery({**connection, "request_timeout": 60}, (), ()), told.append)
     assert ([item["metadata"]["name"] for item in found.nodes], len(told)) == (["w1"], lines)
     assert all(line.startswith("API server busy (429), trying again since ") for line in told)
+
+
+def test_a_server_that_never_answers_is_left(api: FakeApi, connection: dict[str, str]) -> None:
+    api.fail("nodes", lambda request: request.outlast())
+    with pytest.raises(Failure, match="there was no answer in time"):
+        look(NodeQuery({**connection, "request_timeout": 1}, (), ()), lambda _line: None)
 
 
 def test_it_is_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:

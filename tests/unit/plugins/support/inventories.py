@@ -19,6 +19,16 @@ import yaml
 PLUGIN = "virtops.kubevirt.nodes"
 Options = dict[str, Any]
 
+# Runs a program on which no time passes but that for which it has slept, and that at once.
+HURRIED = """
+import runpy, sys, time
+slept, real = [], time.clock_gettime
+time.sleep = slept.append
+time.clock_gettime = lambda clock: real(clock) + sum(slept)
+del sys.argv[0]
+runpy.run_path(sys.argv[0], run_name="__main__")
+"""
+
 
 @dataclass(frozen=True)
 class Ended:
@@ -46,8 +56,17 @@ def write(folder: Path, options: Options, name: str = "cluster.virtops_nodes.yml
     return path
 
 
-def ansible(program: str, folder: Path, *words: str | Path, environment: Mapping[str, str] | None = None) -> Ended:
-    """Run a program of Ansible with nothing of the caller's settings but `environment`."""
+def ansible(
+    program: str,
+    folder: Path,
+    *words: str | Path,
+    environment: Mapping[str, str] | None = None,
+    hurried: bool = False,
+) -> Ended:
+    """Run a program of Ansible with nothing of the caller's settings but `environment`.
+
+    hurried: let it sleep in no time, where it waits for a server.
+    """
     settings = {
         "ANSIBLE_HOME": str(folder / "home"),
         "ANSIBLE_COLLECTIONS_PATH": os.environ["PYTHONPATH"],
@@ -58,8 +77,10 @@ def ansible(program: str, folder: Path, *words: str | Path, environment: Mapping
     }
     left_out = ("ANSIBLE_", "K8S_", "KUBECONFIG")
     inherited = {key: value for key, value in os.environ.items() if not key.startswith(left_out)}
+    found = Path(sys.executable).with_name(program)
+    begin = [sys.executable, "-c", HURRIED, found] if hurried else [found]
     done = subprocess.run(
-        [Path(sys.executable).with_name(program), *words],
+        [*begin, *words],
         env={**inherited, **settings, **(environment or {})},
         stdin=subprocess.DEVNULL,
         capture_output=True,
@@ -70,7 +91,14 @@ def ansible(program: str, folder: Path, *words: str | Path, environment: Mapping
     return Ended(done.returncode, done.stdout, done.stderr)
 
 
-def listed(folder: Path, options: Options, *words: str, environment: Mapping[str, str] | None = None) -> Ended:
+def listed(
+    folder: Path,
+    options: Options,
+    *words: str,
+    environment: Mapping[str, str] | None = None,
+    hurried: bool = False,
+) -> Ended:
     """What `ansible-inventory --list` says of an inventory with these options."""
     source = write(folder, options)
-    return ansible("ansible-inventory", folder, "-i", source, "--list", *words, environment=environment)
+    given: tuple[str | Path, ...] = ("-i", source, "--list", *words)
+    return ansible("ansible-inventory", folder, *given, environment=environment, hurried=hurried)
