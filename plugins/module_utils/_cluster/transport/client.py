@@ -59,13 +59,16 @@ class Client:
     def briefly(self, may: May = always) -> Client:
         """The same connection, for requests that somebody asks for anew, after a look, when they have failed a moment.
 
-        may: asked before anything that changes something is sent again.
+        may: asked before anything that changes something is sent, or sent again.
         """
         return Client(self._line, self.patience, self.persistence.briefly(may))
 
-    def guarded(self, may: May) -> Client:
-        """The same connection and patience; `may` as for `briefly`, and what was asked before is asked as well."""
-        return Client(self._line, self.patience, self.persistence.guarded(may))
+    def guarded(self, may: May, *, first: bool = True) -> Client:
+        """The same connection and patience; `may` as for `briefly`, and what was asked before is asked as well.
+
+        first: whether it is asked before anything is sent for the first time.
+        """
+        return Client(self._line, self.patience, self.persistence.guarded(may, first=first))
 
     @property
     def kubeconfig_cluster(self) -> dict[str, Any]:

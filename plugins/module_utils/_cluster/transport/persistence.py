@@ -181,21 +181,25 @@ class Persistence:
         self._end = None if seconds is None else clock.now() + seconds
         self._trouble = _Trouble(tell)
         self._brief = False
+        # Asked before the first try of what changes something, and before further ones.
         self._may: May = always
+        self._may_again: May = always
 
     def briefly(self, may: May) -> Persistence:
         """Of requests that somebody asks for anew, after a look, when they have failed for a moment; `may` as below."""
-        return self._with(may, brief=True)
+        other = self.guarded(may)
+        other._brief = True
+        return other
 
-    def guarded(self, may: May) -> Persistence:
-        """As long as this one. may: asked before each further try of what changes something, after what was before."""
-        before = self._may
+    def guarded(self, may: May, *, first: bool = True) -> Persistence:
+        """As long as this one. may: asked before each try of what changes something, after what was before.
 
-        def both() -> None:
-            before()
-            may()
-
-        return self._with(both, brief=self._brief)
+        first: whether before the first try as well, and not only before further ones.
+        """
+        other = copy.copy(self)  # it shares what is known of the server
+        other._may = _both(self._may, may) if first else self._may
+        other._may_again = _both(self._may_again, may)
+        return other
 
     def carry(self, send: Callable[[], Answer], done: Done | None, *, reads: bool) -> Answer:
         """The answer. done: None if only somebody else can see whether it was done.
@@ -215,7 +219,7 @@ class Persistence:
                 again = held is not None or error.untouched or (error.ambiguous and done is not None)
                 left = self._left(self._trouble.goes_on(request, error), reads=reads) if again else 0.0
                 if left <= 0.0:
-                    raise self._given_up(request, error) from (None if error is request.refusal else error)
+                    raise self._given_up(request, error) from (None if request.refusal in (None, error) else error)
                 request.pauses += 1
                 time.sleep(min(left, _pause(error, request.pauses)))
 
@@ -234,14 +238,15 @@ class Persistence:
         return send()
 
     def _unasked(self, request: _Request) -> Failure | None:
-        """Why it cannot be asked for now whether a further try may be sent. Raises Failure if it may not.
+        """Why it cannot be asked for now whether a try may be sent. Raises Failure if it may not.
 
-        Who is stopped has to know what an earlier try may have done as well.
+        Before the first one as well: what was read for it may have taken as long as anything that is sent again. Who is
+        stopped has to know what an earlier try may have done as well.
         """
-        if request.reads or not request.tries:
+        if request.reads:
             return None
         try:
-            self._may()
+            (self._may_again if request.tries else self._may)()
         except Failure as error:
             if error.passing:
                 return error
@@ -270,11 +275,13 @@ class Persistence:
             end = min(since + READING, self._end) if reads else self._end
         return end - clock.now()
 
-    def _with(self, may: May, *, brief: bool) -> Persistence:
-        """It shares what it knows of the server."""
-        other = copy.copy(self)
-        other._brief, other._may = brief, may
-        return other
+
+def _both(first: May, then: May) -> May:
+    def both() -> None:
+        first()
+        then()
+
+    return both
 
 
 def _pause(error: Failure, tries: int) -> float:
@@ -306,6 +313,6 @@ def _tried(refusal: Failure, request: _Request) -> Failure:
         return refusal
     refusal.since = request.begun if request.tries > 1 else request.troubled or request.begun
     refusal.tries = request.tries
-    told = refusal.replaced(message=f"{refusal.message.rstrip('.')}; {refusal.in_vain}")
-    told.bare = refusal.message
+    told = refusal.replaced(message=f"{refusal.bare.rstrip('.')}; {refusal.in_vain}")
+    told.bare = refusal.bare
     return told

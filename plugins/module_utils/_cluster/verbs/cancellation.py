@@ -48,7 +48,6 @@ class Cancellation:
         """
         self.trouble: Failure | None = None
         self._client = client.guarded(may)
-        self._may = may
         self._requests = list(requests)
         by_namespace = {name: unfinished(client, name) for name in {request.namespace for request in self._requests}}
         found = {request.title: by_namespace[request.namespace].get(request.name) for request in self._requests}
@@ -82,7 +81,7 @@ class Cancellation:
 
     def wait(self, seconds: float) -> None:
         """Until KubeVirt has undone them all, at most for so long; not on where time does not mend the trouble."""
-        end, client = time.monotonic() + seconds, self._client.briefly(self._may)
+        end, client = time.monotonic() + seconds, self._client.briefly()
         while self.left and time.monotonic() < end:
             try:
                 self._request(client, dry_run=False)
@@ -119,7 +118,6 @@ class Cancellation:
             if title in self.evacuated:
                 self._end_evacuation(client, request, dry_run=dry_run)
             if title in self.migrations:
-                self._may()
                 cancel(client, self.migrations[title], dry_run=dry_run)
             asked = CANCELLING if title in self.migrations else CANCELLED
             self.outcomes[title] = WOULD_CANCEL if dry_run else asked
@@ -128,7 +126,6 @@ class Cancellation:
         """A migration that KubeVirt has begun for it meanwhile goes on, and is found only by a look afterwards."""
         title = request.title
         if title not in self._withdrawn:
-            self._may()
             withdraw(client, request.namespace, request.name, dry_run=dry_run)
             self._withdrawn.add(title)
         begun = unfinished(client, request.namespace).get(request.name)

@@ -279,7 +279,7 @@ class Verbs:
     def _ask_vm(self, command: Interrupt, vm: JsonObject) -> None:
         dry_run, owner = self._settings.dry_run, self._settings.owner
         # Its VM is asked, whichever VMI it has by the time of a further try.
-        client = self._client.guarded(lambda: self._stays(command))
+        client = self._client.guarded(lambda: self._stays(command), first=False)
         if command.stop:
             if not dry_run:
                 machines.mark_vm(self._client, vm, command.node, owner)

@@ -168,6 +168,25 @@ def test_who_stands_still_is_not_done_with_a_node_that_others_have_cordoned(
     assert LEASE in api.objects
 
 
+def test_who_is_outrun_while_it_gives_a_node_back_leaves_the_other_its_lease(
+    maintain: Maintain, api: RunApi, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """That bears the name of the run, whichever invocation of it has taken it anew."""
+    monkeypatch.setattr(run_lease, "FRESH", 0.0)
+    maintain()
+
+    def outrun(request: Request) -> None:
+        if request.method == "DELETE":
+            del api.faults[LEASE]
+            api.hold_run("b2", renewed=NOW.strftime(TIME))
+            assert maintain(invocation="b2")["changed"]
+
+    api.faults[LEASE] = outrun
+    result = maintain(state="uncordoned")
+    assert (result["error"]["reason"], result["error"]["holder"]["invocation"]) == ("RunLost", "b2")
+    assert (api.node("n1")["spec"], LEASE in api.objects) == ({"unschedulable": True}, True)
+
+
 def _cordoned_by_others(maintain: Maintain, api: RunApi) -> None:
     """Who are done with their Lease."""
     maintain(owner="others", run=None, invocation=None)

@@ -122,36 +122,6 @@ def test_pauses_grow_and_differ(time: Time) -> None:
     assert first != second
 
 
-def test_who_may_not_any_more_sends_nothing_again(time: Time) -> None:
-    lost = Failure("go on", "server", "it is another's", "Stop.", reason="RunLost")
-
-    def may() -> None:
-        raise lost
-
-    patience = Persistence(None).briefly(may)
-    with pytest.raises(Failure) as told:
-        patience.carry(failing(BUSY), None, reads=False)
-    assert told.value is lost
-    assert patience.carry(failing(BUSY), None, reads=True) == "done"
-
-
-def test_who_is_guarded_twice_is_asked_twice() -> None:
-    asked: list[str] = []
-    patience = Persistence(None).briefly(lambda: asked.append("whose run it is")).guarded(lambda: asked.append("where"))
-    assert patience.carry(failing(BUSY), None, reads=False) == "done"
-    assert asked == ["whose run it is", "where"]
-
-
-@pytest.mark.parametrize(("error", "maybe_done"), [(LOST, True), (BUSY, False)])
-def test_who_may_not_any_more_hears_what_may_have_been_done(error: Failure, maybe_done: bool, time: Time) -> None:
-    def may() -> None:
-        raise Failure("go on", "server", "it is another's", "Stop.", reason="RunLost")
-
-    with pytest.raises(Failure, match="it is another's") as told:
-        Persistence(None).guarded(may).carry(failing(error), lambda: None, reads=False)
-    assert told.value.maybe_done is maybe_done
-
-
 @pytest.mark.parametrize("seconds", [None, 2.0, 3600.0])
 def test_who_asks_anew_is_not_kept_waiting(seconds: float | None, time: Time) -> None:
     """Nor is it cut short by a task's time that is over: what it does next, it decides itself.
@@ -173,14 +143,6 @@ def test_a_single_try_that_took_long_says_since_when(time: Time) -> None:
 
     with pytest.raises(Failure, match=r"no; in trouble since [\d:]+\. "):
         Persistence(20.0).carry(hang, None, reads=True)
-
-
-@pytest.mark.parametrize("seconds", [None, 30.0, 3600.0])
-def test_what_is_guarded_has_the_time_of_the_task(seconds: float | None, time: Time) -> None:
-    patience, began = Persistence(seconds).guarded(always), time.now
-    with pytest.raises(Failure):
-        patience.carry(failing(*[BUSY] * 10_000), None, reads=False)
-    assert time.now - began == pytest.approx(seconds or 120.0)
 
 
 def test_who_cannot_look_yet_does_not_send_again(time: Time) -> None:
@@ -206,33 +168,6 @@ def test_who_cannot_look_yet_does_not_send_again(time: Time) -> None:
     assert patience.carry(send, look, reads=False) == "done all the same"
     assert (sent, looked[-1] >= 1300.0) == ([1000.0], True)
     assert len(looked) < 150, "pauses grow"
-
-
-def test_who_cannot_see_whether_he_may_waits_until_he_can(time: Time) -> None:
-    """As long as the task has time: that a server is away says nothing of whose the run is."""
-    patience, asked = Persistence(3600.0), []
-
-    def away() -> str:
-        if time.now < 1300.0:
-            raise REFUSED
-        return "done"
-
-    def may() -> None:
-        asked.append(time.now)
-        patience.carry(away, None, reads=True)
-
-    assert patience.guarded(may).carry(away, None, reads=False) == "done"
-    assert len(asked) < 100
-
-
-def test_who_can_never_see_whether_he_may_says_how_the_request_had_failed(time: Time) -> None:
-    def may() -> None:
-        raise REFUSED
-
-    with pytest.raises(Failure, match="answered 503, no") as told:
-        Persistence(60.0).guarded(may).carry(failing(STARTING, STARTING), None, reads=False)
-    assert told.value.status == 503
-    assert time.now == pytest.approx(1060.0)
 
 
 def test_a_look_that_fails_for_good_says_how_the_request_had_failed(time: Time) -> None:

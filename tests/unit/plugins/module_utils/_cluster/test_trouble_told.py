@@ -165,21 +165,6 @@ def test_trouble_that_outlasts_its_requests_is_told_once(time: Time) -> None:
     assert len(told) == 2, told
 
 
-def test_who_may_not_any_more_leaves_it_to_others_to_tell(time: Time) -> None:
-    told: list[str] = []
-    patience = Persistence(None, told.append)
-
-    def may() -> None:
-        if told:
-            raise Failure("go on", "server", "it is another's", "Stop.", reason="RunLost")
-
-    with pytest.raises(Failure, match="it is another's"):
-        patience.guarded(may).carry(failing(*[BUSY] * 1000), None, reads=False)
-    assert patience.carry(failing(), None, reads=True) == "done"
-    assert patience.carry(failing(*[BUSY] * 12), None, reads=True) == "done"
-    assert len(told) == 2, told
-
-
 def test_who_has_asked_on_in_vain_can_say_since_when(time: Time) -> None:
     lines, words = list[str](), set[str]()
     brief = Persistence(3600.0, lines.append).briefly(always)
