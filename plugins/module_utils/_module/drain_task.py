@@ -22,7 +22,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transpor
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.identity import (
     require_cluster,
 )
-from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.persistence import always
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.persistence import May, always
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs import maintenance
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.carrying_out import (
     Verbs,
@@ -222,10 +222,9 @@ class _Task:
         if not self.params["cordon"]:
             return {name: _epoch(self._require_node(name)) for name in self._concerned(plan)}
         wanted = drain_arguments.request(self.params, dry_run=self.module.check_mode)
-        may = self.hold.require if self.hold else always
         epochs = {}
         for name in batch:
-            there = maintenance.begin(self.client, replace(wanted, node=name), wait_seconds=0, pause=0, may=may)
+            there = maintenance.begin(self.client, replace(wanted, node=name), wait_seconds=0, pause=0, may=self._may)
             taken.append(there)
             epochs[name] = _epoch(there.after.cordon)
         return epochs
@@ -281,6 +280,11 @@ class _Task:
         return Execution(self.name, self.run).nodes(plan)
 
     @property
+    def _may(self) -> May:
+        """Sees that the run, if there is one, is still ours."""
+        return self.hold.require if self.hold else always
+
+    @property
     def _may_differ(self) -> bool:
         return bool(self.params["drift"] == "repair")
 
@@ -333,7 +337,7 @@ class _Task:
 
         if self.params["evacuations"] == "take_over" and not self.module.check_mode:
             is_ours = _Guard(self)
-            for title in take_over(self.client.guarded(lambda: is_ours([self.name])), self.name):
+            for title in take_over(self.client.briefly(lambda: is_ours([self.name])), self.name):
                 self.taken_over.append(title)
                 self.progress.tell(f"{title}: its evacuation by KubeVirt is taken over")
         failed = {name: tuple(nodes) for name, nodes in failures.items()}

@@ -78,15 +78,20 @@ def evacuated_from(vmi: JsonObject | None) -> str:
     return str(((vmi or {}).get("status") or {}).get("evacuationNodeName") or "")
 
 
+def running_on(client: Client, node: str) -> list[JsonObject]:
+    """The VMIs on a node that have not ended. Raises Failure."""
+    path = collection_path(API_VERSION, None, VMIS)
+    found = listed(client, path, f"list VMIs on node {node}", labelSelector=f"{NODE_LABEL}={node}")
+    return [vmi for vmi in found if not has_ended(vmi)]
+
+
 def evacuees(client: Client, node: str) -> list[JsonObject]:
     """The VMIs on a node that KubeVirt wants to leave it. Raises Failure.
 
     The mark stays on one that has ended, and KubeVirt passes it over (filterRunningNonMigratingVMIs in its controller's
     drain/evacuation).
     """
-    path = collection_path(API_VERSION, None, VMIS)
-    found = listed(client, path, f"list VMIs on node {node}", labelSelector=f"{NODE_LABEL}={node}")
-    return [vmi for vmi in found if evacuated_from(vmi) == node and not has_ended(vmi)]
+    return [vmi for vmi in running_on(client, node) if evacuated_from(vmi) == node]
 
 
 def find_vmi(client: Client, namespace: str, name: str) -> JsonObject | None:
@@ -95,9 +100,10 @@ def find_vmi(client: Client, namespace: str, name: str) -> JsonObject | None:
     return find(client, path, f"read VMI {namespace}/{name}")
 
 
-def find_migrations(client: Client, namespace: str) -> list[Migration]:
-    """All of a namespace, over or not. Raises Failure."""
-    page = client.get(migrations_path(namespace), f"list {MIGRATIONS} in namespace {namespace}")
+def find_migrations(client: Client, namespace: str | None) -> list[Migration]:
+    """All of a namespace, None for everywhere, over or not. Raises Failure."""
+    where = f"in namespace {namespace}" if namespace else "in all namespaces"
+    page = client.get(migrations_path(namespace), f"list {MIGRATIONS} {where}")
     return [read_migration(item) for item in page["items"]]
 
 

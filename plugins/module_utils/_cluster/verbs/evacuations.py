@@ -14,9 +14,9 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.looks.ob
     API_VERSION,
     VMIS,
     evacuated_from,
-    evacuees,
+    find_migrations,
     find_vmi,
-    unfinished,
+    running_on,
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.client import Client
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.failure import Failure
@@ -57,12 +57,14 @@ def withdraw(client: Client, namespace: str, name: str, *, dry_run: bool = False
 def take_over(client: Client, node: str) -> Iterator[str]:
     """Withdraw the evacuations of a node's VMIs, whose titles these are, so that something else can migrate them.
 
-    A migration that KubeVirt has begun for it is cancelled after that, unless it has found a node. Raises Failure.
+    A migration that KubeVirt has begun for one is cancelled after that, unless it has found a node; also where the
+    evacuation was withdrawn before, by who came no further. Raises Failure.
     """
-    for vmi in evacuees(client, node):
-        namespace, name = vmi["metadata"]["namespace"], vmi["metadata"]["name"]
-        if withdraw(client, namespace, name):
-            yield f"{namespace}/{name}"
-        begun = unfinished(client, namespace).get(name)
-        if begun is not None and begun.name.startswith(_PREFIX) and begun.phase in _EARLY:
+    here = {f"{vmi['metadata']['namespace']}/{vmi['metadata']['name']}": vmi for vmi in running_on(client, node)}
+    for title, vmi in here.items():
+        if evacuated_from(vmi) == node and withdraw(client, *title.split("/")):
+            yield title
+    for begun in find_migrations(client, None):
+        is_early = begun.name.startswith(_PREFIX) and begun.phase in _EARLY and not begun.cancelled
+        if is_early and f"{begun.namespace}/{begun.vmi}" in here:
             cancel(client, begun)

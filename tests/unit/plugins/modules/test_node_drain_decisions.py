@@ -23,7 +23,17 @@ from ansible_collections.virtops.kubevirt.plugins.modules.node_drain import main
 
 from testbed.pki import Authority
 from unit.plugins.module_utils._plan.plans import action, pod, vm
-from unit.plugins.support.draining_api import QUICK, VMIS, DrainingApi, busy_node, fill, pod_path, vm_path
+from unit.plugins.support.draining_api import (
+    BUDGET,
+    QUICK,
+    SUBRESOURCES,
+    VMIS,
+    DrainingApi,
+    busy_node,
+    fill,
+    pod_path,
+    vm_path,
+)
 from unit.plugins.support.fake_api import SILENCE, Answer, Object, Request, refusal, serving
 from unit.plugins.support.listener import listener
 from unit.plugins.support.migrating_api import FAILURE, KUBEVIRT, MIGRATIONS, SUCCESS, vmi_path
@@ -33,6 +43,7 @@ RESTART = [{"policy": "restart"}]
 NEAR = {"labelSelector": {"matchLabels": {"app": "api"}}, "topologyKey": "kubernetes.io/hostname"}
 NEAR_PODS = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [NEAR]}}
 DB = vmi_path("db")
+EVACUATE_CANCEL = f"{SUBRESOURCES}{DB.removeprefix(KUBEVIRT)}/evacuate/cancel"
 
 
 @pytest.fixture
@@ -103,6 +114,26 @@ def test_a_vm_that_kubevirt_evacuates_is_waited_for(drain: Any, api: DrainingApi
     words = "KubeVirt is evacuating the VMI from node n1, as its pod was evicted, and migrates it itself"
     assert f"after 1 s there is left vm shop/db: {words}" in result["msg"]
     assert (result["error"]["reason"], api.migrations()) == ("DeadlineExceeded", [])
+
+
+@pytest.mark.parametrize("is_withdrawn", [False, True])
+def test_an_evacuation_is_taken_over_with_its_migration(drain: Any, api: DrainingApi, *, is_withdrawn: bool) -> None:
+    """Also by who finds it withdrawn already, as the server went away right after that."""
+    api.add_migration("kubevirt-evacuation-x", "db", phase="Scheduling", course=())
+    if not is_withdrawn:
+        api.objects[DB]["status"]["evacuationNodeName"] = "n1"
+    result = drain(evacuations="take_over", wait_timeout=5)
+    assert (result["left"], [move["outcome"] for move in result["moves"]]) == ([], ["migrated"])
+    assert "evacuationNodeName" not in api.objects[DB]["status"]
+
+
+def test_an_evacuation_that_cannot_be_withdrawn_yet_keeps_nothing_else_waiting(drain: Any, api: DrainingApi) -> None:
+    api.objects[DB]["status"]["evacuationNodeName"] = "n1"
+    api.evictions = [BUDGET]
+    busy = refusal(429, "TooManyRequests", "too many requests")
+    api.faults[EVACUATE_CANCEL] = lambda _request: busy if api.left() else None
+    result = drain(evacuations="take_over", wait_timeout=5)
+    assert (result["left"], [move["outcome"] for move in result["moves"]]) == ([], ["migrated"])
 
 
 def test_a_pod_that_has_the_name_of_a_vm_is_told_beside_it(drain: Any, api: DrainingApi) -> None:

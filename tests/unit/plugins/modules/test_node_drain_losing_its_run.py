@@ -12,20 +12,22 @@ from typing import Any
 import pytest
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster import plan_run
-from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport import clock
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport import clock, persistence
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs import carrying_out, run_lease
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.run_store import RunStore
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.memory import Remembered, encode
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.cordon import ANNOTATION
 
 from testbed.pki import Authority
-from unit.plugins.support.draining_api import BUDGET, pod_path
-from unit.plugins.support.fake_api import SILENCE, Answer, Request
+from unit.plugins.support.draining_api import BUDGET, SUBRESOURCES, pod_path
+from unit.plugins.support.fake_api import SILENCE, Answer, Request, refusal
 from unit.plugins.support.migrating_api import KUBEVIRT, MIGRATIONS, migrations_path, vmi_path
 from unit.plugins.support.modules import ModuleRunner
 from unit.plugins.support.object_api import NODES
 from unit.plugins.support.run_api import LEASES, RunApi
 from unit.plugins.support.run_drains import busy_cluster, drain_of_the_run, memory, plan_in_force
+
+BUSY = refusal(429, "TooManyRequests", "too many requests")
 
 
 @pytest.fixture
@@ -111,23 +113,6 @@ def test_a_controller_that_slept_between_two_requests_looks_before_the_second(
     assert len(asked) == 1
 
 
-def test_a_drain_that_loses_its_run_while_it_takes_an_evacuation_over_does_not_ask_again(
-    drain: Any, api: RunApi
-) -> None:
-    """No answer comes, and when it looks, KubeVirt still evacuates: for somebody else's run by then."""
-    api.objects[vmi_path("db")]["status"]["evacuationNodeName"] = "n1"
-    withdrawal = f"{vmi_path('db')}/evacuate/cancel".replace("/kubevirt.io", "/subresources.kubevirt.io")
-
-    def lose(_request: Request) -> Answer:
-        is_taken(api)
-        return SILENCE
-
-    api.faults[withdrawal] = lose
-    result = drain(evacuations="take_over")
-    assert (result["error"]["reason"], result["error"]["holder"]["invocation"]) == ("RunLost", "b2")
-    assert [request.path for request in api.writes()].count(withdrawal) == 1
-
-
 def test_a_drain_whose_migration_an_abort_has_cancelled_begins_no_other(drain: Any, api: RunApi) -> None:
     """Though it saw a moment ago that the run was its own, and it does not hear of the end of its ansible-playbook."""
     api.courses = [("Running",)]
@@ -154,6 +139,28 @@ def test_a_run_that_is_lost_while_its_drain_is_planned_takes_no_node(
     assert result["error"]["reason"] == "RunLost"
     assert api.node("n1") == before
     assert not [write.path for write in api.writes() if write.path.endswith("n1")]
+
+
+@pytest.mark.parametrize("answer", [BUSY, SILENCE, None])
+def test_an_evacuation_is_not_withdrawn_for_a_run_that_is_lost(
+    drain: Any, api: RunApi, monkeypatch: pytest.MonkeyPatch, answer: Answer | None
+) -> None:
+    """Neither asked for once more nor, when that was done, the next one."""
+    monkeypatch.setattr(run_lease, "FRESH", 0.0)
+    monkeypatch.setattr(persistence, "BRIEF", 5.0)
+    api.add_vmi("web")
+    for name in ("db", "web"):
+        api.objects[vmi_path(name)]["status"]["evacuationNodeName"] = "n1"
+
+    def take(_request: Request) -> Answer | None:
+        is_taken(api)
+        return answer
+
+    withdrawals = [f"{SUBRESOURCES}{vmi_path(name).removeprefix(KUBEVIRT)}/evacuate/cancel" for name in ("db", "web")]
+    api.faults |= dict.fromkeys(withdrawals, take)
+    result = drain(evacuations="take_over")
+    assert (result["error"]["reason"], "held by invocation b2" in result["msg"]) == ("RunLost", True)
+    assert [request.path in withdrawals for request in api.writes()].count(True) == 1
 
 
 def is_taken_over(api: RunApi, store: RunStore) -> None:
