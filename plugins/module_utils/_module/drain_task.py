@@ -136,7 +136,7 @@ class _Plans:
 class _Task:
     """`hold`: of the run, None if there is none, or nothing is to be changed.
 
-    taken_over: titles of VMIs whose evacuations it has withdrawn, by now.
+    taken_over: titles of VMIs whose evacuations it has withdrawn, by now. maybe_taken: as of `take_over`.
     """
 
     module: Module
@@ -145,6 +145,7 @@ class _Task:
     memory: DrainMemory
     hold: RunHold | None
     taken_over: list[str] = field(default_factory=list)
+    maybe_taken: set[str] = field(default_factory=set)
 
     @property
     def params(self) -> Mapping[str, Any]:
@@ -337,7 +338,8 @@ class _Task:
 
         if self.params["evacuations"] == "take_over" and not self.module.check_mode:
             is_ours = _Guard(self)
-            for title in take_over(self.client.briefly(lambda: is_ours([self.name])), self.name):
+            client = self.client.briefly(lambda: is_ours([self.name]))
+            for title in take_over(client, self.name, self.maybe_taken):
                 self.taken_over.append(title)
                 self.progress.tell(f"{title}: its evacuation by KubeVirt is taken over")
         failed = {name: tuple(nodes) for name, nodes in failures.items()}

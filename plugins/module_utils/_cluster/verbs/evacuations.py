@@ -54,15 +54,23 @@ def withdraw(client: Client, namespace: str, name: str, *, dry_run: bool = False
     return True
 
 
-def take_over(client: Client, node: str) -> Iterator[str]:
+def take_over(client: Client, node: str, maybe_done: set[str]) -> Iterator[str]:
     """Withdraw the evacuations of a node's VMIs, whose titles these are, so that something else can migrate them.
 
     A migration that KubeVirt has begun for one is cancelled after that, unless it has found a node; also where the
-    evacuation was withdrawn before, by who came no further. Raises Failure.
+    evacuation was withdrawn before, by who came no further. maybe_done: titles of those whose withdrawal an earlier
+    call may have brought about, kept for the next one. Raises Failure.
     """
     here = {f"{vmi['metadata']['namespace']}/{vmi['metadata']['name']}": vmi for vmi in running_on(client, node)}
     for title, vmi in here.items():
-        if evacuated_from(vmi) == node and withdraw(client, *title.split("/")):
+        try:
+            is_done = withdraw(client, *title.split("/")) if evacuated_from(vmi) == node else title in maybe_done
+        except Failure as error:
+            if error.maybe_done:
+                maybe_done.add(title)
+            raise
+        maybe_done.discard(title)
+        if is_done:
             yield title
     for begun in find_migrations(client, None):
         is_early = begun.name.startswith(_PREFIX) and begun.phase in _EARLY and not begun.cancelled

@@ -102,5 +102,5 @@ def test_what_has_ended_since_it_was_listed_is_not_taken_over(api: DrainingApi, 
             api.objects[vmi_path("db")]["status"].pop("evacuationNodeName", None)
 
     api.faults[vmi_path("db")] = end
-    assert list(evacuations.take_over(connect_by(connection, 5), "n1")) == []
+    assert list(evacuations.take_over(connect_by(connection, 5), "n1", set())) == []
     assert written(api, WITHDRAWAL) == 0

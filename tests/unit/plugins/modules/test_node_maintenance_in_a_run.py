@@ -304,7 +304,6 @@ def test_the_run_is_done_with_a_node_in_the_write_that_gives_it_back(
 def test_a_node_that_others_have_cordoned_is_taken_and_left_once_though_answers_are_lost(
     maintain: Maintain, api: RunApi, monkeypatch: pytest.MonkeyPatch, *, is_done: bool
 ) -> None:
-    """All that is written on it is the mark that stands beside their cordon."""
     monkeypatch.setattr(persistence, "READING", 60.0)
     _cordoned_by_others(maintain, api)
 
