@@ -69,11 +69,11 @@ class RunMemory:
             return
         begun = time.monotonic()
         self._next = begun + _PAUSE
-        store = self._store if last else self._store.briefly()
+        # A task that ends may have been slow to hear that the run is lost.
+        store = self._store.guarded(partial(self._hold.require, anew=last))
+        store = store if last else store.briefly()
         for name, make in list(self._waiting.items()):
             try:
-                # A task that ends may have been slow to hear of it.
-                self._hold.require(anew=last)
                 retry_on_conflict(partial(_put, store, name, make))
             except Failure as error:
                 if error.reason == RUN_LOST:

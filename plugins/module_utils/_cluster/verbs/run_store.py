@@ -28,6 +28,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transpor
     collection_path,
     object_path,
 )
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.persistence import May
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.namespaces import create_in
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.nodes import FIELD_MANAGER
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.leases import run_slug
@@ -67,6 +68,10 @@ class RunStore:
     def briefly(self) -> RunStore:
         """The same documents, for who asks anew later when something has failed for a moment."""
         return RunStore(self._client.briefly(), self.run, self.namespace)
+
+    def guarded(self, may: May) -> RunStore:
+        """The same documents; may: asked before anything is written or removed."""
+        return RunStore(self._client.guarded(may), self.run, self.namespace)
 
     def names(self) -> list[str]:
         """Of all documents, sorted."""

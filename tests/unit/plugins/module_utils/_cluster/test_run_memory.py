@@ -12,18 +12,19 @@ import pytest
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport import persistence
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.client import connect_by
-from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs import run_memory
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs import run_lease, run_memory
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.run_lease import RunHold
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.run_memory import RunMemory
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.run_store import RunStore
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.leases import Invocation
 
 from testbed.pki import Authority
-from unit.plugins.support.fake_api import refusal
+from unit.plugins.support.fake_api import Answer, Request, refusal
 from unit.plugins.support.run_api import CONFIG_MAPS, LEASES, RunApi, running
 
 PLACE = "medik8s-leases"
 AWAY = refusal(503, "ServiceUnavailable", "shutting down")
+OUTRUN = refusal(409, "AlreadyExists", "it already exists")
 
 
 @pytest.fixture
@@ -96,6 +97,47 @@ def test_what_time_does_not_mend_is_told_at_once(api: RunApi, memory: RunMemory,
     assert [line.endswith(" Trying again.") for line in told] == [True]
     memory.write(last=True)
     assert len(told) == 1
+
+
+@pytest.mark.parametrize("answer", [AWAY, refusal(429, "TooManyRequests", "too many requests"), OUTRUN])
+@pytest.mark.parametrize("last", [False, True])
+def test_what_somebody_else_has_taken_meanwhile_is_not_written_again(
+    api: RunApi,
+    memory: RunMemory,
+    told: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+    answer: Answer,
+    last: bool,
+) -> None:
+    """What it is to remember is for them to say."""
+    monkeypatch.setattr(run_lease, "FRESH", 0.0)
+    for patience in ("READING", "BRIEF"):
+        monkeypatch.setattr(persistence, patience, 5.0)
+
+    def take(request: Request) -> Answer | None:
+        if request.method == "GET":
+            return None
+        api.hold_run("b2", seconds=10**9)
+        return answer
+
+    api.faults[CONFIG_MAPS] = take
+    memory.write(at_once=True, last=last)
+    api.hold_run("a1", seconds=10**9)
+    memory.write(last=True)
+    assert [write.path for write in api.writes()].count(CONFIG_MAPS) == 1
+    assert told == []
+
+
+def test_what_is_read_while_somebody_else_takes_the_run_is_not_replaced(
+    api: RunApi, memory: RunMemory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run_lease, "FRESH", 0.0)
+    memory.write(at_once=True)
+    (before,) = api.config_maps()
+    memory.remember("record-n1", lambda _content: b"{}\n")
+    api.faults[f"{CONFIG_MAPS}/{before['metadata']['name']}"] = lambda _request: api.hold_run("b2", seconds=10**9)
+    memory.write(last=True)
+    assert api.config_maps() == [before]
 
 
 @pytest.mark.parametrize("is_seen", [True, False])
