@@ -45,13 +45,15 @@ class ActionModule(ActionBase):  # type: ignore[misc]  # Ansible is published wi
             owner = self._owner(arguments)
             others = [_variables.role(_ROLES / name) for name in arguments["roles"]]
             _variables.check_names(owner, others, self._seen(owner, arguments["hosts"]))
-            given = _variables.taken(owner, self._values(owner))
+            values = self._values(owner)
+            given = _variables.taken(owner, values)
             roles, files = (_named(owner, arguments[option], given) for option in ("named_roles", "named_tasks"))
             _variables.check_roles(owner, roles, self._find_role)
             _variables.check_tasks(owner, files, self._loader.load_from_file)
         except InvalidRequest as error:
             return {**result, "failed": True, "msg": str(error), "error": error.to_json()}
-        return {**result, "changed": False, "given": given}
+        said = {name: value for name, value in given.items() if owner.prefix + name in values}
+        return {**result, "changed": False, "given": given, "without_defaults": said}
 
     def _owner(self, arguments: Values) -> Owner:
         """The playbook that the task describes, or else the role that it stands in."""

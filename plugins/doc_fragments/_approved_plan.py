@@ -19,8 +19,8 @@ options:
   plan:
     description:
       - The file of a plan that was made before, which stays as it is; everything that a plan is asked for, such as
-        O(policies), is as the file has it. Such an option that is given all the same, and not as by default, has to be
-        as in the file.
+        O(policies), is as the file has it. Such an option that is given all the same, also as it is by default, has to
+        be as in the file.
       - All that is left of it is held against O(snapshot), and RV(lines) say whether it is right. Where it is not,
         O(drift) says what becomes of it. RV(verdict) and all else that is told is of the plan that is gone by then.
       - It has to be for O(run), and for the cluster of O(snapshot), which has to have each node that is maintained.

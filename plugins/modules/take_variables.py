@@ -100,6 +100,12 @@ given:
   returned: success
   type: dict
   sample: {"nodes": ["worker-1", "worker-2"], "batch": 1}
+without_defaults:
+  description:
+    - What of RV(given) is given, also as it is by default. What a role has in its C(defaults/main.yml) is given so.
+  returned: success
+  type: dict
+  sample: {"nodes": ["worker-1", "worker-2"]}
 error:
   description: What is wrong, for programs. The same is in RV(ignore:msg) for people.
   returned: failure

@@ -29,10 +29,13 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._report.obstacles
 _ANEW = "Make a plan anew and have it approved."
 
 
-def approved_plan(params: Mapping[str, Any], snapshot: Snapshot, away: Collection[str] = ()) -> Plan:
+def approved_plan(
+    params: Mapping[str, Any], given: Collection[str], snapshot: Snapshot, away: Collection[str] = ()
+) -> Plan:
     """The plan of a file, if it is for this run and cluster, and agrees with all else that is asked for.
 
-    away: nodes that it may maintain though the cluster does not have them. Raises InvalidRequest, PlanError, Failure.
+    given: names of the options that are given, also as by default. away: nodes that it may maintain though the cluster
+    does not have them. Raises InvalidRequest, PlanError, Failure.
     """
     path = Path(params["plan"])
     plan = plan_file.load_plan(path)
@@ -41,24 +44,23 @@ def approved_plan(params: Mapping[str, Any], snapshot: Snapshot, away: Collectio
     problems = list(_mismatches(plan, params["run"], snapshot, away))
     if problems:
         raise InvalidRequest(f"carry out the plan {path}", problems, _ANEW)
-    _require_agreement(params, plan, nodes_done(snapshot.lists["nodes"], plan.run))
+    _require_agreement(params, given, plan, nodes_done(snapshot.lists["nodes"], plan.run))
     return plan
 
 
-def _require_agreement(params: Mapping[str, Any], plan: Plan, done: Collection[str]) -> None:
+def _require_agreement(params: Mapping[str, Any], given: Collection[str], plan: Plan, done: Collection[str]) -> None:
     """See that options that say what a plan is asked for say what this one has. Raises InvalidRequest.
 
-    Nodes that are named beside it have to be its own. What is as by default cannot be told from what is not given.
+    Nodes that are named beside it have to be its own. An option that is given counts with all of its suboptions.
     done: nodes of the run that are maintained, of which the plan may have been made without some.
     """
     with explained(ATTEMPT):
         nodes = len({*done, *chain.from_iterable(plan.batches)})
         asked, has = _named(options_of(params, nodes, nodes)), _named(PlanOptions.of(plan.options))
-    default = _named(PlanOptions(batching=BatchRules(free=False)))
     problems = [
         f"{params['option_prefix']}{name} is {_brief(value)}, and the plan has {_brief(has[name])}"
         for name, value in asked.items()
-        if value not in (default[name], has[name])
+        if name.partition(".")[0] in given and value != has[name]
     ]
     if params["nodes"] is not None:
         problems += _other_nodes(f"{params['option_prefix']}nodes", params["nodes"], plan)
@@ -68,13 +70,15 @@ def _require_agreement(params: Mapping[str, Any], plan: Plan, done: Collection[s
 
 
 def _named(options: PlanOptions) -> dict[str, Any]:
-    """By the names that the options of a task have; None for those of batches if these are given themselves."""
+    """By the names that the options of a task have. Batches that were given themselves have no size, and no rules."""
     found = options.to_json()
-    allowed, batching = found.pop("allowed"), found.pop("batching") or {}
+    allowed, batching = (
+        found.pop("allowed"),
+        found.pop("batching") or {**BatchRules(free=False).to_json(), "size": None},
+    )
     found |= {need: need in allowed for need in NEEDS}
-    found |= {"batch": batching.get("size"), "order": batching.get("order")}
-    constraints = ("apart", "together", "first", "last")
-    return found | {f"batch_constraints.{name}": batching.get(name) for name in constraints}
+    found |= {"batch": batching["size"], "order": batching["order"]}
+    return found | {f"batch_constraints.{name}": batching[name] for name in ("apart", "together", "first", "last")}
 
 
 def _other_nodes(option: str, named: Collection[str], plan: Plan) -> Iterator[str]:

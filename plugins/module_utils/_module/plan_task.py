@@ -132,7 +132,7 @@ def _see_to(module: Module) -> dict[str, Any]:
     kept, _notes = _in_force(module)
     known = frozenset(chain.from_iterable(kept.plan.batches)) if kept else frozenset()
     if params["plan"]:
-        plan_approval.approved_plan(params, snapshot, known)
+        plan_approval.approved_plan(params, module.given, snapshot, known)
     else:
         plan_request.wanted(params, snapshot, nodes_done(snapshot.lists["nodes"], params["run"]), known)
     return {"changed": False}
@@ -180,7 +180,7 @@ def _take(module: Module) -> dict[str, Any]:
     """Check a plan that was made before, and tell it; or what drains have left of it, if the run goes on by that."""
     source = Path(module.params["plan"])
     snapshot = _read_cluster(module)
-    approved = plan_approval.approved_plan(module.params, snapshot)
+    approved = plan_approval.approved_plan(module.params, module.given, snapshot)
     everybody = frozenset(name for nodes in approved.batches for name in nodes)
     done = everybody & nodes_done(snapshot.lists["nodes"], approved.run)
     kept, notes = _in_force(module)

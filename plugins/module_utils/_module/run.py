@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, TypeAlias
+from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.kubernetes.core.plugins.module_utils.k8s.core import AnsibleK8SModule
@@ -18,17 +18,15 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._module.kubeconfi
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module.libraries import how_to_install
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module.texts import understood
 
-Module: TypeAlias = AnsibleK8SModule
-Work = Callable[[Module], Mapping[str, Any]]
-
 
 class TextReadingModule(AnsibleModule):  # type: ignore[misc]  # Ansible is published without types
-    """Takes options also as the texts that a survey gives.
+    """Takes options also as the texts that a survey gives. `given`: names of those that the task gives.
 
     Of a kubeconfig that is given by its content only what may be a secret is struck from what is shown.
     """
 
     params: dict[str, Any]
+    given: frozenset[str] = frozenset()
 
     def __init__(self, *args: Any, **settings: Any) -> None:
         super().__init__(*args, **settings)
@@ -44,6 +42,25 @@ class TextReadingModule(AnsibleModule):  # type: ignore[misc]  # Ansible is publ
         except InvalidRequest as error:
             # Without the arguments: what of them must not be shown is found out later.
             self.fail_json(msg=str(error), error=error.to_json(), invocation={})
+        # Later all others have their defaults.
+        self.given = frozenset(
+            name
+            for name, option in self.argument_spec.items()
+            if any(self.params.get(alias) is not None for alias in (name, *(option.get("aliases") or ())))
+        )
+
+
+class Module(AnsibleK8SModule):  # type: ignore[misc]  # kubernetes.core is published without types
+    """What a task is done with."""
+
+    @property
+    def given(self) -> frozenset[str]:
+        """Names of the options that the task gives, also those that it gives as they are by default."""
+        found: frozenset[str] = self._module.given
+        return found
+
+
+Work = Callable[[Module], Mapping[str, Any]]
 
 
 class Incomplete(Exception):

@@ -105,12 +105,13 @@ def test_blank_answers_and_texts_mean_what_the_role_says(tmp_path: Path) -> None
         "patch_gone": {"type": "int"},
     }
     take = {"virtops.kubevirt.take_variables": {"prefix": "patch", "options": options}, "register": "taken"}
-    tell = {"ansible.builtin.debug": {"msg": "{{ taken.given | to_json(sort_keys=true) }}"}}
+    tell = {"ansible.builtin.debug": {"msg": "{{ [taken.given, taken.without_defaults] | to_json(sort_keys=true) }}"}}
     given = {"patch_nodes": "w1, w2", "patch_batch": " ", "patch_note": "{{ word }}", "patch_gone": None}
     content = [{"hosts": "localhost", "gather_facts": False, "vars": {"word": 1}, "tasks": [take, tell]}]
     told, status = play(tmp_path, yaml.safe_dump(content), "-e", json.dumps(given))
     assert status == 0, told
-    assert json.dumps(json.dumps({"batch": 1, "nodes": ["w1", "w2"], "note": "1"})) in told, told
+    alone = {"nodes": ["w1", "w2"], "note": "1"}
+    assert json.dumps(json.dumps([{"batch": 1, **alone}, alone])) in told, told
 
 
 @pytest.mark.parametrize("blank", ["", None])

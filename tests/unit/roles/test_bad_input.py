@@ -52,6 +52,10 @@ MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
     "a plan of another run": ({"file": "right", "run": "other"}, "it is for run 'kernel', and this is run 'other'."),
     "a plan that nobody approved": ({"file": "right", "sha256": "0" * 64}, "the plan is not the one that was meant"),
     "a plan with other wishes": ({"file": "right", "batch": 2}, "plan_maintenance_batch is 2, and the plan has 1."),
+    "a plan with a wish that is taken back": (
+        {"file": "forced", "force": False, "batch": 1},
+        "plan_maintenance_force is false, and the plan has true. Leave them out",
+    ),
     "a plan with a batch that is too large": ({"file": "right", "batch": 4}, "batch is 4, but the run has 3 nodes."),
     "a node that is named twice": (
         {"nodes": ["n1", "n2", "n1"]},
@@ -78,6 +82,7 @@ def files(plan: Plan) -> dict[str, tuple[bytes, int]]:
         "half": (content[: len(content) // 2], 0o600),
         "edited": (content.replace(b'"to": "n', b'"to": "an', 1), 0o600),
         "older": (json.dumps(older).encode(), 0o600),
+        "forced": (encode(replace(plan, options={**plan.options, "allowed": ["force"]})), 0o600),
         "foreign": (encode(replace(plan, cluster=replace(plan.cluster, uid="another"))), 0o600),
         "unknown": (encode(replace(plan, batches=(("n1",), ("n9",)), actions=of_n1)), 0o600),
     }
@@ -174,6 +179,11 @@ def test_what_was_stopped_does_not_wait_for_a_node_that_is_made_anew(scene: Scen
     told, status = scene.start(nodes=["n1", "n2"])
     assert (status, told.count("FAILED!"), "there is no node n1" in told) == (2, 1, True), told
     assert scene.api.objects[vm_path("old")]["spec"]["runStrategy"] == "Always"
+
+
+def test_an_answer_that_is_left_blank_takes_no_wish_back(scene: Scene) -> None:
+    told, status = scene.start("--check", file="forced", force="", batch_constraints="", policies=[])
+    assert (status, "Run kernel: 2 of 2 nodes to maintain" in told) == (0, True), told
 
 
 def test_check_mode_refuses_as_much(scene: Scene) -> None:

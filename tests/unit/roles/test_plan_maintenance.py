@@ -15,6 +15,8 @@ from typing import Any
 import pytest
 import yaml
 
+from ansible_collections.virtops.kubevirt.plugins.module_utils._module import plan_task
+
 from unit.playbooks.playing import play
 from unit.plugins.support.templates import evaluate
 
@@ -140,11 +142,25 @@ def test_a_run_takes_no_host_for_done_that_another_one_has_given_back(
     assert (status == 2, "Run kernel is to maintain n1, which" in told) == (refused, refused), told
 
 
+def asked_by_default() -> dict[str, Any]:
+    """What a plan is asked for, which has no defaults but in the argument spec."""
+    defaults = yaml.safe_load((ROLE / "defaults/main.yml").read_text())
+    options = yaml.safe_load((ROLE / "meta/argument_specs.yml").read_text())["argument_specs"]["variables"]["options"]
+    return {name: option["default"] for name, option in options.items() if "default" in option and name not in defaults}
+
+
+def test_what_the_role_does_not_pass_on_is_the_same_by_default_for_the_module() -> None:
+    asked = {name.removeprefix("plan_maintenance_"): value for name, value in asked_by_default().items()}
+    module = {name: option.get("default") for name, option in plan_task.spec().items()}
+    assert asked == {**{name: module[name] for name in asked}, "batch_constraints": {}}
+    assert {"batch", "force", "policies"} <= asked.keys()
+
+
 def role_variables(**given: Any) -> dict[str, Any]:
     """As they are when the role has taken what it was given, and its defaults for the rest."""
     own = {f"plan_maintenance_{name}": value for name, value in given.items() if not name.startswith("_")}
     defaults: dict[str, Any] = yaml.safe_load((ROLE / "defaults/main.yml").read_text())
-    merged = {**defaults, "plan_maintenance_run": "patch", **own}
+    merged = {**asked_by_default(), **defaults, "plan_maintenance_run": "patch", **own}
     taken = {name.removeprefix("plan_maintenance_"): "{{ " + name + " }}" for name in merged}
     inner = yaml.safe_load((ROLE / "vars/main.yml").read_text())
     private = {name: value for name, value in given.items() if name.startswith("_")}

@@ -211,6 +211,48 @@ def test_options_that_contradict_an_approved_plan_are_refused(
     )
 
 
+@pytest.mark.parametrize(
+    ("given", "problem"),
+    [
+        ({"batch": "1"}, "batch is 1, and the plan has 2"),
+        ({"order": "given"}, 'order is "given", and the plan has "free"'),
+        ({"batch_constraints": {}}, 'batch_constraints.last is [], and the plan has ["n2"]'),
+        ({"batch_constraints": {"apart": []}}, 'batch_constraints.last is [], and the plan has ["n2"]'),
+        ({"policies": []}, 'policies is [], and the plan has [{"policy": "stop"}]'),
+        ({"avoid": []}, 'avoid is [], and the plan has ["n3"]'),
+        ({"targets": {}}, 'targets is {}, and the plan has {"shop/web": "n3"}'),
+        ({"delete_emptydir_data": False}, "delete_emptydir_data is false, and the plan has true"),
+        ({"force": "no"}, "force is false, and the plan has true"),
+        ({"room": 0}, "room is 0, and the plan has 1"),
+        ({"reserve": "none"}, 'reserve is "none", and the plan has "largest_node"'),
+        ({"profile": "LowNodeUtilization"}, 'profile is "LowNodeUtilization", and the plan has "NoScoring"'),
+        ({"force": " ", "room": None, "policies": ""}, None),
+    ],
+)
+def test_defaults_contradict_an_approved_plan_when_they_are_given(
+    make: Any, files: Files, given: dict[str, Any], problem: str | None
+) -> None:
+    """A blank answer of a survey gives nothing."""
+    asked: dict[str, Any] = {
+        "batch": 2,
+        "order": "free",
+        "batch_constraints": {"last": ["n2"]},
+        "policies": [{"policy": "stop"}],
+        "avoid": ["n3"],
+        "targets": {"shop/web": "n3"},
+        "delete_emptydir_data": True,
+        "force": True,
+        "room": 1,
+        "reserve": "largest_node",
+        "profile": "NoScoring",
+    }
+    made = make(**files.given, run="patch", nodes=["n1", "n2"], **asked)
+    assert made["verdict"] == "feasible"
+    found = taken(make, files, **given)
+    assert found.get("error", {}).get("problems", []) == ([problem] if problem else [])
+    assert taken(make, files, **asked)["sha256"] == made["sha256"]
+
+
 def test_options_that_an_approved_plan_was_made_with_may_be_given_again(make: Any, files: Files, scene: Scene) -> None:
     """Also when a part of its nodes is done, of which a share is one as well."""
     asked: dict[str, Any] = {"run": "patch", "batch": "67%", "order": "free", "policies": [{"policy": "stop"}]}
@@ -233,7 +275,7 @@ def test_a_plan_of_given_batches_contradicts_wishes_for_them(make: Any, files: F
     make(**files.given, run="patch", batches=[["n1"], ["n2"]])
     refused = taken(make, files, batch=2)
     assert refused["error"]["problems"] == ["batch is 2, and the plan has batches that were given"]
-    assert taken(make, files)["batches"] == [["n1"], ["n2"]]
+    assert taken(make, files, order="given", batch_constraints={})["batches"] == [["n1"], ["n2"]]
 
 
 def test_a_plan_that_was_edited_is_refused_without_the_digest_that_was_approved(
