@@ -383,7 +383,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._module.run impor
 
 
 def node_drain(module: Module) -> dict[str, Any]:
-    own_arguments.check(module.params)
+    own_arguments.check(module.params, module.given)
     states = {"drained": drain_task.drain, "verified": drain_task.verify, "restored": start_task.restore}
     client = connect(module)
     guard.require(client, module.params, dry_run=module.check_mode)

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.maintenance import Request
@@ -52,9 +52,9 @@ def spec() -> dict[str, Any]:
     }
 
 
-def check(params: Mapping[str, Any]) -> None:
-    """Raises InvalidRequest for what the argument spec cannot tell."""
-    problems = list(_problems(params))
+def check(params: Mapping[str, Any], given: Collection[str]) -> None:
+    """Raises InvalidRequest for what the argument spec cannot tell. given: names of the options that are given."""
+    problems = list(_problems(params, given))
     if problems:
         raise InvalidRequest("read the options of the task", problems, "Nothing was changed.")
 
@@ -79,7 +79,7 @@ def request(params: Mapping[str, Any], *, dry_run: bool) -> Request:
     )
 
 
-def _problems(params: Mapping[str, Any]) -> Iterator[str]:
+def _problems(params: Mapping[str, Any], given: Collection[str]) -> Iterator[str]:
     yield from name_problems(params, "name", "lease_namespace")
     yield from guard.problems(params)
     if not params["owner"].strip():
@@ -87,8 +87,8 @@ def _problems(params: Mapping[str, Any]) -> Iterator[str]:
     if params["plan"] is not None and not params["plan"]:
         yield "plan is empty; leave it out to have one made for this node alone"
     if params["plan"]:
-        given = (name for name in ("policies", "delete_emptydir_data", "force") if params[name])
-        yield from (f"{name} is given with plan, which has its own; leave it out, or plan with it" for name in given)
+        own = (name for name in ("policies", "delete_emptydir_data", "force") if name in given)
+        yield from (f"{name} is given with plan, which has its own; leave it out, or plan with it" for name in own)
     for name in ("wait_timeout", "unschedulable_timeout", "lease_duration"):
         if params[name] < 1:
             yield f"{name} is {params[name]}; give a second at least"

@@ -125,6 +125,8 @@ def test_who_goes_on_with_a_drain_counts_what_has_left_since_it_began(drain: Any
         ({"policies": [{"policy": "stop"}]}, "policies is given with plan"),
         ({"delete_emptydir_data": True}, "delete_emptydir_data is given with plan"),
         ({"force": True}, "force is given with plan"),
+        ({"force": False}, "force is given with plan"),
+        ({"policies": []}, "policies is given with plan"),
     ],
 )
 def test_a_plan_brings_what_it_was_asked_for(drain: Any, api: RunApi, changes: dict[str, Any], problem: str) -> None:
