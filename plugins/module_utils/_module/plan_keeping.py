@@ -94,9 +94,9 @@ def find(client: Client, params: Mapping[str, Any]) -> tuple[PlanInForce | None,
 
 
 def keep(client: Client, params: Mapping[str, Any], in_force: PlanInForce) -> None:
-    """Raises Failure, with reason RunLost unless the invocation holds the run."""
-    require_run(client, params["run"], params["invocation"], params["lease_namespace"])
-    RunStore(client, params["run"], params["lease_namespace"]).put(DOCUMENT, in_force.encoded())
+    """Raises Failure, with reason RunLost unless the invocation holds the run, up to the last try."""
+    hold = require_run(client, params["run"], params["invocation"], params["lease_namespace"])
+    RunStore(client, params["run"], params["lease_namespace"]).guarded(hold.require).put(DOCUMENT, in_force.encoded())
 
 
 def choose(
