@@ -56,9 +56,9 @@ def start_run(
     valid = [note for note in unmarked if _is_valid(client, node, note)]
     for note in unmarked:
         if note not in valid:
-            if not dry_run:  # which holds no run
-                guard(())
-            forget(client, node, note.uid, dry_run=dry_run)
+            # A dry run holds no run.
+            ours = client if dry_run else client.guarded(lambda: guard(()))
+            forget(ours, node, note.uid, dry_run=dry_run)
     lost = [ObjectReference(VM, note.namespace, note.name, note.uid) for note in valid]
     return PlanRun(
         Means(StartLooks(client), Verbs(client, VerbSettings(dry_run=dry_run)), guard, teller),

@@ -137,8 +137,10 @@ def released(
 
     report: lines that are kept with what the run remembers, if that is.
     """
-    hold, uid, store = task.hold(client), task.cluster_uid(client), task.store(client)
+    hold, uid = task.hold(client), task.cluster_uid(client)
     before = hold.look()
+    ours = client.guarded(hold.require) if before else client  # of a run that nobody holds anybody tidies up
+    store = task.store(ours)
     documents, left = store.names(), find_left(client, task.run, task.namespace)
     told = {
         "left": left.lines(),
@@ -156,24 +158,23 @@ def released(
     is_forgotten = bool(documents) and not keeps
     if not task.dry_run:
         if before:
-            release(client, left.leases, task.namespace, lambda: hold.require(anew=True))
+            release(ours, left.leases, task.namespace, lambda: hold.require(anew=True))
         if is_forgotten:
             if before:
                 hold.require(anew=True)  # what another invocation remembers by now is not ours to remove
             store.delete_all()
         elif keeps and report is not None and before:
-            known = _kept(store, hold, report, known)
+            known = _kept(store, task.invocation, report, known)
             documents = sorted({*documents, *([run_report.DOCUMENT] if known.parts else [])})
         hold.release()
     result = _result(hold, before, None, uid, diff=diff, resumed=False, documents=documents if keeps else [])
     return {**result, **told, "changed": before is not None or is_forgotten, **_reported(known)}
 
 
-def _kept(store: RunStore, hold: RunHold, lines: Sequence[str], known: RunReport) -> RunReport:
+def _kept(store: RunStore, invocation: Invocation, lines: Sequence[str], known: RunReport) -> RunReport:
     """The report with these lines. That they cannot be kept is told, and no reason to hold the run any longer."""
     try:
-        hold.require()
-        return run_report.keep(store, hold.invocation, lines)
+        return run_report.keep(store, invocation, lines)
     except Failure as error:
         return replace(known, warnings=(*known.warnings, f"The report was not kept: {error}"))
 
@@ -187,7 +188,9 @@ def aborted(client: Client, task: RunTask, *, force: bool, diff: bool) -> JsonOb
     """Undo what the run has left, and forget it. Raises Failure, and Incomplete if something is left or it is held."""
     if not task.dry_run:
         rights.require_for_abort(client, task.run, task.namespace)
-    hold, uid, store = task.hold(client), task.cluster_uid(client), task.store(client)
+    hold, uid = task.hold(client), task.cluster_uid(client)
+    ours = client.guarded(hold.require)
+    store = task.store(ours)
     traces, documents, before = find_traces(client, task.run, task.namespace), store.names(), hold.look()
     lines = [*traces.lines(), *(f"document {name}" for name in documents)]
     result = _result(hold, before, None, uid, diff=False, resumed=False, documents=[])
@@ -201,7 +204,7 @@ def aborted(client: Client, task: RunTask, *, force: bool, diff: bool) -> JsonOb
     hold.take(task.wait_seconds, force=force)
     try:
         renewer.start(task.connection, hold, uid, task.playbook, client.patience)
-        undone = Undoing(client, task.run, task.namespace, task.wait_seconds, hold.require).undo()
+        undone = Undoing(ours, task.run, task.namespace, task.wait_seconds, hold.require).undo()
         if not undone.problems:
             hold.require(anew=True)
             store.delete_all()

@@ -17,6 +17,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs im
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.run_store import RunStore
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.memory import Remembered, encode
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.cordon import ANNOTATION
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.stopped_mark import StoppedNote, noted
 
 from testbed.pki import Authority
 from unit.plugins.support.draining_api import BUDGET, SUBRESOURCES, pod_path
@@ -217,3 +218,22 @@ def test_nothing_is_started_for_a_run_that_somebody_has_taken(
     del api.faults[f"{KUBEVIRT}/virtualmachines"]
     api.hold_run("a1", seconds=10**9)
     assert drain(state="restored")["started"][0]["outcome"] == "started"
+
+
+def test_a_note_on_a_vm_that_is_gone_stays_for_whoever_has_taken_the_run(
+    run_module: ModuleRunner, connection: dict[str, Any], api: RunApi, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run_lease, "FRESH", 0.0)
+    api.node("n1")["metadata"] |= noted(StoppedNote("kernel", "shop", "gone", "uid-gone"))
+    before = api.node("n1")
+
+    def take(request: Request) -> Answer | None:
+        if request.method == "GET":
+            return None
+        is_taken(api)
+        return BUSY
+
+    api.faults[f"{NODES}/n1"] = take
+    result = drain_of_the_run(run_module, connection, wait_timeout=5)(state="restored")
+    assert (result["error"]["reason"], api.node("n1")) == ("RunLost", before)
+    assert [write.path for write in api.writes()].count(f"{NODES}/n1") == 1
