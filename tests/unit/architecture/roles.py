@@ -8,6 +8,7 @@ What it asks the cluster it asks by modules of the collection, which share one p
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -16,6 +17,8 @@ import yaml
 from unit.architecture.tree import Tree
 
 FOREIGN = "kubernetes.core."
+# Where Ansible itself checks an entry point, which has no options: a task for each host of each batch.
+_CHECKED_TWICE = re.compile(r"include_role:\n +name: (virtops\.kubevirt\.\w+)\n(?! +rolespec_validate: false\n)")
 # It sets up accounts, once and outside of runs.
 ASKS_OTHERWISE = "access"
 
@@ -24,6 +27,9 @@ def check(tree: Tree) -> Iterator[str]:
     for path, text in tree.matching("roles/*/tasks/*.yml", "playbooks/*.yml"):
         if FOREIGN in text and not path.startswith(f"roles/{ASKS_OTHERWISE}/"):
             yield f"{path}: modules of {FOREIGN}* send requests again as they like; use a module of the collection."
+    for path, text in tree.matching("playbooks/*.yml"):
+        for name in _CHECKED_TWICE.findall(text):
+            yield f"{path}: {name} takes its variables itself; include it with `rolespec_validate: false`."
     for role in tree.folders("roles"):
         specs_path = f"roles/{role}/meta/argument_specs.yml"
         if specs_path not in tree.files:

@@ -40,6 +40,7 @@ TAKING = {
     "roles/drain/meta/argument_specs.yml": SPECS,
     "roles/drain/tasks/main.yml": "- virtops.kubevirt.take_variables:",
 }
+INCLUDING = "- include_role:\n    name: virtops.kubevirt.drain\n    rolespec_validate: false\n"
 REGISTRY = "from unit.rules import first\nRULES = (first.check,)\n"
 
 
@@ -106,7 +107,7 @@ REGISTRY = "from unit.rules import first\nRULES = (first.check,)\n"
                 f"{UTILS}/_model/a.py": "import numpy as np",
             },
         ),
-        ("roles", {**TAKING, "roles/drain/defaults/main.yml": "drain_node: a"}),
+        ("roles", {**TAKING, "roles/drain/defaults/main.yml": "drain_node: a", "playbooks/run.yml": INCLUDING}),
         (
             "registries",
             {
@@ -240,6 +241,11 @@ def test_purity(source: str, sentence: str) -> None:
         ),
         ("roles", {**TAKING, "roles/drain/vars/main.yml": "_pods: a"}, "call it _drain_pods."),
         ("roles", {**TAKING, "roles/drain/tasks/main.yml": ""}, "roles/drain: no task takes its variables"),
+        (
+            "roles",
+            {**TAKING, "playbooks/run.yml": INCLUDING.replace("    rolespec_validate: false\n", "")},
+            "virtops.kubevirt.drain takes its variables itself; include it with `rolespec_validate: false`.",
+        ),
         (
             "roles",
             {**TAKING, "roles/drain/meta/argument_specs.yml": SPECS.replace("main: {}, variables", "main")},
