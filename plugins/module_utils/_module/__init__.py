@@ -27,6 +27,7 @@ maintenance_task.py       what node_maintenance takes and gives back
 run_task.py               what maintenance_run takes, does and gives back
 run_report.py             what each start of a run has told of what it did
 rights.py                 sees that all that a task may come to do is allowed
+account_task.py           what access_account takes, writes and gives back
 kubeconfig_task.py        what access_kubeconfig takes, writes and gives back
 guard.py                  sees that the run is the task's own and the cluster the same
 migration_arguments.py    the options of vmi_migration

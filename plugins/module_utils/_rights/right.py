@@ -80,11 +80,22 @@ def manifests(name: str, rights: Iterable[Right], namespace: str = LEASE_NAMESPA
             "apiVersion": RBAC_API_VERSION,
             "kind": "ClusterRole",
             "metadata": {"name": name},
-            "rules": policy_rules(right for right in rights if not right.of_leases),
+            "rules": _rules(right for right in rights if not right.of_leases),
         }
     ]
     if of_leases := [right for right in rights if right.of_leases]:
         metadata = {"name": name, "namespace": namespace}
-        rules = policy_rules(of_leases)
+        rules = _rules(of_leases)
         found.append({"apiVersion": RBAC_API_VERSION, "kind": "Role", "metadata": metadata, "rules": rules})
     return found
+
+
+def _rules(rights: Iterable[Right]) -> list[JsonObject]:
+    """One for each resource, as in the files for people, where each verb has its reasons."""
+    verbs: dict[tuple[str, str, str], list[str]] = {}
+    for right in sorted(rights):
+        verbs.setdefault((right.group, right.resource, right.name), []).append(right.verb)
+    return [
+        {"apiGroups": [group], "resources": [resource], "verbs": found, **({"resourceNames": [name]} if name else {})}
+        for (group, resource, name), found in verbs.items()
+    ]

@@ -12,10 +12,9 @@ from typing import Any
 
 import yaml
 
-from ansible_collections.virtops.kubevirt.plugins.module_utils._rights.needs import MIGRATE
 from ansible_collections.virtops.kubevirt.plugins.module_utils._rights.right import LEASE_NAMESPACE
 from ansible_collections.virtops.kubevirt.plugins.module_utils._rights.roles import ROLES
-from ansible_collections.virtops.kubevirt.plugins.modules import access_review
+from ansible_collections.virtops.kubevirt.plugins.modules import access_account, access_review
 
 OWN = "ansible_collections.virtops.kubevirt.plugins"
 FOLDER = Path(__file__).parents[3] / "roles"
@@ -29,7 +28,8 @@ def test_every_role_can_be_chosen() -> None:
     specs = read("access/meta/argument_specs.yml")["argument_specs"]["variables"]["options"]
     assert specs["access_roles"]["choices"] == list(ROLES)
     assert specs["access_lease_namespace"]["default"] == LEASE_NAMESPACE
-    assert yaml.safe_load(access_review.DOCUMENTATION)["options"]["roles"]["choices"] == list(ROLES)
+    for module in (access_account, access_review):
+        assert yaml.safe_load(module.DOCUMENTATION)["options"]["roles"]["choices"] == list(ROLES)
 
 
 def test_the_readme_knows_every_module_that_takes_the_namespace_of_the_leases() -> None:
@@ -49,12 +49,6 @@ def takes_lease_namespace(module: str) -> bool:
     own = [name.removeprefix("virtops.kubevirt.").partition(".")[0] for name in fragments if "virtops" in name]
     texts = [import_module(f"{OWN}.doc_fragments.{name}").ModuleDocFragment.DOCUMENTATION for name in own]
     return any("lease_namespace" in (yaml.safe_load(text).get("options") or {}) for text in [documented, *texts])
-
-
-def test_every_role_is_known_inside() -> None:
-    known = read("access/vars/main.yml")
-    assert known["_access_every_role"] == list(ROLES)
-    assert known["_access_migrating"] == [role for role, needs in ROLES.items() if MIGRATE in needs]
 
 
 def test_a_run_asks_for_a_role_that_there_is() -> None:

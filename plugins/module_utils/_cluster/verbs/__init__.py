@@ -11,6 +11,7 @@ machines.py      stop, start and restart VMs through what brings them back
 replica_sets.py  find, test, write and delete replica sets
 nodes.py         read and write whole Node objects
 namespaces.py    create an object in a namespace that may be missing
+grants.py        write and remove what gives an account its rights
 tokens.py        make tokens of service accounts, and tell what one is for
 leases.py        read, write and delete Leases, and take and renew those of nodes
 maintenance.py   cordon a node with an owner, and undo just that

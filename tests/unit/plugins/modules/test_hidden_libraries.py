@@ -17,6 +17,7 @@ import pytest
 MODULES = sorted(path.stem for path in (Path(__file__).parents[4] / "plugins/modules").glob("*.py"))
 # The least that each takes.
 ARGUMENTS: dict[str, dict[str, Any]] = {
+    "access_account": {"namespace": "n", "name": "a", "state": "absent"},
     "access_kubeconfig": {"namespace": "n", "name": "a", "path": "p"},
     "access_review": {"roles": ["drain"]},
     "cluster_snapshot": {"path": "p"},

@@ -22,6 +22,7 @@ from unit.plugins.support.modules import ModuleRunner
 MODULES = Path(__file__).parents[4] / "plugins/modules"
 # What each module needs beside a kubeconfig.
 ARGUMENTS: dict[str, dict[str, Any]] = {
+    "access_account": {"namespace": "a", "name": "b", "roles": ["drain"]},
     "access_kubeconfig": {"namespace": "a", "name": "b", "path": "{folder}/out"},
     "access_review": {"roles": ["drain"]},
     "cluster_snapshot": {"path": "{folder}/out"},

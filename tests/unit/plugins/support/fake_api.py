@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from io import BufferedIOBase
 from typing import Any
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import parse_qsl, unquote, urlsplit
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot_kinds import BY_NAME, KINDS
 
@@ -194,7 +194,7 @@ def _handler(api: FakeApi) -> type[BaseHTTPRequestHandler]:
             url = urlsplit(self.path)
             credentials = self.headers.get("Authorization") or ""
             query = dict(parse_qsl(url.query))
-            request = Request(self.command, url.path, query, body, credentials, self.rfile)
+            request = Request(self.command, unquote(url.path), query, body, credentials, self.rfile)
             answer = api.answer(request)
             if answer is SILENCE:
                 self.close_connection = True
