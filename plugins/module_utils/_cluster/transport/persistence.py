@@ -72,7 +72,8 @@ class _Trouble:
     """Since when a server has answered none of a task's requests. Thread-safe.
 
     Many that fail side by side, or one after the other, share the time that is given, and one of them tells of it. That
-    a try hangs is told from a thread beside it, and nothing any more when the request is over.
+    a try hangs is told from a thread beside them, which ends within ten seconds when nothing is under way any more: to
+    begin and end one with each request takes longer than all else that is done here.
     """
 
     def __init__(self, tell: Tell) -> None:
@@ -82,19 +83,21 @@ class _Trouble:
         self._error: Failure | None = None
         self.is_told = False
         self._teller: _Request | None = None
+        self._under_way: dict[_Request, None] = {}
+        self._timer: Timer | None = None
 
     @contextlib.contextmanager
     def watching(self, request: _Request) -> Iterator[None]:
         """While it is under way, trouble that lasts is told once, until the server answers and who told it is over."""
         with self._lock:
-            self._watch(request)
+            self._under_way[request] = None
+            if self._timer is None:
+                self._watch()
         try:
             yield
         finally:
             with self._lock:
-                if request.timer is not None:
-                    request.timer.cancel()
-                request.timer = None
+                del self._under_way[request]
                 if self._teller is request:
                     self._teller = None
 
@@ -106,8 +109,10 @@ class _Trouble:
                 self._since, self._begun = now, request.begun
             request.troubled = self._begun if self._since < request.since else ""
             self._error = error
-            self._tell_of(request, error, request.troubled or request.begun)
-            return self._began(request)
+            began = self._began(request)
+            if now - began >= TOLD_AFTER:
+                self._tell_of(request, error, request.troubled or request.begun)
+        return began
 
     def is_over(self) -> None:
         """The server has answered."""
@@ -117,28 +122,34 @@ class _Trouble:
     def _began(self, request: _Request) -> float:
         return min(self._since, request.since)
 
-    def _watch(self, request: _Request) -> None:
-        """Until the trouble is told; if that is too late, until the request itself has been under way for so long."""
-        left = self._began(request) + TOLD_AFTER - clock.now()
-        request.timer = Timer(left if left > 0.0 else TOLD_AFTER, self._late, [request])
-        request.timer.daemon = True
-        request.timer.start()
+    def _late_at(self, request: _Request) -> float:
+        """When its trouble has lasted; if it had before, when it has been under way for as long itself."""
+        late_at = self._began(request) + TOLD_AFTER
+        return late_at if late_at > request.since else request.since + TOLD_AFTER
 
-    def _late(self, request: _Request) -> None:
+    def _watch(self) -> None:
+        """Until the next one is late. Those that are already are looked at again, when who tells of it may be over."""
+        left = (self._late_at(request) - clock.now() for request in self._under_way)
+        self._timer = Timer(min(seconds if seconds > 0.0 else TOLD_AFTER for seconds in left), self._look)
+        self._timer.daemon = True
+        self._timer.start()
+
+    def _look(self) -> None:
         with self._lock:
-            if request.timer is None:
-                return
-            if clock.now() - self._began(request) < TOLD_AFTER:  # another request has been answered meanwhile
-                self._watch(request)
-                return
-            if self._since < request.since:
-                self._tell_of(request, request.refusal or self._error, self._begun)
-            else:
-                self._tell_of(request, request.refusal, request.begun)
+            self._timer = None
+            for request in self._under_way:
+                if clock.now() < self._late_at(request):
+                    continue
+                if self._since < request.since:
+                    self._tell_of(request, request.refusal or self._error, self._begun)
+                else:
+                    self._tell_of(request, request.refusal, request.begun)
+            if self._under_way:
+                self._watch()
 
     def _tell_of(self, request: _Request, error: Failure | None, begun: str) -> None:
         """With the lock, so that no line comes after the request is over. error: None while its first try hangs."""
-        if self.is_told or self._teller is not None or clock.now() - self._began(request) < TOLD_AFTER:
+        if self.is_told or self._teller is not None:
             return
         self.is_told, self._teller = True, request
         if error is None:
@@ -151,8 +162,7 @@ class _Request:
     """tries: so often it was sent. pauses: that were made. maybe_done: one of the tries may have been carried out.
 
     troubled: since when the server had answered nothing before it was sent at all, empty if it was in no trouble.
-    refusal: how it failed. unseen: whether nobody has looked yet if a try was carried out. timer: rings when
-    it is late; None when it is over.
+    refusal: how it failed. unseen: whether nobody has looked yet if a try was carried out.
     """
 
     def __init__(self, reads: bool) -> None:
@@ -162,7 +172,6 @@ class _Request:
         self.tries = self.pauses = 0
         self.maybe_done = self.unseen = False
         self.refusal: Failure | None = None
-        self.timer: Timer | None = None
 
     def fails(self, error: Failure) -> None:
         """What is told is how the request itself has failed, and not the look after it."""

@@ -37,8 +37,8 @@ class Time:
         minutes, seconds = divmod(int(self.now - 1000.0), 60)
         return f"02:{minutes:02}:{seconds:02}"
 
-    def timer(self, seconds: float, function: Callable[..., None], args: list[Any]) -> Timer:
-        return Timer(self, seconds, lambda: function(*args))
+    def timer(self, seconds: float, ring: Callable[[], None]) -> Timer:
+        return Timer(self, seconds, ring)
 
 
 class Timer:
@@ -54,10 +54,6 @@ class Timer:
         assert self.daemon, "a task that is stopped would wait for it"
         self._time.timers.append(self)
 
-    def cancel(self) -> None:
-        if self in self._time.timers:
-            self._time.timers.remove(self)
-
 
 def own_time(monkeypatch: pytest.MonkeyPatch) -> Iterator[Time]:
     """Of persistence.py, with the limits that the tests of other things shorten."""
@@ -69,7 +65,8 @@ def own_time(monkeypatch: pytest.MonkeyPatch) -> Iterator[Time]:
     monkeypatch.setattr(persistence, "READING", 120.0)
     monkeypatch.setattr(persistence, "BRIEF", 5.0)
     yield time
-    assert not time.timers, "of requests that are over"
+    time.sleep(persistence.TOLD_AFTER)
+    assert not time.timers, "nothing is under way any more"
 
 
 def failure(status: int | None = None, **more: Any) -> Failure:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections.abc import Callable, Iterator
-from typing import Any
 
 import pytest
 
@@ -127,12 +126,20 @@ def test_a_try_that_hangs_while_others_are_answered_is_told_by_its_own_time(time
     assert told == ["02:00:15 no answer from the API server, waiting since 02:00:05"]
 
 
+def test_one_thread_is_enough_for_many_requests(time: Time) -> None:
+    patience, most = Persistence(None), 0
+    for _request in range(100):
+        patience.carry(trying(time, (1.0, None)), None, reads=True)
+        most = max(most, len(time.timers))
+    assert most == 1
+
+
 def test_a_try_that_hangs_is_told_of_from_beside_it(time: Time, monkeypatch: pytest.MonkeyPatch) -> None:
-    """By a thread, which ends with the request."""
+    """By a thread, which ends when nothing is under way any more."""
     threads: list[threading.Timer] = []
 
-    def timer(_seconds: float, function: Callable[..., None], args: list[Any]) -> threading.Timer:
-        threads.append(threading.Timer(0.0, function, args))
+    def timer(_seconds: float, ring: Callable[[], None]) -> threading.Timer:
+        threads.append(threading.Timer(0.0, ring))
         return threads[-1]
 
     def hang() -> bool:

@@ -8,15 +8,16 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
 
-from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport import persistence, watch
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport import clock, persistence, watch
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.client import connect_by
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.failure import Failure
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.persistence import Persistence
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.watch import WatchedList
 
 from testbed.pki import Authority
@@ -257,13 +258,14 @@ def test_a_watch_of_a_server_that_falls_silent_is_begun_again_and_misses_nothing
 def test_a_watch_that_is_silent_by_nature_is_no_trouble(
     connection: dict[str, str], api: FakeApi, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    alarms: list[threading.Timer] = []
+    rings: list[Callable[[], None]] = []
+    told: list[str] = []
     monkeypatch.setattr(watch, "_STREAM_SECONDS", 0)
     watched_by_now = threading.Event()
 
-    def alarm(*given: Any) -> threading.Timer:
-        alarms.append(threading.Timer(*given))
-        return alarms[-1]
+    def alarm(_seconds: float, ring: Callable[[], None]) -> threading.Timer:
+        rings.append(ring)
+        return threading.Timer(0.0, lambda: None)
 
     def answer(request: Request) -> Answer:
         if "watch" not in request.query:
@@ -273,7 +275,11 @@ def test_a_watch_that_is_silent_by_nature_is_no_trouble(
 
     api.faults["/things"] = answer
     monkeypatch.setattr(persistence, "Timer", alarm)
-    known = WatchedList(connect_by(connection, 0.3), "/things", "things", {}, threading.Event())
-    known.update(0)
+    client = connect_by(connection, 0.3, Persistence(None, told.append))
+    WatchedList(client, "/things", "things", {}, threading.Event()).update(0)
     assert watched_by_now.wait(60)
-    assert [each.finished.is_set() for each in alarms] == [True] * 2, "to connect, and to read the list"
+    later = clock.now() + 1000.0
+    monkeypatch.setattr(clock, "now", lambda: later)
+    (ring,) = rings
+    ring()
+    assert (told, len(rings)) == ([], 1)
