@@ -122,7 +122,7 @@ def test_a_server_that_stays_away_ends_it_after_two_minutes(
     api.fail("nodes", lambda request: answer)
     nowhere = {} if answer else {"host": "https://127.0.0.1:1"}
     ended = listed(tmp_path, {**connection, **nowhere, "request_timeout": 1}, hurried=True)
-    warning, _, error = ended.error.partition("\n")
+    warning, _end, error = ended.error.partition("\n")
     assert warning.startswith("[WARNING]: Nodes are not read yet: API server ")
     refused(replace(ended, error=error), *words)
 
