@@ -102,7 +102,8 @@ def planning(snapshot: Any, folder: Path, **given: Any) -> Any:
     """What maintenance_plan takes as its module."""
     params = {name: option.get("default") for name, option in plan_task.spec().items()}
     params |= {"snapshot": snapshot, "path": str(folder / "plan.json"), "run": "patch", **given}
-    return SimpleNamespace(params=params, check_mode=False, _diff=True, warn=lambda text: None)
+    asked = frozenset({"snapshot", "path", "run", *given})
+    return SimpleNamespace(params=params, given=asked, check_mode=False, _diff=True, warn=lambda text: None)
 
 
 def _file(dice: random.Random, lists: Lists, folder: Path) -> Any:
