@@ -15,6 +15,7 @@ from collections.abc import Generator
 
 import pytest
 from hypothesis import HealthCheck, settings
+from hypothesis.internal.conjecture import providers
 
 from tools import census, failures
 from tools.failures import pytest_terminal_summary
@@ -29,6 +30,8 @@ settings.register_profile(
     "search", settings.get_profile("known"), derandomize=False, max_examples=2000, print_blob=True
 )
 settings.load_profile(os.environ.get("VIRTOPS_HYPOTHESIS", "known"))
+# It draws from the constants of all local modules that are there as well, which are others with each choice of tests.
+providers._get_local_constants = lambda: providers._local_constants
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
