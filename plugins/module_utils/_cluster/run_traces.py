@@ -14,11 +14,9 @@ from http import HTTPStatus
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.looks import objects
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.looks.objects import (
-    MIGRATION,
-    find,
+    find_again,
     find_vmi,
     listed,
-    migration_path,
     migrations_path,
     node_of,
 )
@@ -257,9 +255,8 @@ class Undoing:
         return node_of(find_vmi(self._client, migration.namespace, migration.vmi))
 
     def _is_under_way(self, migration: Migration) -> bool:
-        path = migration_path(migration.namespace, migration.name)
-        item = find(self._client, path, f"read {MIGRATION} {migration.namespace}/{migration.name}")
-        return item is not None and item["metadata"]["uid"] == migration.uid and read_migration(item).unfinished
+        again = find_again(self._client, migration)
+        return again is not None and again.unfinished
 
     def _give_back(self, node: str) -> None:
         """A cordon of somebody else stays, and so does a node that somebody else holds."""

@@ -95,11 +95,11 @@ def drain(module: Module, client: Client) -> JsonObject:
             going.run(params["wait_timeout"])
     except (Failure, InvalidRequest) as error:
         going.landings = _landings(landing, going)
-        raise drain_results.broken_off(module, going, error, changed=changed or bool(task.taken_over)) from error
+        raise drain_results.broken_off(module, going, error, changed=changed or task.has_taken_over) from error
     finally:
         memory.end(going.record, is_done=going.is_done)
     going.landings = _landings(landing, going)
-    return {**drain_results.result(module, going, changed=changed or bool(task.taken_over)), **before}
+    return {**drain_results.result(module, going, changed=changed or task.has_taken_over), **before}
 
 
 def _landings(look: LandingLook, going: NodeDrain) -> Landings:
@@ -155,6 +155,11 @@ class _Task:
     @property
     def name(self) -> str:
         return str(self.params["name"])
+
+    @property
+    def has_taken_over(self) -> bool:
+        """Or perhaps."""
+        return bool(self.taken_over or self.maybe_taken)
 
     @property
     def run(self) -> str:
@@ -250,10 +255,11 @@ class _Task:
             unschedulable_timeout=params["unschedulable_timeout"],
             dry_run=self.module.check_mode,
         )
+        guard = _Guard(self)
         means = Means(
             looks=Observer(self.client, [self.name], self.run, params["unschedulable_timeout"]),
-            verbs=Verbs(self.client, settings),
-            guard=_Guard(self),
+            verbs=Verbs(self.client, settings, self.client.guarded(lambda: guard(()))),
+            guard=guard,
             teller=self.progress,
         )
         return NodeDrain(

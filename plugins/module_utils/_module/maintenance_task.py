@@ -36,6 +36,7 @@ def request(params: Mapping[str, Any], *, dry_run: bool) -> Request:
         run=params["run"] or "",
         invocation=params["invocation"] or "",
         maintained=params["maintained"],
+        can_wait=True,
     )
 
 

@@ -100,6 +100,13 @@ def find_vmi(client: Client, namespace: str, name: str) -> JsonObject | None:
     return find(client, path, f"read VMI {namespace}/{name}")
 
 
+def find_again(client: Client, migration: Migration) -> Migration | None:
+    """The same one as it is now; None if it is gone, though another one may have its name. Raises Failure."""
+    path = migration_path(migration.namespace, migration.name)
+    item = find(client, path, f"read {MIGRATION} {migration.namespace}/{migration.name}")
+    return read_migration(item) if item is not None and item["metadata"]["uid"] == migration.uid else None
+
+
 def find_migrations(client: Client, namespace: str | None) -> list[Migration]:
     """All of a namespace, None for everywhere, over or not. Raises Failure."""
     where = f"in namespace {namespace}" if namespace else "in all namespaces"

@@ -44,7 +44,8 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transpor
 class Client:
     """Thread-safe. `server`: the API's address. `patience`: seconds to connect, and for each part of an answer.
 
-    When the answer to what changes something is lost, a look tells whether it was done (see persistence.py).
+    When the answer to what changes something is lost, a look tells whether it was done (see persistence.py). alike: by
+    which it tells that of what was created or patched.
     """
 
     def __init__(self, line: Line, timeout: float, persistence: Persistence) -> None:
@@ -63,12 +64,9 @@ class Client:
         """
         return Client(self._line, self.patience, self.persistence.briefly(may))
 
-    def guarded(self, may: May, *, first: bool = True) -> Client:
-        """The same connection and patience; `may` as for `briefly`, and what was asked before is asked as well.
-
-        first: whether it is asked before anything is sent for the first time.
-        """
-        return Client(self._line, self.patience, self.persistence.guarded(may, first=first))
+    def guarded(self, may: May) -> Client:
+        """The same connection and patience; `may` as for `briefly`, after what was asked before."""
+        return Client(self._line, self.patience, self.persistence.guarded(may))
 
     @property
     def kubeconfig_cluster(self) -> dict[str, Any]:
@@ -85,10 +83,12 @@ class Client:
     def get(self, path: str, attempted: str, **query: str | int) -> Any:
         return self._request("get", path, attempted, repeatable, query)
 
-    def create(self, path: str, attempted: str, body: dict[str, Any], **query: str | int) -> Any:
+    def create(
+        self, path: str, attempted: str, body: dict[str, Any], alike: Alike = is_as_wanted, /, **query: str | int
+    ) -> Any:
         """path: of the collection. The body has a name, by which it is found when the answer is lost."""
         here = f"{path}/{body['metadata']['name']}"
-        return self._request("post", path, attempted, self._seen(here, attempted, body), query, body=body)
+        return self._request("post", path, attempted, self._seen(here, attempted, body, alike), query, body=body)
 
     def replace(self, path: str, attempted: str, body: dict[str, Any], **query: str | int) -> Any:
         """Fails with status 409 if somebody has written the object since the version in the body.
@@ -98,9 +98,11 @@ class Client:
         seen = self._seen(path, attempted, body, is_just_as_wanted)
         return self._request("put", path, attempted, seen, query, body=body)
 
-    def patch(self, path: str, attempted: str, body: dict[str, Any], **query: str | int) -> Any:
+    def patch(
+        self, path: str, attempted: str, body: dict[str, Any], alike: Alike = is_as_wanted, /, **query: str | int
+    ) -> Any:
         """By a JSON merge patch: null removes a field, lists are replaced as a whole."""
-        kind, seen = "application/merge-patch+json", self._seen(path, attempted, body)
+        kind, seen = "application/merge-patch+json", self._seen(path, attempted, body, alike)
         return self._request("patch", path, attempted, seen, query, body=body, content_type=kind)
 
     def delete_only(

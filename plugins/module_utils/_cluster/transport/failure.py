@@ -37,6 +37,7 @@ class Failure(Exception):
     API server, but of something before it, such as a proxy without a server for now. since: time of day at which the
     server fell silent, where somebody asks on; empty if unknown. tries: how often it was asked since then. bare: the
     message without these two, if it says them itself. announced: people have been told meanwhile that it lasts.
+    unasked: it is why something else was not asked for, and has no status, which would be taken for an answer to that.
     """
 
     def __init__(
@@ -60,6 +61,7 @@ class Failure(Exception):
         tries: int = 0,
         bare: str = "",
         announced: bool = False,
+        unasked: bool = False,
     ) -> None:
         super().__init__(sentence(f"Cannot {attempted} ({where}): {message.rstrip('.')}. {remedy}"))
         self.attempted = attempted
@@ -80,6 +82,7 @@ class Failure(Exception):
         self.tries = tries
         self.bare = bare or message
         self.announced = announced
+        self.unasked = unasked
 
     def replaced(
         self, *, message: str | None = None, remedy: str | None = None, details: dict[str, Any] | None = None
@@ -104,6 +107,7 @@ class Failure(Exception):
             tries=self.tries,
             bare=self.bare if message is None else "",
             announced=self.announced,
+            unasked=self.unasked,
         )
 
     def following(self, before: Failure | None) -> Failure:

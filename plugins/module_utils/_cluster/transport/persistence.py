@@ -91,7 +91,7 @@ class _Trouble:
         """While it is under way, trouble that lasts is told once, until the server answers and who told it is over."""
         with self._lock:
             self._under_way[request] = None
-            if self._timer is None:
+            if self._timer is None and self._tell is not nobody:
                 self._watch()
         try:
             yield
@@ -132,7 +132,10 @@ class _Trouble:
         left = (self._late_at(request) - clock.now() for request in self._under_way)
         self._timer = Timer(min(seconds if seconds > 0.0 else TOLD_AFTER for seconds in left), self._look)
         self._timer.daemon = True
-        self._timer.start()
+        try:
+            self._timer.start()
+        except RuntimeError:  # there is no thread for it now; the next request asks for one
+            self._timer = None
 
     def _look(self) -> None:
         with self._lock:
@@ -140,10 +143,9 @@ class _Trouble:
             for request in self._under_way:
                 if clock.now() < self._late_at(request):
                     continue
-                if self._since < request.since:
-                    self._tell_of(request, request.refusal or self._error, self._begun)
-                else:
-                    self._tell_of(request, request.refusal, request.begun)
+                # A look for it may be what is refused, before its first try or after one.
+                begun = self._begun if self._since < request.since else request.begun
+                self._tell_of(request, request.refusal or self._error, begun)
             if self._under_way:
                 self._watch()
 
@@ -153,7 +155,7 @@ class _Trouble:
             return
         self.is_told, self._teller = True, request
         if error is None:
-            self._tell(f"no answer from the API server, waiting since {begun}")
+            self._tell(f"no answer from the API server, or no credentials for it, waiting since {begun}")
         else:
             self._tell(f"API server {_words(error)}, trying again since {begun}")
 
@@ -190,9 +192,8 @@ class Persistence:
         self._end = None if seconds is None else clock.now() + seconds
         self._trouble = _Trouble(tell)
         self._brief = False
-        # Asked before the first try of what changes something, and before further ones.
+        # Asked before each try of what changes something.
         self._may: May = always
-        self._may_again: May = always
 
     def briefly(self, may: May) -> Persistence:
         """Of requests that somebody asks for anew, after a look, when they have failed for a moment; `may` as below."""
@@ -200,14 +201,10 @@ class Persistence:
         other._brief = True
         return other
 
-    def guarded(self, may: May, *, first: bool = True) -> Persistence:
-        """As long as this one. may: asked before each try of what changes something, after what was before.
-
-        first: whether before the first try as well, and not only before further ones.
-        """
+    def guarded(self, may: May) -> Persistence:
+        """As long as this one. may: asked before each try of what changes something, after what was before."""
         other = copy.copy(self)  # it shares what is known of the server
-        other._may = _both(self._may, may) if first else self._may
-        other._may_again = _both(self._may_again, may)
+        other._may = _both(self._may, may)
         return other
 
     def carry(self, send: Callable[[], Answer], done: Done | None, *, reads: bool) -> Answer:
@@ -255,11 +252,11 @@ class Persistence:
         if request.reads:
             return None
         try:
-            (self._may_again if request.tries else self._may)()
+            self._may()
         except Failure as error:
             if error.passing:
                 return error
-            error.maybe_done = request.maybe_done
+            error.status, error.unasked, error.maybe_done = None, True, request.maybe_done
             raise
         return None
 

@@ -13,11 +13,9 @@ from collections.abc import Iterable
 from typing import Any
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.looks.objects import (
-    MIGRATION,
     evacuated_from,
-    find,
+    find_again,
     find_vmi,
-    migration_path,
     node_of,
     unfinished,
 )
@@ -135,10 +133,7 @@ class Cancellation:
     def _look(self, client: Client) -> None:
         by_title = {request.title: request for request in self._requests}
         for title in self.left:
-            migration = self.migrations[title]
-            path = migration_path(migration.namespace, migration.name)
-            item = find(client, path, f"read {MIGRATION} {migration.namespace}/{migration.name}")
-            if item is None or item["metadata"]["uid"] != migration.uid:
+            if find_again(client, self.migrations[title]) is None:
                 request = by_title[title]
                 self._nodes[title] = node_of(find_vmi(client, request.namespace, request.name))
                 moved = self._nodes[title] not in ("", self._sources[title])

@@ -78,11 +78,15 @@ class VerbSettings:
 
 
 class Verbs:
-    """Carries out commands on a cluster."""
+    """Carries out commands on a cluster.
 
-    def __init__(self, client: Client, settings: VerbSettings) -> None:
+    undoing: takes back what was begun, also where nothing more may be begun; None for `client`.
+    """
+
+    def __init__(self, client: Client, settings: VerbSettings, undoing: Client | None = None) -> None:
         self._client = client
         self._settings = settings
+        self._undoing = undoing or client
 
     @property
     def server(self) -> str:
@@ -101,7 +105,7 @@ class Verbs:
         answers: list[Answer] = []
         troubles: list[Failure] = []
         client = self._client.guarded(may) if once else self._client.briefly(may)
-        asking = Verbs(client, self._settings)
+        asking = Verbs(client, self._settings, self._undoing if once else self._undoing.briefly())
 
         def ask(command: Command) -> None:
             if troubles:
@@ -224,6 +228,8 @@ class Verbs:
                 return self._by_itself(command, why)
             return end(command, vmi or {})
         except Failure as error:
+            if error.reason == _LEFT:
+                return Answer(command, lost=True) if error.maybe_done else self._by_itself(command, error.message)
             return _refusal(command, error)
 
     def _by_itself(self, command: Interrupt, why: str) -> Answer | None:
@@ -239,18 +245,17 @@ class Verbs:
             return Answer(command, f"VM {command.owner} is being deleted", passing=True)
         if _is_asked(command, vm, vmi):
             return _by_whom(command, is_marked=command.node in find_marks(vm))
+        # What its VM was asked for before the look at it, and has done since, a later look at the VMI shows.
+        self._stays(command)
         try:
-            # What its VM was asked for before the look at it, and has done since, a later look at the VMI shows.
-            self._stays(command)
             self._ask_vm(command, vm)
         except Failure as error:
-            if error.reason == _LEFT:
-                return self._by_itself(command, error.message)
             if error.status == HTTPStatus.CONFLICT and self._has_been_asked(command):
                 return _by_whom(command, is_marked=self._is_marked(command))
-            if command.stop and not (self._settings.dry_run or error.passing or error.maybe_done):
-                # It runs on. By its mark it would be started again even if its owner stops it from now on.
-                self._take_mark_off(_mark_of(command))
+            runs_on = not (self._settings.dry_run or error.passing or error.maybe_done)
+            if command.stop and runs_on and not (error.reason == _LEFT and _is_off(self._vmi(command))):
+                # By its mark it would be started again even if its owner stops it from now on.
+                Verbs(self._undoing, self._settings)._take_mark_off(_mark_of(command))
             raise
         return None
 
@@ -278,8 +283,7 @@ class Verbs:
 
     def _ask_vm(self, command: Interrupt, vm: JsonObject) -> None:
         dry_run, owner = self._settings.dry_run, self._settings.owner
-        # Its VM is asked, whichever VMI it has by the time of a further try.
-        client = self._client.guarded(lambda: self._stays(command), first=False)
+        client = self._while_it_stays(command)
         if command.stop:
             if not dry_run:
                 machines.mark_vm(self._client, vm, command.node, owner)
@@ -287,7 +291,11 @@ class Verbs:
         elif run_strategy(vm) in BY_REQUEST:
             machines.request(client, "restart", command.namespace, command.owner, dry_run=dry_run)
         else:
-            machines.delete_vmi(self._client, command.namespace, command.vmi, command.uid, dry_run=dry_run)
+            machines.delete_vmi(client, command.namespace, command.vmi, command.uid, dry_run=dry_run)
+
+    def _while_it_stays(self, command: Interrupt) -> Client:
+        """Its VM is asked whichever VMI it has by the time of a try, for which may be waited."""
+        return self._client.guarded(lambda: self._stays(command))
 
     def _stays(self, command: Interrupt) -> None:
         """Raises Failure with reason _LEFT if it has ended or moved since it was looked at."""
@@ -309,7 +317,8 @@ class Verbs:
                     raise
                 # Many write it, as others of its VMIs are stopped at the same time.
                 return Answer(command, _refusal(command, error).refused, passing=True)
-        machines.delete_vmi(self._client, command.namespace, command.vmi, command.uid, dry_run=dry_run)
+        client = self._while_it_stays(command)
+        machines.delete_vmi(client, command.namespace, command.vmi, command.uid, dry_run=dry_run)
         return None
 
     def _start(self, command: Start) -> Answer | None:

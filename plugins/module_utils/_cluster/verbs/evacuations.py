@@ -62,17 +62,25 @@ def take_over(client: Client, node: str, maybe_done: set[str]) -> Iterator[str]:
     call may have brought about, kept for the next one. Raises Failure.
     """
     here = {f"{vmi['metadata']['namespace']}/{vmi['metadata']['name']}": vmi for vmi in running_on(client, node)}
-    for title, vmi in here.items():
+
+    def is_withdrawn(title: str) -> bool:
         try:
-            is_done = withdraw(client, *title.split("/")) if evacuated_from(vmi) == node else title in maybe_done
+            is_done = withdraw(client, *title.split("/")) or title in maybe_done
         except Failure as error:
             if error.maybe_done:
                 maybe_done.add(title)
             raise
         maybe_done.discard(title)
-        if is_done:
+        return is_done
+
+    for title, vmi in here.items():
+        if (evacuated_from(vmi) == node or title in maybe_done) and is_withdrawn(title):
             yield title
-    for begun in find_migrations(client, None):
-        is_early = begun.name.startswith(_PREFIX) and begun.phase in _EARLY and not begun.cancelled
-        if is_early and f"{begun.namespace}/{begun.vmi}" in here:
-            cancel(client, begun)
+    for namespace in sorted({title.partition("/")[0] for title in here}):
+        for begun in find_migrations(client, namespace):
+            title = f"{namespace}/{begun.vmi}"
+            if begun.name.startswith(_PREFIX) and begun.phase in _EARLY and not begun.cancelled and title in here:
+                # Who was evicted since the look at the node would be migrated anew at once.
+                if is_withdrawn(title):
+                    yield title
+                cancel(client, begun)

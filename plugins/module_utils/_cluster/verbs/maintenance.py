@@ -46,6 +46,7 @@ class Request:
 
     run, invocation: the run that the node is taken for, and the invocation of it that does so, empty for none.
     maintained: it is given back after its maintenance.
+    can_wait: who asks has options that say how long others are waited for.
     """
 
     node: str
@@ -58,6 +59,7 @@ class Request:
     run: str = ""
     invocation: str = ""
     maintained: bool = False
+    can_wait: bool = False
 
     @property
     def labels(self) -> dict[str, str]:
@@ -262,7 +264,7 @@ def _held(client: Client, request: Request, verb: str, lease: NodeLease) -> Fail
         client.server,
         f"{brief(lease.holder)} holds its lease {lease.namespace}/{lease.name} until {until}",
         "Let the holder finish, or set wait and a wait_timeout that lasts so long."
-        if verb == "cordon"
+        if verb == "cordon" and request.can_wait
         else "Let the holder finish, then run this again.",
         reason=LEASE_HELD,
         details={"node_owner": lease.holder},

@@ -69,7 +69,7 @@ def create(client: Client, migration: JsonObject, *, dry_run: bool = False) -> J
     try:
         created: JsonObject = client.create(migrations_path(metadata["namespace"]), attempted, migration, **query)
     except Failure as error:
-        known = None if dry_run or error.passing else _known(client, migration)
+        known = None if dry_run or error.passing or error.unasked else _known(client, migration)
         if known is None:
             if error.field_unknown:
                 raise _unpinned(error) from error

@@ -13,15 +13,15 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timezone
-from http import HTTPStatus
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport import clock
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.client import Client
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.conflicts import (
-    ATTEMPTS,
     retry_on_conflict,
+    retry_on_newest,
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.failure import Failure
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.processes import Process
@@ -76,10 +76,23 @@ class RunHold:
 
         force: take it from whoever holds it.
         """
+        turns = self._turns(wait_seconds, force=force)
+
+        def write(turn: tuple[JsonObject | None, RunLease | None, bool]) -> Taken:
+            lease, before, taken_over = turn
+            return Taken(before, self._put(lease), taken_over)
+
+        # Who was quicker is a holder like any other, to be watched before the next attempt.
+        return retry_on_newest(next(turns), write, lambda _conflict: next(turns))
+
+    def _turns(self, wait_seconds: float, *, force: bool) -> Iterator[tuple[JsonObject | None, RunLease | None, bool]]:
+        """Each time that it may be taken, as it was not written the last time: the Lease as it is, and as of Taken.
+
+        Raises Failure where it may not.
+        """
         lease, holder = self._look()
         before, watched = holder, holder
         began = since = time.monotonic()
-        failures: list[Failure] = []
         taken_over = False
         while True:
             now = time.monotonic()
@@ -88,9 +101,7 @@ class RunHold:
             if holder is None or self.owns(holder) or force or dead:
                 # It may be ours by now, though what we heard is that somebody was quicker.
                 taken_over = taken_over or (dead and not force and not self.owns(holder))
-                written = self._try(lease, failures)
-                if written:
-                    return Taken(before, written, taken_over)
+                yield lease, before, taken_over
             elif not unchanged:
                 raise self._held(holder, "it is renewed, so that invocation is alive")
             elif now - began >= wait_seconds:
@@ -151,16 +162,6 @@ class RunHold:
         if renewer:
             lease["metadata"]["annotations"][RENEWER] = renewer
         return self._put(lease)
-
-    def _try(self, lease: JsonObject | None, failures: list[Failure]) -> RunLease | None:
-        """None if somebody was quicker: the next look tells who holds it."""
-        try:
-            return self._put(lease)
-        except Failure as error:
-            failures.append(error)
-            if len(failures) == ATTEMPTS or error.status != HTTPStatus.CONFLICT:
-                raise
-            return None
 
     def _put(self, lease: JsonObject | None) -> RunLease:
         now = datetime.now(timezone.utc)

@@ -204,7 +204,7 @@ def test_pages_always_expire(fail: Fail, api: FakeApi) -> None:
         (Answer(200, b"<html>Log in</html>"), "NotJson", "not of a web page or proxy"),
         (Answer(502, b"<html>Bad Gateway</html>"), "Bad Gateway", "answered 502, Bad Gateway"),
         (refusal(500, "InternalError", "etcdserver: request timed out"), "InternalError", "request timed out"),
-        (refusal(429, "TooManyRequests", "try again"), "TooManyRequests", "smaller page_size"),
+        (refusal(429, "TooManyRequests", "try again"), "TooManyRequests", "page_size if the task has one"),
     ],
     ids=["cut", "web page", "proxy", "internal", "overload"],
 )

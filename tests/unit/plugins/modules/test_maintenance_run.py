@@ -138,6 +138,25 @@ def test_who_is_quicker_holds_it(maintain: Maintain, api: RunApi) -> None:
     assert api.run_lease()["spec"]["holderIdentity"] == "kernel/b2"
 
 
+@pytest.mark.parametrize(("renewals", "status"), [(4, None), (5, 409)])
+def test_a_run_is_taken_by_force_though_its_holder_renews_it(
+    maintain: Maintain, api: RunApi, renewals: int, status: int | None
+) -> None:
+    """Unless that one is quicker each time."""
+    left = [*range(renewals)]
+
+    def renew(request: Request) -> Answer | None:
+        if request.method == "PUT" and left:
+            api.run_lease()["metadata"]["resourceVersion"] += str(left.pop())
+        return None
+
+    api.hold_run("b2")
+    api.faults[LEASE] = renew
+    result = maintain(state="aborted", force=True)
+    assert (result.get("error") or {}).get("status") == status, result
+    assert (api.run_lease() is None) == (status is None), "it is released by who has aborted it"
+
+
 @pytest.fixture
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(persistence, "READING", 20.0)

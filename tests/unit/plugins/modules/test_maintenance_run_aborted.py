@@ -247,6 +247,21 @@ def test_a_migration_of_the_same_name_is_not_cancelled_in_its_place(maintain: Ma
     assert path in api.objects
 
 
+def test_evacuations_and_migrations_that_are_not_the_runs_go_on(maintain: Maintain, api: RunApi) -> None:
+    """Also of the VM that it moves itself: KubeVirt answers to somebody's eviction, which is nobody's to withdraw."""
+    others = {"kubevirt-evacuation-x": "", "by-hand": "", "move-of-a-namesake": "kernel-2"}
+    for migration, run in others.items():
+        api.add_vm(f"vm-{migration}")
+        api.add_migration(migration, f"vm-{migration}", run=run, phase="Scheduling", course=())
+    api.add_vm("waiting")
+    for name in ("vm-kubevirt-evacuation-x", "waiting", "moving-n1"):
+        api.objects[vmi_path(name)]["status"]["evacuationNodeName"] = "n1"
+    assert maintain()["cancelled"] == ["shop/move-n1"]
+    assert {item["metadata"]["name"] for item in api.migrations()} == {*others, "move-n2"}
+    written = [(request.method, request.path) for request in api.writes() if "virtualmachineinstance" in request.path]
+    assert written == [("DELETE", f"{migrations_path()}/move-n1")]
+
+
 @pytest.mark.parametrize("phase", ["Succeeded", "Failed"])
 def test_a_migration_that_has_ended_since_it_was_found_is_not_cancelled(
     maintain: Maintain, api: RunApi, phase: str

@@ -19,7 +19,7 @@ from testbed.pki import Authority
 from unit.plugins.support.draining_api import QUICK, DrainingApi, busy_node
 from unit.plugins.support.fake_api import SILENCE, Answer, Request, refusal, serving
 from unit.plugins.support.listener import listener
-from unit.plugins.support.migrating_api import migrations_path, vmi_path
+from unit.plugins.support.migrating_api import MIGRATIONS, migrations_path, vmi_path
 
 WITHDRAWAL = f"{vmi_path('db')}/evacuate/cancel".replace("/kubevirt.io", "/subresources.kubevirt.io")
 BEGUN = f"{migrations_path()}/kubevirt-evacuation-x"
@@ -104,3 +104,45 @@ def test_what_has_ended_since_it_was_listed_is_not_taken_over(api: DrainingApi, 
     api.faults[vmi_path("db")] = end
     assert list(evacuations.take_over(connect_by(connection, 5), "n1", set())) == []
     assert written(api, WITHDRAWAL) == 0
+
+
+def test_a_withdrawal_that_is_carried_out_late_is_told(api: DrainingApi, connection: dict[str, Any]) -> None:
+    """It is seen between the list of the node's VMIs and the look at this one."""
+
+    def end(request: Request) -> None:
+        api.objects[vmi_path("db")]["status"].pop("evacuationNodeName", None)
+
+    api.faults[vmi_path("db")] = end
+    maybe_done = {"shop/db"}
+    assert list(evacuations.take_over(connect_by(connection, 5), "n1", maybe_done)) == ["shop/db"]
+    assert (maybe_done, written(api, WITHDRAWAL)) == (set(), 0)
+
+
+def test_a_withdrawal_that_nobody_has_answered_counts_as_a_change(drain: Any, take_over: Any, api: DrainingApi) -> None:
+    api.objects[BEGUN]["status"]["phase"] = "Running"
+    drain(wait_timeout=1)
+    api.faults[WITHDRAWAL] = lambda _request: SILENCE
+    assert take_over(wait_timeout=1)["changed"]
+
+
+def test_who_is_evicted_while_migrations_are_looked_for_is_taken_over_too(
+    api: DrainingApi, connection: dict[str, Any]
+) -> None:
+    del api.objects[vmi_path("db")]["status"]["evacuationNodeName"]
+
+    def evict(_request: Request) -> None:
+        api.objects[vmi_path("db")]["status"]["evacuationNodeName"] = "n1"
+
+    api.faults[migrations_path()] = evict
+    assert list(evacuations.take_over(connect_by(connection, 5), "n1", set())) == ["shop/db"]
+    assert (written(api, WITHDRAWAL), written(api, BEGUN)) == (1, 1)
+
+
+def test_migrations_are_looked_for_only_beside_the_vms_of_the_node(
+    api: DrainingApi, connection: dict[str, Any]
+) -> None:
+    client = connect_by(connection, 5)
+    for node, paths in (("n2", []), ("n1", [migrations_path()])):
+        api.requests.clear()
+        list(evacuations.take_over(client, node, set()))
+        assert [request.path for request in api.requests if request.path.endswith(MIGRATIONS)] == paths

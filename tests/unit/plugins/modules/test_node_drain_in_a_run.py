@@ -174,6 +174,9 @@ def test_a_batch_of_which_somebody_else_has_a_node_is_taken_as_far_as_that(
     }
     result = drain(plan=plan)
     assert (result["error"]["reason"], result["changed"], result["moves"]) == ("LeaseHeld", True, [])
+    assert result["error"]["remedy"] == "Let the holder finish, then run this again.", (
+        "it has no option by which it waits"
+    )
     assert api.node("n1")["spec"]["unschedulable"]
 
 

@@ -17,10 +17,10 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs im
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.run_store import RunStore
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.memory import Remembered, encode
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.cordon import ANNOTATION
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.stopped_mark import StoppedNote, noted
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.stopped_mark import StoppedNote, find_marks, noted
 
 from testbed.pki import Authority
-from unit.plugins.support.draining_api import BUDGET, SUBRESOURCES, pod_path
+from unit.plugins.support.draining_api import BUDGET, SUBRESOURCES, pod_path, vm_path
 from unit.plugins.support.fake_api import SILENCE, Answer, Request, refusal
 from unit.plugins.support.migrating_api import KUBEVIRT, MIGRATIONS, migrations_path, vmi_path
 from unit.plugins.support.modules import ModuleRunner
@@ -218,6 +218,22 @@ def test_nothing_is_started_for_a_run_that_somebody_has_taken(
     del api.faults[f"{KUBEVIRT}/virtualmachines"]
     api.hold_run("a1", seconds=10**9)
     assert drain(state="restored")["started"][0]["outcome"] == "started"
+
+
+def test_a_mark_on_a_vm_is_left_to_whoever_has_taken_the_run_since(
+    run_module: ModuleRunner, connection: dict[str, Any], api: RunApi, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(plan_run, "_GUARDED_FOR", 0.0)
+    api.add_vm("pets", "Manual")
+
+    def take(request: Request) -> None:
+        if "stopped.virtops" in str(request.body):
+            is_taken(api)
+
+    api.faults[f"{NODES}/n1"] = take
+    drain = drain_of_the_run(run_module, connection, wait_timeout=10, cordon=True)
+    assert drain(policies=[{"policy": "stop"}])["error"]["reason"] == "RunLost"
+    assert (api.acts, list(find_marks(api.objects[vm_path("pets")]))) == ([], ["n1"])
 
 
 def test_a_note_on_a_vm_that_is_gone_stays_for_whoever_has_taken_the_run(

@@ -214,6 +214,7 @@ def test_waiting_ends_with_its_time(maintain: Maintain, api: ObjectApi) -> None:
     hold_lease(api, "node-maintenance", FAR_OFF)
     result = maintain(wait=True, wait_timeout=1, wait_sleep=30)
     assert result["error"]["reason"] == "LeaseHeld"
+    assert "set wait and a wait_timeout" in result["error"]["remedy"]
     assert [request.path for request in api.requests].count(LEASE) == 2
 
 

@@ -12,7 +12,7 @@ import pytest
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.failure import Failure
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.persistence import Persistence, always
 
-from unit.plugins.support.own_time import BUSY, LOST, REFUSED, STARTING, Time, failing, own_time
+from unit.plugins.support.own_time import BUSY, LOST, REFUSED, STARTING, Time, failing, failure, own_time
 
 
 @pytest.fixture(autouse=True)
@@ -58,18 +58,19 @@ def test_who_is_guarded_twice_is_asked_twice() -> None:
     assert asked == ["whose run it is", "where"] * 2
 
 
-def test_who_has_looked_himself_is_asked_before_further_tries() -> None:
-    asked: list[str] = []
-    patience = Persistence(None).guarded(lambda: asked.append("where"), first=False)
-    assert patience.carry(failing(BUSY, BUSY), None, reads=False) == "done"
-    assert asked == ["where"] * 2
-
-
 @pytest.mark.parametrize(("error", "maybe_done"), [(LOST, True), (BUSY, False)])
 def test_who_may_not_any_more_hears_what_may_have_been_done(error: Failure, maybe_done: bool, time: Time) -> None:
     with pytest.raises(Failure, match="it is another's") as told:
         Persistence(None).guarded(allowing(1, lost())).carry(failing(error), lambda: None, reads=False)
     assert told.value.maybe_done is maybe_done
+
+
+@pytest.mark.parametrize("status", [403, 404, 409])
+def test_why_somebody_may_not_is_no_answer_to_what_he_asks_for(status: int) -> None:
+    """As where the node that was looked at for it is gone: who deletes something would take that for its end."""
+    with pytest.raises(Failure) as told:
+        Persistence(None).guarded(allowing(0, failure(status))).carry(failing(), None, reads=False)
+    assert (told.value.status, told.value.unasked, told.value.replaced(remedy="Wait.").unasked) == (None, True, True)
 
 
 def test_who_may_not_any_more_leaves_it_to_others_to_tell(time: Time) -> None:

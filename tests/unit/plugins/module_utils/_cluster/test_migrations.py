@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.looks.objects import find_migrations
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.client import Client, connect_by
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.failure import Failure
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs import migrations
@@ -115,3 +116,28 @@ def test_a_dry_run_takes_nothing_for_its_own(client: Client, api: MigratingApi) 
     migrations.create(client, manifest())
     with pytest.raises(Failure, match="in-flight migration detected"):
         migrations.create(client, manifest(), dry_run=True)
+
+
+def test_who_has_lost_the_run_takes_no_migration_of_his_successor_for_his_own(
+    client: Client, api: MigratingApi
+) -> None:
+    """They bear the same names."""
+    migrations.create(client, manifest())
+
+    def lost() -> None:
+        raise Failure("go on", "server", "it is another's", "Stop.", reason="RunLost")
+
+    with pytest.raises(Failure, match="it is another's"):
+        migrations.create(client.guarded(lost), manifest())
+
+
+def test_a_migration_is_not_cancelled_because_its_node_is_gone(client: Client, api: MigratingApi) -> None:
+    migrations.create(client, manifest())
+    (begun,) = find_migrations(client, "shop")
+
+    def gone() -> None:
+        client.get("/api/v1/nodes/n9", "read node n9")
+
+    with pytest.raises(Failure, match="read node n9"):
+        migrations.cancel(client.guarded(gone), begun)
+    assert PATH in api.objects

@@ -16,10 +16,11 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transpor
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.persistence import (
     Persistence,
     always,
+    nobody,
     repeatable,
 )
 
-from unit.plugins.support.own_time import BUSY, FORBIDDEN, HUNG, REFUSED, Time, failing, failure, own_time
+from unit.plugins.support.own_time import BUSY, FORBIDDEN, HUNG, REFUSED, STARTING, Time, failing, failure, own_time
 
 
 @pytest.fixture(autouse=True)
@@ -57,15 +58,21 @@ def trying(time: Time, *tries: tuple[float, Failure | None]) -> Callable[[], str
     ("tries", "lines"),
     [
         ([(9.0, None)], []),
-        ([(60.0, None)], ["02:00:10 no answer from the API server, waiting since 02:00:00"]),
+        ([(60.0, None)], ["02:00:10 no answer from the API server, or no credentials for it, waiting since 02:00:00"]),
         ([(9.0, BUSY), (0.5, None)], []),
         ([(1.0, BUSY), (60.0, None)], ["02:00:10 API server busy (429), trying again since 02:00:00"]),
         (
             [(0.0, failure(503, retry_after=30.0)), (0.0, None)],
             ["02:00:10 API server busy (503), trying again since 02:00:00"],
         ),
-        ([(60.0, HUNG), (60.0, None)], ["02:00:10 no answer from the API server, waiting since 02:00:00"]),
-        ([(60.0, FORBIDDEN)], ["02:00:10 no answer from the API server, waiting since 02:00:00"]),
+        (
+            [(60.0, HUNG), (60.0, None)],
+            ["02:00:10 no answer from the API server, or no credentials for it, waiting since 02:00:00"],
+        ),
+        (
+            [(60.0, FORBIDDEN)],
+            ["02:00:10 no answer from the API server, or no credentials for it, waiting since 02:00:00"],
+        ),
     ],
 )
 def test_trouble_is_told_when_it_has_lasted_and_not_when_a_try_is_over(
@@ -123,15 +130,44 @@ def test_a_try_that_hangs_while_others_are_answered_is_told_by_its_own_time(time
         time.sleep(60.0)
 
     patience.carry(hang, None, reads=True)
-    assert told == ["02:00:15 no answer from the API server, waiting since 02:00:05"]
+    assert told == ["02:00:15 no answer from the API server, or no credentials for it, waiting since 02:00:05"]
 
 
 def test_one_thread_is_enough_for_many_requests(time: Time) -> None:
-    patience, most = Persistence(None), 0
+    patience, most = Persistence(None, print), 0
     for _request in range(100):
         patience.carry(trying(time, (1.0, None)), None, reads=True)
         most = max(most, len(time.timers))
     assert most == 1
+
+
+@pytest.mark.parametrize("tell", [print, nobody])
+def test_a_request_does_without_a_thread_that_cannot_be_had(
+    monkeypatch: pytest.MonkeyPatch, tell: Callable[[str], None]
+) -> None:
+    """Of which nobody who hears of trouble needs one."""
+    asked: list[float] = []
+
+    class Exhausted(threading.Timer):
+        def start(self) -> None:
+            asked.append(self.interval)
+            raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(persistence, "Timer", Exhausted)
+    patience = Persistence(None, tell)
+    assert [patience.carry(failing(BUSY), None, reads=True) for _request in range(2)] == ["done"] * 2
+    assert asked == ([] if tell is nobody else [10.0] * 2)
+
+
+def test_a_write_of_which_it_cannot_be_seen_whether_it_may_be_is_told_by_that(time: Time) -> None:
+    told: list[str] = []
+    patience = Persistence(None, lambda line: told.append(f"{time.clock()} {line}"))
+
+    def may() -> None:
+        patience.carry(trying(time, (1.0, STARTING), (60.0, None)), None, reads=True)
+
+    assert patience.guarded(may).carry(failing(), None, reads=False) == "done"
+    assert told == ["02:00:10 API server busy (503), trying again since 02:00:00"]
 
 
 def test_a_try_that_hangs_is_told_of_from_beside_it(time: Time, monkeypatch: pytest.MonkeyPatch) -> None:
