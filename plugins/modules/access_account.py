@@ -19,8 +19,12 @@ description:
 options:
   state:
     description:
-      - V(present) makes the account. V(absent) removes it with its bindings, and those of the collection's ClusterRoles
-        and Roles that nobody else is bound to. Namespaces stay.
+      - V(present) makes the account, and mends what somebody has changed of it. What Kubernetes lets nobody mend is
+        refused, a ClusterRole with an C(aggregationRule) and a binding to another role.
+      - V(absent) removes it with its bindings, and those of the collection's ClusterRoles and Roles that nobody else is
+        bound to, in whichever namespace. Namespaces stay.
+      - Its bindings are those of its name, wherever they stand. From one in which somebody has bound others as well,
+        only the account is taken.
     type: str
     choices: [present, absent]
     default: present
@@ -43,6 +47,7 @@ options:
   lease_namespace:
     description:
       - Namespace of the Leases, which is made if it is missing. The default is that of medik8s' operators.
+      - In another one that it was before the account has no rights any more.
     type: str
     default: medik8s-leases
   kubevirt_role:
@@ -61,15 +66,15 @@ attributes:
   check_mode:
     support: full
     details:
-      - The API server checks all that would be written. What would stand in a namespace that is missing, or be bound to
-        a role that is, it cannot check.
+      - The API server checks all that would be written, but for what would stand in a namespace, or be bound to a role,
+        that the task itself would make.
   diff_mode:
     support: full
   idempotent:
     support: full
 notes:
   - It takes the rights of an administrator. Kubernetes lets nobody grant what he has not got himself, unless he may
-    C(escalate) and C(bind) roles.
+    C(escalate) and C(bind) roles. It lists all bindings of the cluster, and with O(state=absent) all roles as well.
   - Role P(virtops.kubevirt.access#role) makes credentials of the account as well.
 seealso:
   - module: virtops.kubevirt.access_kubeconfig

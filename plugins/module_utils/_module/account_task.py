@@ -19,9 +19,6 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._rights.account i
 from ansible_collections.virtops.kubevirt.plugins.module_utils._rights.right import LEASE_NAMESPACE
 from ansible_collections.virtops.kubevirt.plugins.module_utils._rights.roles import ROLES
 
-# What says which object it is, and not what it is like.
-_IDENTITY = ("apiVersion", "kind", "metadata")
-
 
 def spec() -> dict[str, Any]:
     return {
@@ -42,7 +39,7 @@ def account(params: JsonObject) -> Account:
         namespace=params["namespace"],
         name=params["name"],
         lease_namespace=params["lease_namespace"],
-        roles=tuple(dict.fromkeys(params["roles"] or ())),
+        roles=() if params["state"] == "absent" else tuple(dict.fromkeys(params["roles"])),
         kubevirt_role=params["kubevirt_role"],
     )
 
@@ -62,21 +59,27 @@ def write(module: Module, client: Client, meant: Account) -> JsonObject:
 
 
 def _make(client: Client, meant: Account, dry_run: bool) -> Iterator[Written]:
+    bindings = grants.read_all(client, *grants.BINDINGS)
+    done: list[Written] = []
     for wanted in meant.wanted:
-        if written := grants.store(client, wanted, dry_run=dry_run):
+        if written := grants.store(client, wanted, dry_run=dry_run, foretold=done):
+            done.append(written)
             yield written
-    yield from _without(client, meant.unwanted, dry_run)
+    yield from _without(client, meant.strays(bindings), dry_run)
 
 
 def _remove(client: Client, meant: Account, dry_run: bool) -> Iterator[Written]:
     """Its rights first, so that it has none without being seen."""
-    yield from _without(client, [*meant.bindings, meant.service_account], dry_run)
-    yield from _without(client, meant.unused(grants.read_bindings(client)), dry_run)
+    bindings = grants.read_all(client, *grants.BINDINGS)
+    yield from _without(client, [*meant.strays(bindings), meant.service_account], dry_run)
+    yield from _without(client, meant.unused(grants.read_all(client, *grants.POLICIES), bindings), dry_run)
 
 
 def _without(client: Client, unwanted: Sequence[JsonObject], dry_run: bool) -> Iterator[Written]:
+    """Bindings that others have as well stay for those."""
     for item in unwanted:
-        if written := grants.remove(client, item, dry_run=dry_run):
+        act = grants.store if item.get("subjects") else grants.remove
+        if written := act(client, item, dry_run=dry_run):
             yield written
 
 
@@ -84,8 +87,8 @@ def _result(module: Module, done: Sequence[Written]) -> JsonObject:
     values: JsonObject = {"changed": bool(done), "objects": [_told(written) for written in done]}
     if module._diff:
         values["diff"] = {
-            "before": {grants.title(item.wanted): _content(item, item.before) for item in done if item.before},
-            "after": {grants.title(item.wanted): _content(item, item.after) for item in done if item.after},
+            "before": {grants.title(item.wanted): item.content(item.before) for item in done if item.before},
+            "after": {grants.title(item.wanted): item.content(item.after) for item in done if item.after},
         }
     return values
 
@@ -99,8 +102,3 @@ def _told(written: Written) -> JsonObject:
         "name": metadata["name"],
         "change": change,
     }
-
-
-def _content(written: Written, item: JsonObject) -> JsonObject:
-    """What of it is the collection's to say."""
-    return {key: item.get(key) for key in written.wanted if key not in _IDENTITY}

@@ -5,10 +5,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import JsonObject
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import JsonObject, Object
 from ansible_collections.virtops.kubevirt.plugins.module_utils._rights.needs import MIGRATE
 from ansible_collections.virtops.kubevirt.plugins.module_utils._rights.right import (
     RBAC_API_VERSION,
@@ -48,42 +48,76 @@ class Account:
             *([self._binding(_KUBEVIRT_ROLE)] if self._is_bound_to_kubevirt else []),
         ]
 
-    @property
-    def unwanted(self) -> list[JsonObject]:
-        """The bindings by which it would have other rights."""
-        others = self._policies(role for role in ROLES if role not in self.roles)
-        return [*map(self._binding, others), *([] if self._is_bound_to_kubevirt else [self._binding(_KUBEVIRT_ROLE)])]
+    def strays(self, bindings: Iterable[Object]) -> list[JsonObject]:
+        """The bindings of its name by which it has other rights, wherever they stand, as they are to be: without it.
 
-    @property
-    def bindings(self) -> list[JsonObject]:
-        """All that it may have."""
-        return [self._binding(policy) for policy in (*self._policies(ROLES), _KUBEVIRT_ROLE)]
+        bindings: all of the cluster. One that is for it alone has no subject left, and is not to be there.
+        """
+        wanted = set(map(_key, self.wanted))
+        return [
+            {
+                **_object(RBAC_API_VERSION, binding["kind"], _version(binding)),
+                "roleRef": binding["roleRef"],
+                "subjects": [subject for subject in binding.get("subjects") or () if subject != self._subject],
+            }
+            for binding in bindings
+            if self._is_named_for_it(binding) and _key(binding) not in wanted
+        ]
 
-    def unused(self, bindings: Iterable[JsonObject]) -> list[JsonObject]:
-        """The ClusterRoles and Roles of the collection that nobody else is bound to. bindings: all of the cluster."""
-        own = {binding["metadata"]["name"] for binding in self.bindings}
-        used = {item["roleRef"]["name"] for item in bindings if item["metadata"]["name"] not in own}
-        return [policy for policy in self._policies(ROLES) if policy["metadata"]["name"] not in used]
+    def unused(self, policies: Iterable[JsonObject], bindings: Sequence[Object]) -> list[JsonObject]:
+        """The ClusterRoles and Roles of the collection that nobody else is bound to; both: all of the cluster."""
+        names = set(map(role_name, ROLES))
+        removed = {_key(stray) for stray in self.strays(bindings) if not stray["subjects"]}
+        used = {_role_key(binding) for binding in bindings if _key(binding) not in removed}
+        return [policy for policy in policies if policy["metadata"]["name"] in names and _key(policy) not in used]
 
     @property
     def _is_bound_to_kubevirt(self) -> bool:
         return self.kubevirt_role and any(MIGRATE in ROLES[role] for role in self.roles)
+
+    @property
+    def _subject(self) -> JsonObject:
+        return {"kind": "ServiceAccount", "name": self.name, "namespace": self.namespace}
+
+    def _binding_name(self, role: str) -> str:
+        """It begins with that of what it binds to, so that accounts do not share any."""
+        return f"{role}:{self.namespace}:{self.name}"
+
+    def _is_named_for_it(self, binding: Object) -> bool:
+        name: str = binding["metadata"]["name"]
+        is_own = name.startswith(role_name("")) and name.endswith(self._binding_name(""))
+        return is_own or name == self._binding(_KUBEVIRT_ROLE)["metadata"]["name"]
 
     def _policies(self, roles: Iterable[str]) -> list[JsonObject]:
         found = (manifests(role_name(role), reasons(ROLES[role]), self.lease_namespace) for role in roles)
         return [policy for policies in found for policy in policies]
 
     def _binding(self, policy: JsonObject) -> JsonObject:
-        """Its name begins with that of what it binds to, so that accounts do not share any."""
         kind, name = policy["kind"], policy["metadata"]["name"]
-        metadata = {**policy["metadata"], "name": f"{name}:{self.namespace}:{self.name}"}
+        metadata = {**policy["metadata"], "name": self._binding_name(name)}
         group = RBAC_API_VERSION.partition("/")[0]
         return {
             **_object(RBAC_API_VERSION, f"{kind}Binding", metadata),
             "roleRef": {"apiGroup": group, "kind": kind, "name": name},
-            "subjects": [{"kind": "ServiceAccount", "name": self.name, "namespace": self.namespace}],
+            "subjects": [self._subject],
         }
 
 
 def _object(api_version: str, kind: str, metadata: JsonObject) -> JsonObject:
     return {"apiVersion": api_version, "kind": kind, "metadata": metadata}
+
+
+def _version(item: Object) -> JsonObject:
+    """Of its metadata what says which object it is, and as of when, so that nobody else's write is lost."""
+    return {key: item["metadata"][key] for key in ("name", "namespace", "resourceVersion") if key in item["metadata"]}
+
+
+def _key(item: Object) -> tuple[str, str, str]:
+    metadata = item["metadata"]
+    return item["kind"], metadata.get("namespace") or "", metadata["name"]
+
+
+def _role_key(binding: Object) -> tuple[str, str, str]:
+    """That of the role that it binds to. A RoleBinding may bind to a ClusterRole as well."""
+    role, namespace = binding["roleRef"], binding["metadata"].get("namespace") or ""
+    return role["kind"], namespace if role["kind"] == "Role" else "", role["name"]

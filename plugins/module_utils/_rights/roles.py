@@ -51,6 +51,10 @@ ROLES: Mapping[str, tuple[Need, ...]] = {
 
 MODULES: Mapping[str, tuple[Need, ...]] = {
     "cluster_snapshot": (READ,),
+    "maintenance_plan": (READ,),
+    "maintenance_plan, resume": (READ, LOOK_AT_RUN),
+    "maintenance_plan, invocation": (READ, HOLD_RUN, REMEMBER),
+    "rebalance_plan": (READ,),
     "maintenance_run": (IDENTIFY, HOLD_RUN, REMEMBER, FORGET, FIND_NODES, START),
     "maintenance_run, aborted": _ABORT,
     "node_maintenance": (IDENTIFY, TAKE, GIVE_BACK),

@@ -5,10 +5,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.looks.objects import find
-from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.as_wanted import is_as_wanted
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.client import Client
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.conflicts import retry_on_newest
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.failure import Failure
@@ -18,18 +18,22 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transpor
     object_path,
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.nodes import FIELD_MANAGER
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import JsonObject
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import JsonObject, Object
 from ansible_collections.virtops.kubevirt.plugins.module_utils._rights.right import RBAC_API_VERSION
 
-_BINDINGS = {"ClusterRoleBinding": "clusterrolebindings", "RoleBinding": "rolebindings"}
+POLICIES = "ClusterRole", "Role"
+BINDINGS = "ClusterRoleBinding", "RoleBinding"
 _RESOURCES = {
     "Namespace": "namespaces",
     "ServiceAccount": "serviceaccounts",
     "ClusterRole": "clusterroles",
     "Role": "roles",
-    **_BINDINGS,
+    "ClusterRoleBinding": "clusterrolebindings",
+    "RoleBinding": "rolebindings",
 }
 _PAGE_SIZE = 500
+# What says which object it is, and not what it is like.
+_IDENTITY = ("apiVersion", "kind", "metadata")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,25 +44,35 @@ class Written:
     before: JsonObject | None
     after: JsonObject | None
 
+    def content(self, item: JsonObject) -> JsonObject:
+        """What of it is the collection's to say."""
+        return _content(item, self.wanted)
 
-def store(client: Client, wanted: JsonObject, *, dry_run: bool) -> Written | None:
-    """Let an object have all that is wanted of it; None if it has. Raises Failure."""
+
+def store(client: Client, wanted: JsonObject, *, dry_run: bool, foretold: Iterable[Written] = ()) -> Written | None:
+    """Let an object be as it is wanted; None if it is. Raises Failure, also for what nobody can change so.
+
+    foretold: what a dry run would have written before.
+    """
     query = {"fieldManager": FIELD_MANAGER, **({"dryRun": "All"} if dry_run else {})}
     attempted = f"write {title(wanted)}"
 
     def write(found: JsonObject | None) -> Written | None:
         if found is None:
             return Written(wanted, None, create())
-        if is_as_wanted(found, wanted):
+        if obstacle := _obstacle(found, wanted):
+            raise Failure(attempted, client.server, *obstacle, reason="Unchangeable")
+        if _is_as_wanted(found, wanted):
             return None
-        return Written(wanted, found, client.patch(_path(wanted), attempted, wanted, **query))
+        return Written(wanted, found, client.patch(_path(wanted), attempted, wanted, _is_as_wanted, **query))
 
     def create() -> JsonObject:
         try:
-            created: JsonObject = client.create(_path(wanted, is_all=True), attempted, wanted, **query)
+            created: JsonObject = client.create(_path(wanted, is_all=True), attempted, wanted, _is_as_wanted, **query)
         except Failure as error:
-            # What it stands in, or refers to, is only written when it is meant.
-            if not (dry_run and error.gone):
+            # What it stands in, or binds to, is only written when it is meant.
+            missing = {_key(item.wanted) for item in foretold if item.before is None}
+            if not (dry_run and error.gone and missing & _foundations(wanted)):
                 raise
             created = wanted
         return created
@@ -76,20 +90,52 @@ def remove(client: Client, unwanted: JsonObject, *, dry_run: bool) -> Written | 
     return Written(unwanted, found, None)
 
 
-def read_bindings(client: Client) -> list[JsonObject]:
-    """All of the cluster and of its namespaces. Raises Failure."""
-    found = (
-        read_whole(
-            client, collection_path(RBAC_API_VERSION, None, resource), f"list {resource}", {"limit": _PAGE_SIZE}, list
-        )
-        for resource in _BINDINGS.values()
-    )
-    return [binding for bindings in found for binding in bindings]
+def read_all(client: Client, *kinds: str) -> list[JsonObject]:
+    """All roles or bindings of these kinds, of the cluster and of its namespaces. Raises Failure."""
+    return [item for kind in kinds for item in _read_all(client, kind)]
+
+
+def _read_all(client: Client, kind: str) -> list[JsonObject]:
+    resource = _RESOURCES[kind]
+    path, query = collection_path(RBAC_API_VERSION, None, resource), {"limit": _PAGE_SIZE}
+    # In a list they do not say what they are.
+    known = {"apiVersion": RBAC_API_VERSION, "kind": kind}
+    return [{**known, **item} for item in read_whole(client, path, f"list {resource}", query, list)]
 
 
 def title(item: JsonObject) -> str:
     metadata = item["metadata"]
     return f"{item['kind']} {'/'.join(filter(None, (metadata.get('namespace'), metadata['name'])))}"
+
+
+def _content(item: Object, wanted: Object) -> JsonObject:
+    return {key: item.get(key) for key in wanted if key not in _IDENTITY}
+
+
+def _is_as_wanted(found: Object, wanted: Object) -> bool:
+    """A rule that says more grants less, or more: what is wanted at all has to be just so."""
+    return _content(found, wanted) == _content(wanted, wanted)
+
+
+def _key(item: Object) -> tuple[str, str]:
+    return item["kind"], item["metadata"]["name"]
+
+
+def _foundations(item: Object) -> set[tuple[str, str]]:
+    """What it cannot be without: its namespace, and the role that it binds to."""
+    role = item.get("roleRef") or {}
+    return {("Namespace", item["metadata"].get("namespace", "")), (role.get("kind", ""), role.get("name", ""))}
+
+
+def _obstacle(found: Object, wanted: Object) -> tuple[str, str] | None:
+    """Why it cannot be made as it is wanted, and what to do; None if it can."""
+    if found.get("aggregationRule") is not None:
+        why = "its rules are those of other ClusterRoles, by its aggregationRule, and others do not last"
+        return why, "Remove its aggregationRule and run the task again."
+    if "roleRef" in wanted and (there := found["roleRef"]) != wanted["roleRef"]:
+        why = f"it binds to {there['kind']} {there['name']}, and Kubernetes lets nobody change that"
+        return why, "Remove it, if nobody needs it, and run the task again."
+    return None
 
 
 def _find(client: Client, item: JsonObject) -> JsonObject | None:

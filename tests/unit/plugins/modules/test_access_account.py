@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import copy
+import time
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any
@@ -16,7 +17,16 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transpor
 from ansible_collections.virtops.kubevirt.plugins.modules.access_account import main
 
 from testbed.pki import Authority
-from unit.plugins.support.account_api import BINDINGS, LEASE_BINDINGS, LEASE_ROLES, PLANNER, PLANNING, ROLES, AccountApi
+from unit.plugins.support.account_api import (
+    BINDINGS,
+    LEASE_BINDINGS,
+    LEASE_ROLES,
+    PLANNER,
+    PLANNING,
+    RBAC,
+    ROLES,
+    AccountApi,
+)
 from unit.plugins.support.fake_api import SILENCE, Answer, Request, refusal, serving
 from unit.plugins.support.modules import ModuleRunner
 from unit.plugins.support.object_api import NAMESPACES
@@ -87,6 +97,54 @@ def test_what_somebody_has_changed_is_mended_and_shown(write: Any, api: AccountA
     assert (mended["rules"], mended["metadata"]["labels"]) == (wanted, {"theirs": "1"})
 
 
+def test_what_somebody_has_added_to_it_is_mended(write: Any, api: AccountApi) -> None:
+    """A rule for one node only lacks rights in mid-run, and another subject has rights that nobody gave it."""
+    write("planning")
+    api.objects[f"{ROLES}/{PLANNING}"]["rules"][0]["resourceNames"] = ["worker-1"]
+    api.objects[f"{BINDINGS}/{PLANNING}:ops:me"]["subjects"][0]["apiGroup"] = "theirs"
+    assert changes(write("planning")) == {"changed": 2}
+    assert not write("planning")["changed"]
+
+
+def test_a_change_that_is_lost_is_not_taken_for_done(
+    write: Any, api: AccountApi, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(persistence, "READING", 60.0)
+    monkeypatch.setattr(persistence, "_FIRST", 0.01)
+    write("planning")
+    role = f"{ROLES}/{PLANNING}"
+    api.objects[role]["rules"][0]["resourceNames"] = ["worker-1"]
+    lost = [SILENCE]
+    api.faults[role] = lambda request: lost.pop() if lost and request.method == "PATCH" else None
+    assert changes(write("planning")) == {"changed": 1}
+    assert "resourceNames" not in api.objects[role]["rules"][0]
+
+
+AGGREGATION: dict[str, Any] = {"aggregationRule": {"clusterRoleSelectors": []}}
+OTHER_ROLE = {"roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "admin"}}
+
+
+@pytest.mark.parametrize("check", [False, True])
+@pytest.mark.parametrize(
+    ("path", "theirs", "why"),
+    [
+        (f"{ROLES}/{PLANNING}", AGGREGATION, f"write ClusterRole {PLANNING} (%s): its rules are those of other"),
+        (f"{BINDINGS}/{PLANNING}:ops:me", OTHER_ROLE, f"{PLANNING}:ops:me (%s): it binds to ClusterRole admin, and"),
+    ],
+    ids=["aggregationRule", "roleRef"],
+)
+def test_what_cannot_be_changed_is_refused(
+    write: Any, api: AccountApi, path: str, theirs: dict[str, Any], why: str, check: bool
+) -> None:
+    write("planning")
+    api.objects[path].update(theirs)
+    before = copy.deepcopy(api.objects)
+    result = write("planning", check=check)
+    assert (why % api.url in result["msg"], result["error"]["reason"]) == (True, "Unchangeable")
+    assert "and run the task again." in result["msg"]
+    assert api.objects == before
+
+
 def test_an_account_is_removed_with_what_nobody_else_is_bound_to(write: Any, api: AccountApi) -> None:
     write("planning", "drain")
     write("planning", name="other")
@@ -96,6 +154,37 @@ def test_an_account_is_removed_with_what_nobody_else_is_bound_to(write: Any, api
     others = {path.replace("serviceaccounts/me", "serviceaccounts/other").replace(":me", ":other") for path in PLANNER}
     assert api.objects.keys() == others
     assert not write(state="absent")["changed"]
+
+
+def test_it_has_no_rights_in_the_namespace_where_the_leases_were(write: Any, api: AccountApi) -> None:
+    """The Role there grants nothing any more, and goes with the account. Another account keeps its own there."""
+    write("planning", "drain")
+    write("planning", name="other")
+    result = write("planning", lease_namespace="my-leases")
+    removed = {(item["namespace"], item["name"]) for item in result["objects"] if item["change"] == "removed"}
+    drained = {("", f"{DRAIN}:ops:me"), ("", f"{KUBEVIRT}:ops:me"), ("medik8s-leases", f"{DRAIN}:ops:me")}
+    assert removed == {*drained, ("medik8s-leases", f"{PLANNING}:ops:me")}
+    assert write("planning", lease_namespace="my-leases")["objects"] == []
+    write(state="absent", lease_namespace="elsewhere")
+    left = {path for path in api.objects if path.startswith(RBAC)}
+    own = {f"{ROLES}/{PLANNING}", f"{LEASE_ROLES}/{PLANNING}"}
+    assert left == {*own, f"{BINDINGS}/{PLANNING}:ops:other", f"{LEASE_BINDINGS}/{PLANNING}:ops:other"}
+
+
+@pytest.mark.parametrize("check", [False, True])
+def test_others_whom_somebody_has_bound_keep_their_rights(write: Any, api: AccountApi, check: bool) -> None:
+    write("planning")
+    jane = {"kind": "User", "apiGroup": "rbac.authorization.k8s.io", "name": "jane"}
+    shared, theirs = (f"{BINDINGS}/{PLANNING}:{account}" for account in ("ops:me", "other-ops:me"))
+    api.objects[shared]["subjects"].append(jane)
+    api.objects[theirs] = copy.deepcopy(api.objects[f"{BINDINGS}/{PLANNING}:ops:me"])
+    api.objects[theirs]["metadata"]["name"] = f"{PLANNING}:other-ops:me"
+    result = write(state="absent", check=check)
+    changed = [item["name"] for item in result["objects"] if item["change"] == "changed"]
+    assert (changed, changes(result)["removed"]) == ([f"{PLANNING}:ops:me"], 3)
+    if not check:
+        assert api.objects[shared]["subjects"] == [jane]
+        assert {path for path in api.objects if path.startswith(RBAC)} == {f"{ROLES}/{PLANNING}", shared, theirs}
 
 
 @pytest.mark.parametrize("there", [(), (f"{NAMESPACES}/medik8s-leases", f"{NAMESPACES}/ops")])
@@ -109,6 +198,15 @@ def test_check_mode_foretells_all_of_it(write: Any, api: AccountApi, there: tupl
     foretold = write(state="absent", check=True)
     assert api.objects.keys() == PLANNER
     assert foretold["objects"] == write(state="absent")["objects"]
+
+
+def test_check_mode_foretells_that_a_role_is_missing_which_nobody_makes(write: Any, api: AccountApi) -> None:
+    """It is no more there when the account is made."""
+    api.is_kubevirt_here = False
+    foretold, done = write("live_migrate", check=True), write("live_migrate")
+    assert f"Cannot write ClusterRoleBinding {KUBEVIRT}:ops:me (" in foretold["msg"]
+    assert (foretold["error"]["status"], foretold["msg"]) == (404, done["msg"])
+    assert foretold["objects"] == done["objects"]
 
 
 def test_a_server_that_is_busy_or_loses_answers_is_asked_again(
@@ -133,6 +231,21 @@ def test_a_server_that_is_busy_or_loses_answers_is_asked_again(
     assert (changes(result), {*api.objects}) == ({"created": 7}, PLANNER)
     assert changes(write(state="absent")) == {"removed": 5}
     assert api.objects.keys() == {f"{NAMESPACES}/ops", f"{NAMESPACES}/medik8s-leases"}
+
+
+@pytest.mark.parametrize("status", [429, 503])
+def test_a_server_that_stays_busy_is_given_up_when_all_has_been_refused_for_so_long(
+    write: Any, api: AccountApi, monkeypatch: pytest.MonkeyPatch, status: int
+) -> None:
+    """However many objects there are to write."""
+    monkeypatch.setattr(persistence, "READING", 0.5)
+    monkeypatch.setattr(persistence, "_FIRST", 0.01)
+    monkeypatch.setattr(api, "_list", lambda _request: refusal(status, "Busy", "later"))
+    begun = time.monotonic()
+    result = write("planning")
+    assert time.monotonic() - begun >= 0.5
+    assert (result["error"]["status"], "changed" in result, len(api.writes())) == (status, False, 0)
+    assert "tried" in result["msg"]
 
 
 def test_somebody_who_makes_the_same_at_the_same_time_is_no_error(write: Any, api: AccountApi) -> None:

@@ -25,18 +25,26 @@ PLANNER = {
 
 
 class AccountApi(ObjectApi):
-    """It lists bindings as well, and lets nothing be bound to a role that there is not, as a real one does."""
+    """It lists roles and bindings as well, and lets nothing be bound to a role that there is not.
+
+    So does a real one where the user may not `bind` roles. is_kubevirt_here: with the role that KubeVirt brings.
+    """
+
+    is_kubevirt_here = True
 
     def _list(self, request: Request) -> Answer:
         listed = request.path.removeprefix(f"{RBAC}/")
-        if request.method == "GET" and listed in ("clusterrolebindings", "rolebindings"):
-            items = [item for path, item in self.objects.items() if f"/{listed}/" in path]
+        if request.method == "GET" and listed in ("clusterroles", "roles", "clusterrolebindings", "rolebindings"):
+            found = [item for path, item in self.objects.items() if f"/{listed}/" in path]
+            # In a list they do not say what they are.
+            items = [{key: item[key] for key in item.keys() - {"apiVersion", "kind"}} for item in found]
             return page(request, items)
         return super()._list(request)
 
     def _create(self, request: Request) -> Answer:
         if "roleRef" in request.body:
             role = request.path.replace("rolebindings", "roles") + f"/{request.body['roleRef']['name']}"
-            if "kubevirt.io:migrate" not in role and role not in self.objects:
+            is_there = self.is_kubevirt_here if "kubevirt.io:migrate" in role else role in self.objects
+            if not is_there:
                 return refusal(404, "NotFound", "there is no such role")
         return super()._create(request)

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from itertools import chain
+from pathlib import Path
 
 import pytest
 
@@ -21,6 +22,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._rights.roles imp
 
 READING = {"get", "list", "watch"}
 RELEASE = Right("coordination.k8s.io", "leases", "delete", of_leases=True)
+DOCUMENTED = Path(__file__).parents[5] / "plugins/modules"
 EVERYTHING = {**ROLES, **MODULES}
 
 
@@ -50,6 +52,12 @@ def test_a_whole_run_has_the_rights_of_each_role(role: str) -> None:
 @pytest.mark.parametrize("module", MODULES)
 def test_a_whole_run_has_the_rights_of_each_module(module: str) -> None:
     assert reasons(MODULES[module]).keys() <= reasons(ROLES["rolling_maintenance"]).keys()
+
+
+def test_each_module_that_sends_to_the_guide_to_rights_stands_there() -> None:
+    """Those of accounts are about rights."""
+    modules = {path.stem for path in DOCUMENTED.glob("*.py") if "R(the guide to rights," in path.read_text()}
+    assert modules - {"access_account", "access_review"} <= {name.partition(",")[0] for name in MODULES}
 
 
 @pytest.mark.parametrize("role", ROLES)
