@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import FINISHED
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import has_ended
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.occupant import occupant
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.pod import pod
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.scores.registry import Profile
@@ -54,4 +54,4 @@ def changed_state(lists: Json) -> ClusterState:
 
 def _lives_on(raw: Json, lists: Json) -> bool:
     names = [node["metadata"]["name"] for node in lists["nodes"]]
-    return raw["spec"].get("nodeName") in names and raw.get("status", {}).get("phase") not in FINISHED
+    return raw["spec"].get("nodeName") in names and not has_ended(raw)

@@ -15,10 +15,10 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._model import dra
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.migration import Migration
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import (
     FAILED,
-    FINISHED,
     SUCCEEDED,
     Object,
     controller,
+    is_finished,
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.run_strategy import (
     HALTED,
@@ -66,7 +66,7 @@ class SeenVmi:
 
     @property
     def has_ended(self) -> bool:
-        return self.phase in FINISHED
+        return is_finished(self.phase)
 
     @property
     def has_succeeded(self) -> bool:

@@ -20,7 +20,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blocker
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.eviction import EvictionVerdict, Ruling, ruling
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.successors import Revival, revival
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import FAILED, FINISHED, Object
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import FAILED, Object, has_ended
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.taints import Taint, toleration
 
 _UNREACHABLE = Taint("node.kubernetes.io/unreachable", "", "NoExecute")
@@ -86,9 +86,8 @@ class Fate:
 
 def fate(vmi: Object, event: Event, around: Surroundings) -> Fate:
     """Raises `QuantityError`."""
-    phase = (vmi.get("status") or {}).get("phase")
-    if phase in FINISHED:
-        again = revival(vmi, around.workloads, failed=phase == FAILED)
+    if has_ended(vmi):
+        again = revival(vmi, around.workloads, failed=vmi["status"]["phase"] == FAILED)
         return _after(event, again, "The VM has ended already", Awaits.NOTHING)
     if event is Event.NODE_FAILURE:
         return _lost(vmi, around)

@@ -41,10 +41,10 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.workloa
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.expected import ExpectedError
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import (
-    FINISHED,
     JsonObject,
     Object,
     controller,
+    has_ended,
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.quantity import QuantityError
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot import require_shape
@@ -152,7 +152,7 @@ def _started_next(item: Object, workloads: Workloads) -> Object:
     if kind_of(item) == VM:
         return item
     phase = (item.get("status") or {}).get("phase")
-    if kind_of(item) == VMI_REPLICA_SET or phase not in _ON_A_NODE | FINISHED:
+    if kind_of(item) == VMI_REPLICA_SET or not (phase in _ON_A_NODE or has_ended(item)):
         return item
     # A VM's VMI has its name.
     if vm := workloads.vm(title(item)):

@@ -15,7 +15,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.cluster imp
 from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.placement import DomainRule, PodTerm, pod_terms
 from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.trials import Trial
 from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.workloads import Workload
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import HOSTNAME
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import HOSTNAME, MISTAKEN_HOSTNAME
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.selectors import Labels
 
 # Kubernetes' labels of the time before their names were settled, with today's.
@@ -29,7 +29,7 @@ DEPRECATED: Mapping[str, str] = {
 }
 # Keys that never existed, with what was meant.
 MISTAKEN: Mapping[str, str] = {
-    "topology.kubernetes.io/hostname": HOSTNAME,
+    MISTAKEN_HOSTNAME: HOSTNAME,
     "topology.kubernetes.io/host": HOSTNAME,
     "kubernetes.io/host": HOSTNAME,
     "hostname": HOSTNAME,

@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import FINISHED, Object
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Object, is_finished
 
 # Queued: KubeVirt holds the migration back, and there is no target pod. Scheduling: there is one, maybe without a node.
 QUEUED, SCHEDULING = frozenset({"", "Pending"}), "Scheduling"
@@ -48,7 +48,7 @@ class Migration:
 
     @property
     def unfinished(self) -> bool:
-        return self.phase not in FINISHED
+        return not is_finished(self.phase)
 
 
 def label_value(name: str) -> str:

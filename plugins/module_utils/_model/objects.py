@@ -21,9 +21,11 @@ Lists = Mapping[str, Sequence[Object]]
 # Phases of pods, VMIs and migrations that have come to their end.
 SUCCEEDED: Final = "Succeeded"
 FAILED: Final = "Failed"
-FINISHED: Final = frozenset({SUCCEEDED, FAILED})
+_FINISHED = frozenset({SUCCEEDED, FAILED})
 # The label of a node that no other node shares.
 HOSTNAME: Final = "kubernetes.io/hostname"
+# Often seen in its place: a label of no node, which nothing looks at.
+MISTAKEN_HOSTNAME: Final = "topology.kubernetes.io/hostname"
 # The parts of an affinity: what a pod must find where it is placed, and what it would rather find there.
 REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
 PREFERRED: Final = "preferredDuringSchedulingIgnoredDuringExecution"
@@ -43,9 +45,14 @@ def controller(item: Object) -> Object | None:
     return next((owner for owner in owners if owner.get("controller")), None)
 
 
+def is_finished(phase: object) -> bool:
+    """Whether what has this phase, a pod, VMI or migration, has come to its end."""
+    return phase in _FINISHED
+
+
 def has_ended(item: Object) -> bool:
-    """Whether a pod, VMI or migration has come to its end."""
-    return (item.get("status") or {}).get("phase") in FINISHED
+    """The same of a pod, VMI or migration itself."""
+    return is_finished((item.get("status") or {}).get("phase"))
 
 
 def listing_key(item: Object) -> tuple[str, str]:

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import HOSTNAME
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import HOSTNAME, MISTAKEN_HOSTNAME
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.selectors import is_label_value, is_qualified_name
 
 ZONE = "topology.kubernetes.io/zone"
@@ -26,8 +26,7 @@ _OWNERS = {
     "kubernetes.io/arch": _KUBELET,
     "kubernetes.io/os": _KUBELET,
     "kubevirt.io/schedulable": _KUBEVIRT,
-    # Often seen, and looked at by nothing.
-    "topology.kubernetes.io/hostname": f"nothing knows it; the key of a host is {HOSTNAME}",
+    MISTAKEN_HOSTNAME: f"nothing knows it; the key of a host is {HOSTNAME}",
 }
 _LABELLER = ".node.kubevirt.io"  # the domains of KubeVirt's node labeller
 

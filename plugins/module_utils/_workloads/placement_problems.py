@@ -8,7 +8,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterator, Sequence
 
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import HOSTNAME
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import HOSTNAME, MISTAKEN_HOSTNAME
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.selectors import (
     int64,
     is_label_value,
@@ -24,7 +24,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._workloads.placem
 _AFFINITY = ("node_labels", "keep_apart", "keep_together")
 _HEAVIEST = 100
 # Often seen, and on no node: a required rule by it holds back every pod, or none.
-_NO_TOPOLOGY = {"topology.kubernetes.io/hostname": HOSTNAME, "hostname": HOSTNAME}
+_NO_TOPOLOGY = {MISTAKEN_HOSTNAME: HOSTNAME, "hostname": HOSTNAME}
 _WITH_VALUES = ("In", "NotIn")
 _WITHOUT_VALUES = ("Exists", "DoesNotExist")
 _COMPARING = ("Gt", "Lt")

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import FINISHED
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import has_ended
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.occupant import occupant
 
 from integration.clusters import loaded
@@ -101,7 +101,7 @@ def ordinary(api: Api) -> Iterator[Host]:
     """Untainted nodes in the order of their names."""
     taken: defaultdict[str, Counter[str]] = defaultdict(Counter)
     for pod in api.items("/api/v1/pods"):
-        if pod["status"]["phase"] not in FINISHED:
+        if not has_ended(pod):
             of_node = taken[pod["spec"].get("nodeName", "")]
             of_node.update(occupant(pod).requests)
             of_node["pods"] += 1

@@ -3,7 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Each package opens with a map: the docstring of its `__init__.py` names its files and folders, and what each is for.
 
-A line of the map is a file's name, or a folder's with a slash behind it, then blanks and a few words.
+A line of the map is a file's name, or a folder's with a slash behind it, then blanks and a few words. The map of the
+whole is CONTRIBUTING.md: what it names in code quotes, by its path or the end of it, is there.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from fnmatch import filter as matching
 from pathlib import PurePosixPath
 
 from unit.architecture.tree import Tree, parse
@@ -22,6 +24,8 @@ PLACES = (
     "tests/checker/__init__.py",
 )
 _ENTRY = re.compile(r"^ *(\w+(?:\.py|/)) +\S", re.MULTILINE)
+# A file or folder, not one that somebody is to make, as `<name>.py`, nor one outside the repository, as `~/.cache/`.
+_NAMED = re.compile(r"`(\w[\w./*-]*(?:/|\.(?:in|md|py|rst|txt|yml)))`")
 
 
 def check(tree: Tree) -> Iterator[str]:
@@ -35,3 +39,11 @@ def check(tree: Tree) -> Iterator[str]:
             yield f"{path}: its docstring lists {name}, which is not there."
         for name in sorted({name for name in mapped if mapped.count(name) > 1}):
             yield f"{path}: its docstring lists {name} twice."
+
+
+def named(tree: Tree) -> Iterator[str]:
+    paths = [f"/{path}" for path in tree.files]
+    for path, text in tree.matching("CONTRIBUTING.md"):
+        for name in sorted({*_NAMED.findall(text)}):
+            if not matching(paths, f"*/{name}*" if name.endswith("/") else f"*/{name}"):
+                yield f"{path}: it names {name}, which is not there."

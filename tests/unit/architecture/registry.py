@@ -27,6 +27,7 @@ RULES: dict[str, Rule] = {
     "circles": circles.check,
     "crumbs": crumbs.check,
     "maps": maps.check,
+    "named": maps.named,
     "names": names.check,
     "purity": purity.check,
     "size": files.size,

@@ -83,6 +83,14 @@ REGISTRY = "from unit.rules import first\nRULES = (first.check,)\n"
                 f"{UTILS}/_a/others/two.py": "",
             },
         ),
+        (
+            "named",
+            {
+                "CONTRIBUTING.md": "`_a/one.py`, `two/*.in`, `_a/`, `plugins/<name>.py`, `~/.cache/x.py`, `make x/`",
+                f"{UTILS}/_a/one.py": "",
+                "two/three.in": "",
+            },
+        ),
         ("names", {f"{UTILS}/_model/a.py": "class _A: ...\nclass B: ...", f"{UTILS}/_model/b.py": "class _A: ..."}),
         (
             "names",
@@ -278,6 +286,8 @@ def test_files_registries_and_roles(rule: str, files: dict[str, str], sentence: 
             {f"{UTILS}/_a/__init__.py": '"""A map.\n\nb.py  one\nb.py  more\n"""', f"{UTILS}/_a/b.py": ""},
             "lists b.py twice",
         ),
+        ("named", {"CONTRIBUTING.md": "`one.py`", "alone.py": ""}, "it names one.py, which is not there"),
+        ("named", {"CONTRIBUTING.md": "`_a/`", f"{UTILS}/_a.py": ""}, "it names _a/, which is not there"),
         (
             "circles",
             {

@@ -17,6 +17,7 @@ pytestmark = pytest.mark.playbook
 
 FOREIGN: dict[str, Any] = {"kubernetes.core.k8s_info": {"kind": "Node"}}
 OWN: dict[str, Any] = {"virtops.kubevirt.cluster_snapshot": {"path": "cluster.json"}}
+ROLE: dict[str, Any] = {"ansible.builtin.include_role": {"name": "virtops.kubevirt.access"}}
 
 
 def told(folder: Path, task: dict[str, Any], **groups: dict[str, Any]) -> str:
@@ -28,7 +29,7 @@ def told(folder: Path, task: dict[str, Any], **groups: dict[str, Any]) -> str:
     return output
 
 
-@pytest.mark.parametrize("task", [FOREIGN, OWN], ids=["kubernetes.core", "own"])
+@pytest.mark.parametrize("task", [FOREIGN, OWN, ROLE], ids=["kubernetes.core", "own", "access"])
 def test_a_connection_is_given_once_for_all(tmp_path: Path, task: dict[str, Any]) -> None:
     output = told(tmp_path, task, all={"kubeconfig": "/given/once"}, own={"request_timeout": 7})
     assert "/given/once" in output

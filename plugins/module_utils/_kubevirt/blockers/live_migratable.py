@@ -82,8 +82,8 @@ _MEANINGS: Mapping[str, _Meaning] = {
 
 
 def live_migratable(candidate: Candidate) -> Iterator[Blocker]:
-    condition = condition_of(candidate.vmi)
-    if condition is None or not is_refused(candidate.vmi):
+    condition = refusal_of(candidate.vmi)
+    if condition is None:
         return
     reason = condition.get("reason") or ""
     meaning = _MEANINGS.get(reason, _Meaning("not-live-migratable", "KubeVirt says so"))
@@ -105,10 +105,15 @@ def condition_of(vmi: Object) -> Object | None:
     return None
 
 
-def is_refused(vmi: Object) -> bool:
-    """Whether KubeVirt says that the VMI cannot be migrated."""
+def refusal_of(vmi: Object) -> Object | None:
+    """The condition by which KubeVirt says that the VMI cannot be migrated; None if it does not say so."""
     condition = condition_of(vmi)
-    return condition is not None and condition["status"] == "False"
+    return condition if condition is not None and condition["status"] == "False" else None
+
+
+def is_refused(vmi: Object) -> bool:
+    """Whether it says so."""
+    return refusal_of(vmi) is not None
 
 
 def is_live_migratable(vmi: Object) -> bool:

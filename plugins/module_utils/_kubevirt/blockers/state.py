@@ -16,7 +16,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blocker
     Candidate,
     Effect,
 )
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import FINISHED
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import has_ended
 
 
 def state(candidate: Candidate) -> Iterator[Blocker]:
@@ -26,7 +26,7 @@ def state(candidate: Candidate) -> Iterator[Blocker]:
     if candidate.running:
         return
     phase = candidate.status.get("phase") or "not started"
-    over = phase in FINISHED
+    over = has_ended(candidate.vmi)
     yield Blocker(
         "not-running",
         Effect.REFUSED if over else Effect.HELD,

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blockers.live_migratable import refusal_of
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.eviction import strategy
 from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.cluster import LintedCluster
 from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.contract import LintRule
@@ -47,10 +48,10 @@ def _check(cluster: LintedCluster) -> Iterator[Problem]:
 
 
 def _reason(vmi: Object) -> tuple[str, str] | None:
-    for condition in (vmi.get("status") or {}).get("conditions") or ():
-        if condition["type"] == "LiveMigratable" and condition["status"] == "False":
-            return condition.get("reason") or "no reason given", condition.get("message") or "no message given"
-    return None
+    condition = refusal_of(vmi)
+    if condition is None:
+        return None
+    return condition.get("reason") or "no reason given", condition.get("message") or "no message given"
 
 
 RULE = LintRule(

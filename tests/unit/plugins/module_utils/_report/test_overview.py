@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blockers.live_migratable import is_refused
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import (
     Action,
     ActionKind,
@@ -26,6 +27,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import
     Plan,
     Totals,
 )
+from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.policies import compile_rules
 from ansible_collections.virtops.kubevirt.plugins.module_utils._report.obstacles import clearing, kept, obstacle_text
 from ansible_collections.virtops.kubevirt.plugins.module_utils._report.overview import MOST_LINES, batch_table, told
 from ansible_collections.virtops.kubevirt.plugins.module_utils._report.plan_text import (
@@ -243,6 +245,23 @@ def test_what_would_clear_it_is_ready_to_be_pasted() -> None:
         "force": True,
         "policies": [own, pasted["plan_maintenance_policies"][-1]],
     }
+
+
+@pytest.mark.parametrize(
+    "conditions",
+    [
+        [{"type": "LiveMigratable", "status": "False", "reason": "SEVNotLiveMigratable"}],
+        [{"type": "LiveMigratable", "status": "True"}, {"type": "Ready", "status": "False"}],
+        [{"type": "LiveMigratable", "status": "Unknown"}],
+        [],
+        None,
+    ],
+)
+def test_the_policy_to_be_pasted_is_about_whom_kubevirt_refuses(conditions: list[dict[str, str]] | None) -> None:
+    found = maintenance(6, 1, 2, *stuck(1, "worker-02", DISK))
+    (rule,) = compile_rules(clearing(found, kept(found))["policies"])
+    vmi = {"metadata": {"namespace": "shop", "name": "db"}, "status": {"conditions": conditions}}
+    assert rule.matches(vmi) == is_refused(vmi)
 
 
 @pytest.mark.parametrize(

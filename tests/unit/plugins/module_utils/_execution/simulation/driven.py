@@ -1,7 +1,7 @@
 # Copyright: Contributors to the virtops.kubevirt project
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What all machines have in common: they count what they do."""
+"""What machines have in common: they count what they do, and all drives of a plan suffer some of the same."""
 
 from __future__ import annotations
 
@@ -10,9 +10,16 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
-from hypothesis.stateful import RuleBasedStateMachine, rule
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
 
+from unit.plugins.module_utils._execution.simulation import controllers, requests
+from unit.plugins.module_utils._execution.simulation.judge import Judge
+from unit.plugins.module_utils._execution.simulation.moves_judge import MovesJudge
 from unit.plugins.module_utils._execution.simulation.world import World
+
+BYTES = st.binary(min_size=12, max_size=12)
+SMALL = st.integers(0, 15)
 
 
 class Driven(RuleBasedStateMachine):
@@ -60,3 +67,32 @@ def happens(**given: Any) -> Callable[[Callable[..., None]], Any]:
         return made(count)
 
     return counted
+
+
+class Disturbed(Driven):
+    """A plan that is carried out. time_goes_by: the rule of its everyday course, with choices of what happens."""
+
+    judge: Judge | MovesJudge
+    time_goes_by: Any
+
+    @happens(choices=BYTES)
+    def nobody_looks(self, choices: bytes) -> None:
+        for choice in choices:
+            controllers.take(self.world, choice)
+            self.judge.moment()
+        self._count(len(choices))
+
+    @precondition(lambda self: self.world.migrations)
+    @happens(then=BYTES, which=SMALL)
+    def somebody_deletes_a_migration(self, then: bytes, which: int) -> None:
+        requests.delete(self.world, self._pick(list(self.world.migrations.values()), which))
+        self._disturbed(then)
+
+    @happens(then=BYTES)
+    def a_budget_changes(self, then: bytes) -> None:
+        self.world.tight = not self.world.tight
+        self._disturbed(then)
+
+    def _disturbed(self, then: bytes) -> None:
+        self._count()
+        self.time_goes_by(choices=then)

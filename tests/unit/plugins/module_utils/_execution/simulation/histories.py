@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any, TypeAlias
 
 from unit.plugins.module_utils._execution.simulation.driven import Driven
-from unit.plugins.module_utils._execution.simulation.machine import OneNode
+from unit.plugins.module_utils._execution.simulation.machine import OneNode, TwoNodes
 from unit.plugins.module_utils._execution.simulation.moving import Moved
 from unit.plugins.module_utils._execution.simulation.restoring import Restored
 
@@ -69,6 +69,13 @@ HISTORIES: Mapping[str, History] = {
             ("begin", {"shape": b"\x03" + bytes(6) + b"\x08" * 4 + b"\t", "order": b"\x00\x00\x00\x05" + bytes(4)}),
             ("dies", {"then": bytes(9) + b"\x01\x03\x03"}),
             ("dies", {"then": bytes(9) + b"\x01\x01\x00"}),
+        ),
+    ),
+    "a VM that somebody migrates in vain, and another one of its group that would go where it was to go": (
+        TwoNodes,
+        (
+            ("begin", {"shape": bytes(17) + b"\x08\x08\x08\tg\xe9X"}),
+            ("somebody_migrates", {"then": bytes(11) + b"\x02", "which": 6, "to": "n2"}),
         ),
     ),
 }

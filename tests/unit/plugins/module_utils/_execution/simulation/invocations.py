@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import precondition
 
 from unit.plugins.module_utils._execution.simulation.chances import Chances
-from unit.plugins.module_utils._execution.simulation.driven import happens
+from unit.plugins.module_utils._execution.simulation.driven import BYTES, SMALL, happens
 from unit.plugins.module_utils._execution.simulation.fates import DRAWN
-from unit.plugins.module_utils._execution.simulation.machine import BYTES, SMALL, Simulation
+from unit.plugins.module_utils._execution.simulation.machine import Simulation
 from unit.plugins.module_utils._execution.simulation.world import LEASE
 
 # Invocations, more of which make nothing else happen.

@@ -15,7 +15,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._plan import rema
 from unit.plugins.module_utils._execution.simulation import controllers, planner, requests
 from unit.plugins.module_utils._execution.simulation.calm import come_to_rest
 from unit.plugins.module_utils._execution.simulation.chances import Chances
-from unit.plugins.module_utils._execution.simulation.driven import Driven, happens
+from unit.plugins.module_utils._execution.simulation.driven import BYTES, SMALL, Disturbed, happens
 from unit.plugins.module_utils._execution.simulation.fates import BITS, DRAWN
 from unit.plugins.module_utils._execution.simulation.judge import Judge
 from unit.plugins.module_utils._execution.simulation.process import BUDGET, Process, Ways
@@ -31,15 +31,13 @@ from unit.plugins.module_utils._execution.simulation.world import (
     World,
 )
 
-BYTES = st.binary(min_size=12, max_size=12)
-SMALL = st.integers(0, 15)
 
-
-class Simulation(Driven):
+class Simulation(Disturbed):
     """batch: the nodes that are emptied, each by a process of its own. alone: there is never another one at a time."""
 
     batch: tuple[str, ...]
     alone = False
+    judge: Judge
 
     def __init__(self) -> None:
         super().__init__()
@@ -63,13 +61,6 @@ class Simulation(Driven):
             else:
                 self._process(choice >> 1).tick(Chances(choice >> 2 & 7, fates=fates))
                 fates >>= BITS
-            self.judge.moment()
-        self._count(len(choices))
-
-    @happens(choices=BYTES)
-    def nobody_looks(self, choices: bytes) -> None:
-        for choice in choices:
-            controllers.take(self.world, choice)
             self.judge.moment()
         self._count(len(choices))
 
@@ -183,18 +174,6 @@ class Simulation(Driven):
             requests.create(self.world, vmi, self.world.uid("theirs"), to, ours=False)
         self._disturbed(then)
 
-    @precondition(lambda self: self.world.migrations)
-    @happens(then=BYTES, which=SMALL)
-    def somebody_deletes_a_migration(self, then: bytes, which: int) -> None:
-        moving = self._pick(list(self.world.migrations.values()), which)
-        requests.delete(self.world, moving)
-        self._disturbed(then)
-
-    @happens(then=BYTES)
-    def a_budget_changes(self, then: bytes) -> None:
-        self.world.tight = not self.world.tight
-        self._disturbed(then)
-
     def teardown(self) -> None:
         """What comes of it when nobody disturbs any more, also if every process dies once more before.
 
@@ -227,10 +206,6 @@ class Simulation(Driven):
 
     def _sets(self) -> list[Owner]:
         return [owner for owner in self.world.owners.values() if owner.kind == REPLICA_SET]
-
-    def _disturbed(self, then: bytes) -> None:
-        self._count()
-        self.time_goes_by(choices=then)
 
 
 class OneNode(Simulation):

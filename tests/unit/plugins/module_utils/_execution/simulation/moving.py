@@ -22,9 +22,8 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import
 
 from unit.plugins.module_utils._execution.simulation import controllers, requests
 from unit.plugins.module_utils._execution.simulation.chances import Chances
-from unit.plugins.module_utils._execution.simulation.driven import Driven, happens
+from unit.plugins.module_utils._execution.simulation.driven import BYTES, SMALL, Disturbed, happens
 from unit.plugins.module_utils._execution.simulation.fates import BITS, DRAWN
-from unit.plugins.module_utils._execution.simulation.machine import BYTES, SMALL
 from unit.plugins.module_utils._execution.simulation.mover import SECONDS, Mover
 from unit.plugins.module_utils._execution.simulation.moves_judge import MovesJudge
 from unit.plugins.module_utils._execution.simulation.planner import HOSTNAME
@@ -35,8 +34,10 @@ _VMS, _ROUNDS, _TASKS = 5, 120, 4
 _WHERE = ("n1", "n2")
 
 
-class Moved(Driven):
+class Moved(Disturbed):
     """One plan, carried out by a task that is run again until all has come about; planned anew if it is outdated."""
+
+    judge: MovesJudge
 
     def __init__(self) -> None:
         super().__init__()
@@ -75,13 +76,6 @@ class Moved(Driven):
     def looks(self, lagging: int, cut: bool, fates: int, failing: int | None, between: int) -> None:
         self._tick(Chances(lagging, int(cut), fates, failing), between)
         self._count()
-
-    @happens(choices=BYTES)
-    def nobody_looks(self, choices: bytes) -> None:
-        for choice in choices:
-            controllers.take(self.world, choice)
-            self.judge.moment()
-        self._count(len(choices))
 
     @happens(then=BYTES)
     def dies(self, then: bytes) -> None:
@@ -127,21 +121,10 @@ class Moved(Driven):
             requests.create(self.world, vmi, self.world.uid("theirs"), to, ours=False).run = run
         self._disturbed(then)
 
-    @precondition(lambda self: self.world.migrations)
-    @happens(then=BYTES, which=SMALL)
-    def somebody_deletes_a_migration(self, then: bytes, which: int) -> None:
-        requests.delete(self.world, self._pick(list(self.world.migrations.values()), which))
-        self._disturbed(then)
-
     @happens(then=BYTES, node=st.sampled_from(sorted(ZONES)))
     def somebody_cordons_or_uncordons(self, then: bytes, node: str) -> None:
         if self.world.cordons.pop(node, None) is None:
             self.world.cordons[node] = THEIRS
-        self._disturbed(then)
-
-    @happens(then=BYTES)
-    def a_budget_changes(self, then: bytes) -> None:
-        self.world.tight = not self.world.tight
         self._disturbed(then)
 
     def teardown(self) -> None:
@@ -201,10 +184,6 @@ class Moved(Driven):
             self.mover.actions = list(_moves(self.world, self.order, is_named=self.is_named))
             self.judge.follows(self.mover.actions)
             self.mover.refused = False
-
-    def _disturbed(self, then: bytes) -> None:
-        self._count()
-        self.time_goes_by(choices=then)
 
 
 def _moves(world: World, order: bytes, *, is_named: bool) -> Iterator[Action]:

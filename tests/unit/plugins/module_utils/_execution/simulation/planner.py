@@ -30,7 +30,8 @@ EMPTY = Plan("run-1", PlannedCluster("c", "v1", "v1"), PlannedFrom("s", "t"), {}
 class Draft:
     """A plan in the making. known: actions that may stay as they are, by id.
 
-    arriving: the node that each VMI goes to, by its uid. underway: uids of those whose action has begun.
+    arriving: the node that each VMI goes to, by its uid. underway: uids of those whose action has begun. kept: where
+    these were to go, which somebody else may take elsewhere.
     """
 
     world: World
@@ -42,6 +43,7 @@ class Draft:
     blocked: list[Blocked] = field(default_factory=list)
     arriving: dict[str, str] = field(default_factory=dict)
     underway: set[str] = field(default_factory=set)
+    kept: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Who is on its way has its place already."""
@@ -79,6 +81,8 @@ class Draft:
     def _migrate(self, vmi: Vmi, reference: ObjectReference, node: str) -> None:
         known = self.known.get(action_id(1, ActionKind.MIGRATE, reference))
         if known is not None and vmi.uid in self.underway:
+            # That somebody else takes it elsewhere may fail, and then it goes where it was to go.
+            self.kept[vmi.uid] = known.target or ""
             self._add(known)
             return
         failed = set(self.failures.get(vmi.title, ()))
@@ -139,10 +143,11 @@ class Draft:
 
     def _room(self, vmi: Vmi, target: str) -> tuple[str, ...] | None:
         """What has to leave first, so that the VMI may go there; None if that does not help."""
-        arriving = [self.world.vmis[uid] for uid, node in self.arriving.items() if ZONES[node] == ZONES[target]]
+        going = {*self.arriving.items(), *self.kept.items()}
+        arriving = [self.world.vmis[uid] for uid, node in going if ZONES[node] == ZONES[target] and uid != vmi.uid]
         if vmi.group and any(other.group == vmi.group for other in arriving):
             return None
-        coming = {uid for uid, node in self.arriving.items() if node == target}
+        coming = {uid for uid, node in going if node == target}
         if self.world.fits(vmi, target, coming=coming):
             return ()
         leaving = {action.object.uid: action for action in self.actions.values() if self._leaves(action)}

@@ -11,9 +11,9 @@ from hypothesis.stateful import precondition
 from unit.plugins.module_utils._execution.simulation import controllers
 from unit.plugins.module_utils._execution.simulation.aborting import abort
 from unit.plugins.module_utils._execution.simulation.chances import Chances
-from unit.plugins.module_utils._execution.simulation.driven import Driven, happens
+from unit.plugins.module_utils._execution.simulation.driven import BYTES, Driven, happens
 from unit.plugins.module_utils._execution.simulation.fates import BITS, DRAWN
-from unit.plugins.module_utils._execution.simulation.machine import BYTES, OneNode
+from unit.plugins.module_utils._execution.simulation.machine import OneNode
 from unit.plugins.module_utils._execution.simulation.returning import Return
 from unit.plugins.module_utils._execution.simulation.world import OURS, ZONES
 
