@@ -8,7 +8,7 @@ And where all came up that it has shown: what the scheduler has placed in their 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -21,6 +21,8 @@ from testbed.watches import Watches
 POD, VMI = "Pod", "VirtualMachineInstance"
 # Owners of pods that drains leave alone, or that come and go with a VM.
 _OTHERS = frozenset({"DaemonSet", "Node", VMI, POD})
+# Kinds of actions by which something ends.
+LEAVING = ("evict", "stop", "restart")
 
 
 @dataclass(frozen=True, order=True)
@@ -63,14 +65,14 @@ class Departures(Watches):
             self.found.append(Departure(name, metadata["namespace"], metadata["name"], metadata["uid"], here))
 
 
-def otherwise(actions: Sequence[Object], found: Iterable[Departure]) -> Iterator[tuple[str, str]]:
-    """The title of each pod or VMI that left otherwise than the actions of a plan's document say, and what is wrong.
+def paired(actions: Iterable[Object], found: Iterable[Departure]) -> dict[str, Departure]:
+    """Who left by each eviction, stop and restart of a plan's document, by the ids of these actions.
 
-    Of evictions, stops and restarts. What a plan only foretold, without a uid, has become one of its kin, and of these
-    rather one that was on the node that was foretold.
+    What a plan only foretold, without a uid, has become one of its kin, and of these rather one that was on the node
+    that was foretold.
     """
     left = sorted(departure for departure in found if departure.node)
-    leaving = [action for action in actions if action["kind"] in ("evict", "stop", "restart")]
+    leaving = [action for action in actions if action["kind"] in LEAVING]
     pairs: dict[str, Departure] = {}
     for fits in (_is_itself, _is_foretold, _is_of_its_kin):
         for action in leaving:
@@ -78,17 +80,39 @@ def otherwise(actions: Sequence[Object], found: Iterable[Departure]) -> Iterator
             if action["id"] not in pairs and departure is not None:
                 pairs[action["id"]] = departure
                 left.remove(departure)
-    for action in leaving:
-        title = f"{action['object']['namespace']}/{action['object']['name']}"
+    return pairs
+
+
+@dataclass(frozen=True)
+class Stray:
+    """Who left otherwise than planned, or did not, and how. uid: as in the plan, or of who left unplanned.
+
+    kind, why: of its action; empty if there is none.
+    """
+
+    title: str
+    uid: str
+    what: str
+    kind: str = ""
+    why: str = ""
+
+
+def otherwise(actions: Sequence[Object], found: Collection[Departure]) -> Iterator[Stray]:
+    """Of pods and VMIs that a plan's document has leave by eviction, stop or restart, and of who left its nodes so."""
+    pairs = paired(actions, found)
+    for action in actions:
+        title, uid = f"{action['object']['namespace']}/{action['object']['name']}", action["object"]["uid"]
         departure = pairs.get(action["id"])
-        if departure is None:
-            yield title, f"{action['id']} has not come about"
-        elif departure.node != action["from"]:
-            yield title, f"{action['id']} was on {departure.node}, not on {action['from']}"
-    nodes = {action["node"] for action in actions}
-    for departure in left:
-        if departure.node in nodes:
-            yield departure.title, f"nobody planned that {departure.kind} {departure.title} leaves {departure.node}"
+        if action["kind"] in LEAVING and departure is None:
+            yield Stray(title, uid, f"{action['id']} has not come about", action["kind"], action["why"])
+        elif departure is not None and departure.node != action["from"]:
+            what = f"{action['id']} was on {departure.node}, not on {action['from']}"
+            yield Stray(title, uid, what, action["kind"], action["why"])
+    nodes, known = {action["node"] for action in actions}, set(pairs.values())
+    for departure in found:
+        if departure.node in nodes and departure not in known:
+            what = f"nobody planned that {departure.kind} {departure.title} leaves {departure.node}"
+            yield Stray(departure.title, departure.uid, what)
 
 
 def come_elsewhere(actions: Sequence[Object], arrived: Iterable[Departure]) -> Iterator[tuple[str, str]]:
