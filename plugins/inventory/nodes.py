@@ -140,7 +140,7 @@ notes:
 """
 
 EXAMPLES = r"""
-# cluster.virtops_nodes.yml - all nodes of the cluster of K8S_AUTH_KUBECONFIG or ~/.kube/config
+# cluster.virtops_nodes.yml - all nodes of the cluster of K8S_AUTH_KUBECONFIG, KUBECONFIG or ~/.kube/config
 plugin: virtops.kubevirt.nodes
 
 ---

@@ -66,6 +66,9 @@ attributes:
     support: full
 requirements:
   - numpy >= 1.26
+notes:
+  - Without O(snapshot) the rights to read the cluster are needed, which stand in
+    R(the guide to rights,ansible_collections.virtops.kubevirt.docsite.rights).
 seealso:
   - plugin: virtops.kubevirt.drain_feasibility
     plugin_type: filter
