@@ -23,10 +23,8 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.plan_run
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.client import Client
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.failure import Failure
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.persistence import May
-from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.carrying_out import (
-    Verbs,
-    VerbSettings,
-)
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.answers import VerbSettings
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.carrying_out import Verbs
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution import telling
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.evicting import Evicting
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.migrating import ALREADY_THERE, Migrating

@@ -16,10 +16,8 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.looks.in
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.plan_run import Means, PlanRun, Teller
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.client import Client
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.paths import object_path
-from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.carrying_out import (
-    Verbs,
-    VerbSettings,
-)
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.answers import VerbSettings
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.carrying_out import Verbs
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.machines import forget
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.interrupting import VM
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.observation import Observation, Questions

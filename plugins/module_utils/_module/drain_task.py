@@ -24,10 +24,8 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transpor
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.persistence import May, always
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs import maintenance
-from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.carrying_out import (
-    Verbs,
-    VerbSettings,
-)
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.answers import VerbSettings
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.carrying_out import Verbs
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.evacuations import take_over
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.maintenance import Transition
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.run_lease import RunHold

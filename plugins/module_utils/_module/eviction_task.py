@@ -13,7 +13,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.plan_run
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.client import Client
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.failure import Failure
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.persistence import May
-from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.carrying_out import VerbSettings
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.answers import VerbSettings
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.evicting import WOULD_EVICT, Evicting
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt import migration_rules
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.invalid_request import InvalidRequest

@@ -14,7 +14,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.moves_ru
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.plan_run import Deadline
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.client import Client
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.persistence import May
-from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.carrying_out import VerbSettings
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.answers import VerbSettings
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt import migration_rules
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import JsonObject
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.prospect import MigrationRequest, Prospect

@@ -4,6 +4,8 @@
 """What changes something: each verb asks first whether it is done already, or is guarded by what it was asked for.
 
 carrying_out.py  carries commands out, each as often as it may come
+interruptions.py the part of it that stops and restarts
+answers.py       what all commands are carried out with, and how a refusal becomes the answer to one
 migrations.py    create, find and cancel migrations
 cancellation.py  cancel the unfinished migrations of some VMIs
 evacuations.py   withdraw what an eviction has made KubeVirt do

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from http import HTTPStatus
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.looks import objects
@@ -24,9 +24,14 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transpor
     repeatable,
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs import machines, migrations
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.answers import (
+    VerbSettings,
+    answer_of,
+    elsewhere,
+)
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.interruptions import Interruptions
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.nodes import FIELD_MANAGER
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.commands import (
-    UNFORETOLD,
     Answer,
     Command,
     Evict,
@@ -36,8 +41,6 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.comman
     TakeMarkOff,
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.interrupting import (
-    REPLICA_SET,
-    STOPPED_BY_OTHERS,
     VM,
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.starting import (
@@ -47,34 +50,11 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.starti
     StartStage,
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.cordon import find_cordon
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import JsonObject, has_ended
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.run_strategy import (
-    BY_REQUEST,
-    HALTED,
-    run_strategy,
-)
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import JsonObject
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.stopped_mark import find_marks
 
 _THREADS = 8
 _IN_FLIGHT = "in-flight migration"
-_LEFT = "HasLeft"
-# Of a webhook with side effects (k8s.io/apiserver, pkg/admission/plugin/webhook/errors/statuserror.go).
-_NO_DRY_RUN = "does not support dry run"
-
-
-@dataclass(frozen=True, slots=True)
-class VerbSettings:
-    """run: label of the run on what is created. owner: who is named on what is stopped.
-
-    grace_period: of evicted pods in seconds, None for their own. unschedulable_timeout: of migrations, in seconds. What
-    no command of a plan needs may be left out.
-    """
-
-    run: str = ""
-    owner: str = ""
-    grace_period: int | None = None
-    unschedulable_timeout: int = 0
-    dry_run: bool = False
 
 
 class Verbs:
@@ -131,13 +111,13 @@ class Verbs:
         if isinstance(command, Evict):
             return self._evict(command)
         if isinstance(command, Interrupt):
-            return self._interrupt(command)
+            return Interruptions(self._client, self._settings, self._undoing).carry_out(command)
         try:
             if isinstance(command, Start):
                 return self._start(command)
             return self._take_mark_off(command)
         except Failure as error:
-            refusal = _refusal(command, error)
+            refusal = answer_of(command, error)
             # Of what has just been deleted the next look tells.
             return replace(refusal, passing=True) if error.gone else refusal
 
@@ -158,7 +138,7 @@ class Verbs:
         try:
             migrations.create(self._client, item, dry_run=self._settings.dry_run)
         except Failure as error:
-            refusal = _refusal(command, error)
+            refusal = answer_of(command, error)
             if _IN_FLIGHT in refusal.refused and not command.binding:
                 return self._in_flight(command, refusal)
             # The server's no to a VM that ends at this very moment says less than the next look does.
@@ -169,7 +149,7 @@ class Verbs:
     def _has_left(self, command: Migrate) -> str:
         """By a fresh look."""
         vmi = objects.find_vmi(self._client, command.namespace, command.vmi)
-        return _elsewhere(vmi, command.uid, command.source)
+        return elsewhere(vmi, command.uid, command.source)
 
     def _in_flight(self, command: Migrate, refusal: Answer) -> Answer:
         """Somebody else migrates it, or an earlier migration of it is just ending."""
@@ -212,113 +192,9 @@ class Verbs:
         except Failure as error:
             if error.gone:
                 return Answer(command, needless=True)
-            refusal = _refusal(command, error)
+            refusal = answer_of(command, error)
             # Another pod has the name now, or this one is being written: the next look tells.
             return Answer(command, refusal.refused, passing=True) if error.status == HTTPStatus.CONFLICT else refusal
-        return None
-
-    def _interrupt(self, command: Interrupt) -> Answer | None:
-        """What has been asked already is not asked again: a second restart would even end the successor."""
-        if command.owner_kind not in (VM, REPLICA_SET):
-            return Answer(command, "nothing would start it again, as no VM or replica set owns it")
-        end = self._end_vm if command.owner_kind == VM else self._end_replica
-        try:
-            vmi = self._vmi(command)
-            if why := _elsewhere(vmi, command.uid, command.node):
-                return self._by_itself(command, why)
-            return end(command, vmi or {})
-        except Failure as error:
-            if error.reason == _LEFT:
-                return Answer(command, lost=True) if error.maybe_done else self._by_itself(command, error.message)
-            return _refusal(command, error)
-
-    def _by_itself(self, command: Interrupt, why: str) -> Answer | None:
-        """Of what is elsewhere already, unless an earlier command has stopped it."""
-        stopped = command.stop and _is_off(self._vmi(command)) and self._is_marked(command)
-        return None if stopped else Answer(command, why, passing=True, needless=True)
-
-    def _end_vm(self, command: Interrupt, vmi: JsonObject) -> Answer | None:
-        vm = self._owner(VM, command)
-        if vm is None:
-            return Answer(command, f"there is no VM {command.owner} any more that would start it again")
-        if _is_going(vm):
-            return Answer(command, f"VM {command.owner} is being deleted", passing=True)
-        if _is_asked(command, vm, vmi):
-            return _by_whom(command, is_marked=command.node in find_marks(vm))
-        # What its VM was asked for before the look at it, and has done since, a later look at the VMI shows.
-        self._stays(command)
-        try:
-            self._ask_vm(command, vm)
-        except Failure as error:
-            if error.status == HTTPStatus.CONFLICT and self._has_been_asked(command):
-                return _by_whom(command, is_marked=self._is_marked(command))
-            runs_on = not (self._settings.dry_run or error.passing or error.maybe_done)
-            if command.stop and runs_on and not (error.reason == _LEFT and _is_off(self._vmi(command))):
-                # By its mark it would be started again even if its owner stops it from now on.
-                Verbs(self._undoing, self._settings)._take_mark_off(_mark_of(command))
-            raise
-        return None
-
-    def _has_been_asked(self, command: Interrupt) -> bool:
-        """By a fresh look."""
-        vmi = self._vmi(command)
-        vm = self._owner(VM, command)
-        return bool(_elsewhere(vmi, command.uid, command.node)) or (
-            vm is not None and vmi is not None and _is_asked(command, vm, vmi)
-        )
-
-    def _is_marked(self, command: Interrupt) -> bool:
-        """Whether an earlier command, whose answer was lost, has stopped it."""
-        owner = self._owner(command.owner_kind, command)
-        return owner is not None and command.node in find_marks(owner)
-
-    def _vmi(self, command: Interrupt) -> JsonObject | None:
-        """By a fresh look, whichever has the name."""
-        return objects.find_vmi(self._client, command.namespace, command.vmi)
-
-    def _owner(self, kind: str, command: Interrupt) -> JsonObject | None:
-        """None if it is gone; another one of its name is not it."""
-        owner = objects.find_owner(self._client, kind, command.namespace, command.owner)
-        return owner if owner is not None and owner["metadata"]["uid"] == command.owner_uid else None
-
-    def _ask_vm(self, command: Interrupt, vm: JsonObject) -> None:
-        dry_run, owner = self._settings.dry_run, self._settings.owner
-        client = self._while_it_stays(command)
-        if command.stop:
-            if not dry_run:
-                machines.mark_vm(self._client, vm, command.node, owner)
-            machines.request(client, "stop", command.namespace, command.owner, dry_run=dry_run)
-        elif run_strategy(vm) in BY_REQUEST:
-            machines.request(client, "restart", command.namespace, command.owner, dry_run=dry_run)
-        else:
-            machines.delete_vmi(client, command.namespace, command.vmi, command.uid, dry_run=dry_run)
-
-    def _while_it_stays(self, command: Interrupt) -> Client:
-        """Its VM is asked whichever VMI it has by the time of a try, for which may be waited."""
-        return self._client.guarded(lambda: self._stays(command))
-
-    def _stays(self, command: Interrupt) -> None:
-        """Raises Failure with reason _LEFT if it has ended or moved since it was looked at."""
-        if why := _elsewhere(self._vmi(command), command.uid, command.node):
-            attempted = f"end VMI {command.namespace}/{command.vmi}"
-            raise Failure(attempted, self.server, why, "Leave it as it is.", reason=_LEFT)
-
-    def _end_replica(self, command: Interrupt, _vmi: JsonObject) -> Answer | None:
-        dry_run, owner = self._settings.dry_run, self._settings.owner
-        replica_set = self._owner(REPLICA_SET, command)
-        if replica_set is None or _is_going(replica_set):
-            # Its VMIs go with it, or are nobody's from now on and would be lost: the next look tells.
-            return Answer(command, f"replica set {command.owner} is being deleted", passing=True)
-        if command.stop and not dry_run:
-            try:
-                machines.mark_replica(self._client, replica_set, command.node, owner, command.vmi)
-            except Failure as error:
-                if error.status != HTTPStatus.CONFLICT:
-                    raise
-                # Many write it, as others of its VMIs are stopped at the same time.
-                return Answer(command, _refusal(command, error).refused, passing=True)
-        client = self._while_it_stays(command)
-        machines.delete_vmi(client, command.namespace, command.vmi, command.uid, dry_run=dry_run)
         return None
 
     def _start(self, command: Start) -> Answer | None:
@@ -339,51 +215,3 @@ class Verbs:
         if command.kind == VM:
             machines.forget(self._client, command.node, command.uid, dry_run=dry_run)
         return Answer(command, needless=True)
-
-
-def _elsewhere(vmi: JsonObject | None, uid: str, source: str) -> str:
-    """Why a VM is not the one that was seen, or not where it was seen; empty if it is: watches lag behind."""
-    if vmi is None or has_ended(vmi) or vmi["metadata"]["uid"] != uid:
-        return "it has just ended"
-    node = (vmi.get("status") or {}).get("nodeName") or ""
-    return "" if node == source else f"it has just moved to {node}"
-
-
-def _is_going(owner: JsonObject) -> bool:
-    """Whether it was told to go, and starts nothing again."""
-    return "deletionTimestamp" in owner["metadata"]
-
-
-def _is_off(vmi: JsonObject | None) -> bool:
-    return vmi is None or has_ended(vmi)
-
-
-def _is_asked(command: Interrupt, vm: JsonObject, vmi: JsonObject) -> bool:
-    """Whether all that is wanted has been asked for. vmi: the one that is to end."""
-    if command.stop and run_strategy(vm) not in BY_REQUEST:
-        return run_strategy(vm) == HALTED
-    requests = (vm.get("status") or {}).get("stateChangeRequests") or ()
-    asked = any(request["action"] == "Stop" and request.get("uid") == command.uid for request in requests)
-    return asked or "deletionTimestamp" in vmi["metadata"]
-
-
-def _mark_of(command: Interrupt) -> TakeMarkOff:
-    """To be taken off a VM, which got it right before it was asked to stop."""
-    return TakeMarkOff(command.action, VM, command.namespace, command.owner, command.owner_uid, command.node)
-
-
-def _by_whom(command: Interrupt, *, is_marked: bool) -> Answer | None:
-    """Of what has been asked already. What is not to start again for the node was not stopped for it."""
-    theirs = command.stop and not is_marked
-    return Answer(command, STOPPED_BY_OTHERS, passing=True, needless=True) if theirs else None
-
-
-def _refusal(command: Command, error: Failure) -> Answer:
-    """The server's no to one command. Raises the failure again where it concerns all commands."""
-    if error.status is None or error.concerns_all:
-        raise error
-    # A budget's own words say all; of a server that is busy, or of a proxy before it, the status is news.
-    tells = error.considered or error.unadmitted
-    own = error.message.partition(", ")[2] if error.passing and tells else ""
-    words = f"{UNFORETOLD}, as {error.message}" if _NO_DRY_RUN in error.message else own or error.message
-    return Answer(command, words, error.passing, lost=error.maybe_done)

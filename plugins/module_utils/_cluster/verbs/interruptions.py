@@ -1,0 +1,181 @@
+# Copyright: Contributors to the virtops.kubevirt project
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""End a VM where it is, by stop or restart, through what brings it back: a VM, or a replica set."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.looks import objects
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.client import Client
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.failure import Failure
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs import machines
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.answers import (
+    VerbSettings,
+    answer_of,
+    elsewhere,
+)
+from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.commands import Answer, Interrupt
+from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.interrupting import (
+    REPLICA_SET,
+    STOPPED_BY_OTHERS,
+    VM,
+)
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import JsonObject, has_ended
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.run_strategy import (
+    BY_REQUEST,
+    HALTED,
+    run_strategy,
+)
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.stopped_mark import find_marks
+
+_LEFT = "HasLeft"
+
+
+class Interruptions:
+    """Carries out interruptions.
+
+    undoing: takes back what was begun, also where nothing more may be begun.
+    """
+
+    def __init__(self, client: Client, settings: VerbSettings, undoing: Client) -> None:
+        self._client = client
+        self._settings = settings
+        self._undoing = undoing
+
+    def carry_out(self, command: Interrupt) -> Answer | None:
+        """None if it was done. Raises Failure for what concerns all commands.
+
+        What has been asked already is not asked again: a second restart would even end the successor.
+        """
+        if command.owner_kind not in (VM, REPLICA_SET):
+            return Answer(command, "nothing would start it again, as no VM or replica set owns it")
+        end = self._end_vm if command.owner_kind == VM else self._end_replica
+        try:
+            vmi = self._vmi(command)
+            if why := elsewhere(vmi, command.uid, command.node):
+                return self._by_itself(command, why)
+            return end(command, vmi or {})
+        except Failure as error:
+            if error.reason == _LEFT:
+                return Answer(command, lost=True) if error.maybe_done else self._by_itself(command, error.message)
+            return answer_of(command, error)
+
+    def _by_itself(self, command: Interrupt, why: str) -> Answer | None:
+        """Of what is elsewhere already, unless an earlier command has stopped it."""
+        stopped = command.stop and _is_off(self._vmi(command)) and self._is_marked(command)
+        return None if stopped else Answer(command, why, passing=True, needless=True)
+
+    def _end_vm(self, command: Interrupt, vmi: JsonObject) -> Answer | None:
+        vm = self._owner(VM, command)
+        if vm is None:
+            return Answer(command, f"there is no VM {command.owner} any more that would start it again")
+        if _is_going(vm):
+            return Answer(command, f"VM {command.owner} is being deleted", passing=True)
+        if _is_asked(command, vm, vmi):
+            return _by_whom(command, is_marked=command.node in find_marks(vm))
+        # What its VM was asked for before the look at it, and has done since, a later look at the VMI shows.
+        self._stays(command)
+        try:
+            self._ask_vm(command, vm)
+        except Failure as error:
+            if error.status == HTTPStatus.CONFLICT and self._has_been_asked(command):
+                return _by_whom(command, is_marked=self._is_marked(command))
+            runs_on = not (self._settings.dry_run or error.passing or error.maybe_done)
+            if command.stop and runs_on and not (error.reason == _LEFT and _is_off(self._vmi(command))):
+                Interruptions(self._undoing, self._settings, self._undoing)._take_mark_off(command)
+            raise
+        return None
+
+    def _has_been_asked(self, command: Interrupt) -> bool:
+        """By a fresh look."""
+        vmi = self._vmi(command)
+        vm = self._owner(VM, command)
+        return bool(elsewhere(vmi, command.uid, command.node)) or (
+            vm is not None and vmi is not None and _is_asked(command, vm, vmi)
+        )
+
+    def _is_marked(self, command: Interrupt) -> bool:
+        """Whether an earlier command, whose answer was lost, has stopped it."""
+        owner = self._owner(command.owner_kind, command)
+        return owner is not None and command.node in find_marks(owner)
+
+    def _vmi(self, command: Interrupt) -> JsonObject | None:
+        """By a fresh look, whichever has the name."""
+        return objects.find_vmi(self._client, command.namespace, command.vmi)
+
+    def _owner(self, kind: str, command: Interrupt) -> JsonObject | None:
+        """None if it is gone; another one of its name is not it."""
+        owner = objects.find_owner(self._client, kind, command.namespace, command.owner)
+        return owner if owner is not None and owner["metadata"]["uid"] == command.owner_uid else None
+
+    def _ask_vm(self, command: Interrupt, vm: JsonObject) -> None:
+        dry_run, owner = self._settings.dry_run, self._settings.owner
+        client = self._while_it_stays(command)
+        if command.stop:
+            if not dry_run:
+                machines.mark_vm(self._client, vm, command.node, owner)
+            machines.request(client, "stop", command.namespace, command.owner, dry_run=dry_run)
+        elif run_strategy(vm) in BY_REQUEST:
+            machines.request(client, "restart", command.namespace, command.owner, dry_run=dry_run)
+        else:
+            machines.delete_vmi(client, command.namespace, command.vmi, command.uid, dry_run=dry_run)
+
+    def _take_mark_off(self, command: Interrupt) -> None:
+        """Of a VM that runs on: by it, it would be started again even if its owner stops it from now on."""
+        vm = self._owner(VM, command)
+        if vm is not None:
+            machines.take_mark_off(self._client, vm, VM, command.node, dry_run=False)
+
+    def _while_it_stays(self, command: Interrupt) -> Client:
+        """Its VM is asked whichever VMI it has by the time of a try, for which may be waited."""
+        return self._client.guarded(lambda: self._stays(command))
+
+    def _stays(self, command: Interrupt) -> None:
+        """Raises Failure with reason _LEFT if it has ended or moved since it was looked at."""
+        if why := elsewhere(self._vmi(command), command.uid, command.node):
+            attempted = f"end VMI {command.namespace}/{command.vmi}"
+            raise Failure(attempted, self._client.server, why, "Leave it as it is.", reason=_LEFT)
+
+    def _end_replica(self, command: Interrupt, _vmi: JsonObject) -> Answer | None:
+        dry_run, owner = self._settings.dry_run, self._settings.owner
+        replica_set = self._owner(REPLICA_SET, command)
+        if replica_set is None or _is_going(replica_set):
+            # Its VMIs go with it, or are nobody's from now on and would be lost: the next look tells.
+            return Answer(command, f"replica set {command.owner} is being deleted", passing=True)
+        if command.stop and not dry_run:
+            try:
+                machines.mark_replica(self._client, replica_set, command.node, owner, command.vmi)
+            except Failure as error:
+                if error.status != HTTPStatus.CONFLICT:
+                    raise
+                # Many write it, as others of its VMIs are stopped at the same time.
+                return Answer(command, answer_of(command, error).refused, passing=True)
+        client = self._while_it_stays(command)
+        machines.delete_vmi(client, command.namespace, command.vmi, command.uid, dry_run=dry_run)
+        return None
+
+
+def _is_going(owner: JsonObject) -> bool:
+    """Whether it was told to go, and starts nothing again."""
+    return "deletionTimestamp" in owner["metadata"]
+
+
+def _is_off(vmi: JsonObject | None) -> bool:
+    return vmi is None or has_ended(vmi)
+
+
+def _is_asked(command: Interrupt, vm: JsonObject, vmi: JsonObject) -> bool:
+    """Whether all that is wanted has been asked for. vmi: the one that is to end."""
+    if command.stop and run_strategy(vm) not in BY_REQUEST:
+        return run_strategy(vm) == HALTED
+    requests = (vm.get("status") or {}).get("stateChangeRequests") or ()
+    asked = any(request["action"] == "Stop" and request.get("uid") == command.uid for request in requests)
+    return asked or "deletionTimestamp" in vmi["metadata"]
+
+
+def _by_whom(command: Interrupt, *, is_marked: bool) -> Answer | None:
+    """Of what has been asked already. What is not to start again for the node was not stopped for it."""
+    theirs = command.stop and not is_marked
+    return Answer(command, STOPPED_BY_OTHERS, passing=True, needless=True) if theirs else None
