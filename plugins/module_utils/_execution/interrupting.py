@@ -45,8 +45,9 @@ class Interrupting(Timed):
 
     owner_kind, owner, owner_uid: who brings the VMI back. known: uids of its VMIs before, of which none is the
     successor. has_acted: it was asked for, and not refused as far as is known. is_unsure: no answer tells whether that
-    was carried out, nor a look as yet. is_missing: it has ended, and no successor showed at the last look. target_node:
-    where it is expected to run again, or does. reason: why it failed or waits, or who has ended it. message: why the
+    was carried out, nor a look as yet. is_missing: it has ended, and no successor showed at the last look. is_undone:
+    by the last answer, nothing on its owner says that it was stopped from here. target_node: where it is expected to
+    run again, or does. reason: why it failed or waits, or who has ended it. message: why the
     successor has no node, in the scheduler's words. begun_at, asked_at, ended_at: seconds since the epoch, else 0.
     """
 
@@ -67,6 +68,7 @@ class Interrupting(Timed):
     has_acted: bool = False
     is_unsure: bool = False
     is_missing: bool = False
+    is_undone: bool = False
     outcome: str = WAITING
     reason: str = ""
     message: str = ""
@@ -135,7 +137,7 @@ class Interrupting(Timed):
         is_early = self.asked_at > 0 and moment.now - self.asked_at < RETRY_AFTER
         if self.is_unsure and not (is_early or entry._may_be_asked(moment.look)):
             entry = replace(entry, has_acted=False, is_unsure=False)
-        if vmi.node and vmi.node != self.source_node:
+        if vmi.node and vmi.node != self.source_node and not entry._leaves_a_mark:
             return replace(entry, outcome=ALREADY_GONE, target_node=vmi.node, reason=""), None
         if not moment.ready or is_early:
             return entry, None
@@ -149,6 +151,7 @@ class Interrupting(Timed):
             self,
             has_acted=self.has_acted or done or answer.lost,
             is_unsure=self._stays_unsure(done=done, lost=answer.lost),
+            is_undone=answer.needless,
             asked_at=now,
         )
         if answer.lost and not answer.refused:
@@ -213,6 +216,11 @@ class Interrupting(Timed):
     @property
     def _owner(self) -> str:
         return f"{self.namespace}/{self.owner or self.name}"
+
+    @property
+    def _leaves_a_mark(self) -> bool:
+        """Whether its owner may say that it was stopped: asked once more, that is taken back if it runs on."""
+        return self.kind == STOP and self.begun_at > 0 and not self.is_undone
 
     def _may_be_asked(self, look: Observation) -> bool:
         """Whether its VM may know already that it is to end. Of who is deleted it shows on itself."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Object, embedded, name_problem
@@ -64,6 +64,17 @@ def with_replica(replica_set: Object, node: str, owner: str, vmi: str, now: str)
     ready = [mark.ready for mark in marks.values()] or [(replica_set.get("status") or {}).get("readyReplicas") or 0]
     vmis = sorted({*(known.vmis if known else ()), vmi})
     return {**marks, node: StoppedMark(owner, "", known.since if known else now, max(ready), tuple(vmis))}
+
+
+def without_vmi(item: Object, node: str, owner: str, vmi: str) -> dict[str, StoppedMark]:
+    """The marks of a VM, or replica set, of which this VMI runs on; those of other owners stay as they are."""
+    marks = find_marks(item)
+    mark = marks.get(node)
+    if mark is None or mark.owner != owner:
+        return marks
+    others = tuple(name for name in mark.vmis if name != vmi)
+    rest = {node: replace(mark, vmis=others)} if others else {}
+    return {**{name: known for name, known in marks.items() if name != node}, **rest}
 
 
 def wanted_replicas(replica_set: Object, node: str) -> int:

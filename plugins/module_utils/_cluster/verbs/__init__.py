@@ -49,6 +49,7 @@ machines.delete_vmi      a restart of what comes back by itself, or the stop of 
 machines.mark_vm         PATCH of a VM that is not halted, on its version; all of it. Then its note, PATCH of a key of
                          its own on the node; all of it
 machines.mark_replica    PATCH of a replica set on its version, where each VMI counts once; all of it
+machines.take_back       what was marked runs on: as take_mark_off, for one owner and VMI; not there, or another's
 machines.start           besides the request, what the VM ran with, or Halted for one to be stopped again: PATCH, with
                          its mark, on its version, and none where that is so already; all of it
 machines.take_mark_off   the note, PATCH of its key on the node; then the mark, PATCH on its version; not there

@@ -60,12 +60,38 @@ class Interruptions:
         except Failure as error:
             if error.reason == _LEFT:
                 return Answer(command, lost=True) if error.maybe_done else self._by_itself(command, error.message)
+            if not (error.passing or error.maybe_done or self._has_stopped(command)):
+                self._take_mark_off(command)
             return answer_of(command, error)
 
     def _by_itself(self, command: Interrupt, why: str) -> Answer | None:
         """Of what is elsewhere already, unless an earlier command has stopped it."""
-        stopped = command.stop and _is_off(self._vmi(command)) and self._is_marked(command)
-        return None if stopped else Answer(command, why, passing=True, needless=True)
+        if self._has_stopped(command):
+            return None
+        self._take_mark_off(command)
+        return Answer(command, why, passing=True, needless=True)
+
+    def _has_stopped(self, command: Interrupt) -> bool:
+        """Whether it is off to stay so, or about to be, by a command whose answer was lost. By fresh looks."""
+        vmi, owner = self._vmi(command), self._owner(command.owner_kind, command)
+        if not command.stop or owner is None or not _is_marked(command, owner):
+            return False
+        if vmi is None or has_ended(vmi):
+            return command.owner_kind == REPLICA_SET or run_strategy(owner) in (HALTED, *BY_REQUEST)
+        is_it = vmi["metadata"]["uid"] == command.uid
+        if command.owner_kind == REPLICA_SET:
+            return is_it and _is_going(vmi)
+        # It may be on its way to another node and be stopped there.
+        return run_strategy(owner) == HALTED or (is_it and _is_asked(command, owner, vmi))
+
+    def _take_mark_off(self, command: Interrupt) -> None:
+        """Of what runs on: by it, it would be started again even if its owner stops it from now on."""
+        if not command.stop or self._settings.dry_run:
+            return
+        owner = self._owner(command.owner_kind, command)
+        if owner is not None and _is_marked(command, owner):
+            ours = self._settings.owner
+            machines.take_back(self._undoing, owner, command.owner_kind, command.node, ours, command.vmi)
 
     def _end_vm(self, command: Interrupt, vmi: JsonObject) -> Answer | None:
         vm = self._owner(VM, command)
@@ -74,17 +100,15 @@ class Interruptions:
         if _is_going(vm):
             return Answer(command, f"VM {command.owner} is being deleted", passing=True)
         if _is_asked(command, vm, vmi):
-            return _by_whom(command, is_marked=command.node in find_marks(vm))
+            return _by_whom(command, is_marked=_is_marked(command, vm))
         # What its VM was asked for before the look at it, and has done since, a later look at the VMI shows.
         self._stays(command)
         try:
             self._ask_vm(command, vm)
         except Failure as error:
             if error.status == HTTPStatus.CONFLICT and self._has_been_asked(command):
-                return _by_whom(command, is_marked=self._is_marked(command))
-            runs_on = not (self._settings.dry_run or error.passing or error.maybe_done)
-            if command.stop and runs_on and not (error.reason == _LEFT and _is_off(self._vmi(command))):
-                Interruptions(self._undoing, self._settings, self._undoing)._take_mark_off(command)
+                owner = self._owner(VM, command)
+                return _by_whom(command, is_marked=owner is not None and _is_marked(command, owner))
             raise
         return None
 
@@ -95,11 +119,6 @@ class Interruptions:
         return bool(elsewhere(vmi, command.uid, command.node)) or (
             vm is not None and vmi is not None and _is_asked(command, vm, vmi)
         )
-
-    def _is_marked(self, command: Interrupt) -> bool:
-        """Whether an earlier command, whose answer was lost, has stopped it."""
-        owner = self._owner(command.owner_kind, command)
-        return owner is not None and command.node in find_marks(owner)
 
     def _vmi(self, command: Interrupt) -> JsonObject | None:
         """By a fresh look, whichever has the name."""
@@ -121,12 +140,6 @@ class Interruptions:
             machines.request(client, "restart", command.namespace, command.owner, dry_run=dry_run)
         else:
             machines.delete_vmi(client, command.namespace, command.vmi, command.uid, dry_run=dry_run)
-
-    def _take_mark_off(self, command: Interrupt) -> None:
-        """Of a VM that runs on: by it, it would be started again even if its owner stops it from now on."""
-        vm = self._owner(VM, command)
-        if vm is not None:
-            machines.take_mark_off(self._client, vm, VM, command.node, dry_run=False)
 
     def _while_it_stays(self, command: Interrupt) -> Client:
         """Its VM is asked whichever VMI it has by the time of a try, for which may be waited."""
@@ -157,13 +170,15 @@ class Interruptions:
         return None
 
 
-def _is_going(owner: JsonObject) -> bool:
-    """Whether it was told to go, and starts nothing again."""
-    return "deletionTimestamp" in owner["metadata"]
+def _is_going(item: JsonObject) -> bool:
+    """Whether it was told to go: as an owner it starts nothing again."""
+    return "deletionTimestamp" in item["metadata"]
 
 
-def _is_off(vmi: JsonObject | None) -> bool:
-    return vmi is None or has_ended(vmi)
+def _is_marked(command: Interrupt, owner: JsonObject) -> bool:
+    """Whether it was stopped for its node, or was about to be."""
+    mark = find_marks(owner).get(command.node)
+    return mark is not None and (command.owner_kind == VM or command.vmi in mark.vmis)
 
 
 def _is_asked(command: Interrupt, vm: JsonObject, vmi: JsonObject) -> bool:
@@ -172,7 +187,7 @@ def _is_asked(command: Interrupt, vm: JsonObject, vmi: JsonObject) -> bool:
         return run_strategy(vm) == HALTED
     requests = (vm.get("status") or {}).get("stateChangeRequests") or ()
     asked = any(request["action"] == "Stop" and request.get("uid") == command.uid for request in requests)
-    return asked or "deletionTimestamp" in vmi["metadata"]
+    return asked or _is_going(vmi)
 
 
 def _by_whom(command: Interrupt, *, is_marked: bool) -> Answer | None:

@@ -53,6 +53,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._model.stopped_ma
     noted,
     unnoted,
     with_replica,
+    without_vmi,
 )
 
 _SUBRESOURCES = "subresources.kubevirt.io/v1"
@@ -112,6 +113,21 @@ def take_mark_off(client: Client, item: JsonObject, kind: str, node: str, *, dry
         return {"metadata": marked(marks)} if marks.pop(node, None) else {}
 
     _write(client, item, kind, change, dry_run=dry_run)
+
+
+def take_back(client: Client, item: JsonObject, kind: str, node: str, owner: str, vmi: str) -> None:
+    """Let the mark that this owner has made on it, for the node, say nothing more of a VMI. Raises Failure.
+
+    Who has the node by now may have made one as well: that stays.
+    """
+    if kind == VM and find_marks(item)[node].owner == owner:
+        forget(client, node, item["metadata"]["uid"], dry_run=False)
+
+    def change(current: JsonObject) -> JsonObject:
+        marks = without_vmi(current, node, owner, vmi)
+        return {"metadata": marked(marks)} if marks != find_marks(current) else {}
+
+    _write(client, item, kind, change, dry_run=False)
 
 
 def forget(client: Client, node: str, uid: str, *, dry_run: bool) -> None:

@@ -11,11 +11,17 @@ from typing import Any
 import pytest
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster import plan_run
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.stopped_mark import find_marks, find_notes
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs import carrying_out
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.stopped_mark import (
+    StoppedMark,
+    find_marks,
+    find_notes,
+    marked,
+)
 
 from testbed.pki import Authority
-from unit.plugins.support.draining_api import QUICK, DrainingApi, empty_nodes, vm_path
-from unit.plugins.support.fake_api import Request, serving
+from unit.plugins.support.draining_api import QUICK, SET, DrainingApi, act_path, empty_nodes, vm_path
+from unit.plugins.support.fake_api import Answer, Request, refusal, serving
 from unit.plugins.support.migrating_api import vmi_path
 from unit.plugins.support.object_api import NODES
 
@@ -36,12 +42,17 @@ def api(authority: Authority, monkeypatch: pytest.MonkeyPatch) -> Iterator[Drain
 def meanwhile(api: DrainingApi, policies: Any, happens: Callable[[DrainingApi], Any]) -> None:
     """When the node is looked at for the last time before the VM is ended."""
     last = [("PATCH", vm_path("pets")), ("PATCH", N1)] if policies is STOP else [("GET", vm_path("pets")), LOOK]
+    right_after(api, last, happens)
+
+
+def right_after(api: DrainingApi, last: list[tuple[str, str]], happens: Callable[[DrainingApi], Any]) -> None:
+    """When the node is looked at, and these were the last writes and looks at VMs before."""
 
     def look(request: Request) -> None:
         before = [
             (entry.method, entry.path) for entry in api.requests if entry.method != "GET" or "/shop/" in entry.path
         ]
-        if request.method == "GET" and before[-2:] == last:
+        if request.method == "GET" and before[-len(last) :] == last:
             happens(api)
 
     api.faults[N1] = look
@@ -60,7 +71,9 @@ def is_marked(api: DrainingApi) -> bool:
 
 
 @pytest.mark.parametrize("happens", [comes_up_elsewhere, moves])
-@pytest.mark.parametrize(("policies", "strategy"), [(RESTART, "Manual"), (RESTART, "Always"), (STOP, "Manual")])
+@pytest.mark.parametrize(
+    ("policies", "strategy"), [(RESTART, "Manual"), (RESTART, "Always"), (STOP, "Manual"), (STOP, "Always")]
+)
 def test_a_vm_that_runs_elsewhere_by_then_is_left_alone(
     drain: Any, api: DrainingApi, policies: Any, strategy: str, happens: Callable[[DrainingApi], None]
 ) -> None:
@@ -96,3 +109,61 @@ def test_a_vm_that_runs_on_as_its_node_was_uncordoned_keeps_no_mark(drain: Any, 
     result = drain(policies=STOP)
     assert (result["error"]["reason"], api.acts, is_marked(api)) == ("NotCordoned", [], False)
     assert not find_notes(api.node("n1"))
+
+
+def test_the_mark_of_who_has_the_node_by_then_stays(drain: Any, api: DrainingApi) -> None:
+    """By it their VM is started again."""
+    theirs = {"n1": StoppedMark("theirs", "Manual", "2026-01-01T00:00:00Z")}
+
+    def is_taken(api: DrainingApi) -> None:
+        is_uncordoned(api)
+        api.objects[vm_path("pets")]["metadata"] |= marked(theirs)
+
+    meanwhile(api, STOP, is_taken)
+    drain(policies=STOP)
+    assert find_marks(api.objects[vm_path("pets")]) == theirs
+    assert find_notes(api.node("n1"))
+
+
+@pytest.mark.parametrize("strategy", ["Manual", "Always"])
+def test_who_moves_while_the_server_is_busy_keeps_no_mark(drain: Any, api: DrainingApi, strategy: str) -> None:
+    """Its stop was not asked for, and will not be."""
+    api.objects[vm_path("pets")]["spec"]["runStrategy"] = strategy
+
+    def is_busy(_request: Request) -> Answer:
+        moves(api)
+        return refusal(429, "TooManyRequests", "busy")
+
+    api.faults[act_path("stop", "pets")] = is_busy
+    (entry,) = drain(policies=STOP)["interrupted"]
+    assert (entry["outcome"], api.acts, is_marked(api)) == ("already_gone", [], False)
+    assert not find_notes(api.node("n1"))
+
+
+def test_a_vm_that_ends_by_itself_and_is_to_run_on_was_not_stopped(drain: Any, api: DrainingApi) -> None:
+    """Its guest has shut down, say, and KubeVirt gives it another one."""
+    api.objects[vm_path("pets")]["spec"]["runStrategy"] = "Always"
+    meanwhile(api, STOP, lambda api: api.objects.pop(vmi_path("pets")))
+    (entry,) = drain(policies=STOP)["interrupted"]
+    assert (entry["outcome"], api.acts, is_marked(api)) == ("ended", [], False)
+
+
+def replica_moves(api: DrainingApi) -> None:
+    api.objects[vmi_path("set-1")]["status"]["nodeName"] = "n2"
+
+
+@pytest.mark.parametrize("happens", [replica_moves, is_uncordoned])
+def test_a_replica_that_runs_on_is_not_in_the_mark_of_its_set(
+    drain: Any, api: DrainingApi, monkeypatch: pytest.MonkeyPatch, happens: Callable[[DrainingApi], Any]
+) -> None:
+    """Else its set would be waited for as if it lacked one; the one that was stopped before stays in it."""
+    monkeypatch.setattr(carrying_out, "_THREADS", 1)
+    for path in (vm_path("pets"), vmi_path("pets")):
+        del api.objects[path]
+    api.node("n2")["status"]["allocatable"]["pods"] = "0"  # else what is stopped is started there
+    api.add_set("n1", "n1", ready=2)
+    right_after(api, [("GET", vmi_path("set-1")), ("GET", SET), ("PATCH", SET)], happens)
+    drain(policies=STOP)
+    (mark,) = find_marks(api.objects[SET]).values()
+    assert mark.vmis == ("set-0",)
+    assert vmi_path("set-1") not in [write.path for write in api.writes()]

@@ -192,8 +192,21 @@ def test_what_no_answer_and_no_later_look_tells_was_not_carried_out(begun: Inter
     assert (early.has_acted, command) == (True, None)
     intact, command = early.step(moment(WEB, after=2.0, vms=there))
     assert (intact.has_acted, command is not None, intact.questions().vms) == (False, True, frozenset())
-    moved, _nothing = early.step(moment(replace(WEB, node="n7"), after=2.0, vms=there))
-    assert (moved.outcome, moved.has_acted) == ("already_gone", False)
+    moved, command = early.step(moment(replace(WEB, node="n7"), after=2.0, vms=there))
+    assert (moved.has_acted, command is not None) == (False, begun is STOP)
+
+
+def test_a_stop_that_came_to_nothing_is_taken_back_before_it_is_over() -> None:
+    """Its owner may bear the mark of it."""
+    begun, command = STOP.step(moment(WEB))
+    assert command is not None
+    elsewhere = moment(replace(WEB, node="n7"), after=1.0)
+    moved, again = begun.step(elsewhere)
+    assert (moved.outcome, again) == ("waiting", command)
+    told = moved.answered(Answer(command, "it has just moved to n7", passing=True, needless=True), NOW + 1.0)
+    (gone, nothing), (fresh, _none) = told.step(elsewhere), STOP.step(elsewhere)
+    assert (gone.outcome, gone.target_node, nothing) == ("already_gone", "n7", None)
+    assert fresh.outcome == "already_gone", "of what was never begun there is nothing to take back"
 
 
 @pytest.mark.parametrize(

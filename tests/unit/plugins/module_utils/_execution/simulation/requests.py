@@ -90,10 +90,8 @@ def _evict(world: World, command: Evict) -> Answer:
 def _interrupt(world: World, command: Interrupt) -> Answer:
     vmi = world.vmis.get(command.uid)
     owner = world.owners.get(command.owner_uid)
-    if vmi is None and command.stop and owner is not None and command.node in owner.stopped_for:
-        return Answer(command)
     if vmi is None or vmi.node != command.node:
-        return Answer(command, "it has just ended or moved", passing=True)
+        return _by_itself(vmi, owner, command)
     if owner is None:
         return Answer(command, "there is no owner any more that would start it again")
     if command.stop and owner.strategy == "Halted" and command.node not in owner.stopped_for:
@@ -110,6 +108,18 @@ def _interrupt(world: World, command: Interrupt) -> Answer:
         vmi.ending = True
         owner.asked = owner.strategy == "Manual"
     return Answer(command)
+
+
+def _by_itself(vmi: Vmi | None, owner: Owner | None, command: Interrupt) -> Answer:
+    mark = owner.stopped_for.get(command.node) if owner is not None and command.stop else None
+    if owner is not None and mark is not None and command.uid in mark.vmis:
+        is_asked = owner.strategy == "Halted" or command.uid in owner.stops
+        if is_asked or (vmi is None and (owner.strategy == "Manual" or owner.kind == REPLICA_SET)):
+            return Answer(command)
+        mark.vmis.discard(command.uid)
+        if not mark.vmis:
+            del owner.stopped_for[command.node]
+    return Answer(command, "it has just ended or moved", passing=True, needless=True)
 
 
 def _mark(world: World, owner: Owner, command: Interrupt) -> None:
