@@ -65,21 +65,27 @@ def _make(client: Client, meant: Account, dry_run: bool) -> Iterator[Written]:
         if written := grants.store(client, wanted, dry_run=dry_run, foretold=done):
             done.append(written)
             yield written
-    yield from _without(client, meant.strays(bindings), dry_run)
+    yield from _unbind(client, meant, bindings, dry_run)
 
 
 def _remove(client: Client, meant: Account, dry_run: bool) -> Iterator[Written]:
     """Its rights first, so that it has none without being seen."""
     bindings = grants.read_all(client, *grants.BINDINGS)
-    yield from _without(client, [*meant.strays(bindings), meant.service_account], dry_run)
+    yield from _unbind(client, meant, bindings, dry_run)
+    yield from _without(client, [meant.service_account], dry_run)
     yield from _without(client, meant.unused(grants.read_all(client, *grants.POLICIES), bindings), dry_run)
 
 
 def _without(client: Client, unwanted: Sequence[JsonObject], dry_run: bool) -> Iterator[Written]:
-    """Bindings that others have as well stay for those."""
     for item in unwanted:
-        act = grants.store if item.get("subjects") else grants.remove
-        if written := act(client, item, dry_run=dry_run):
+        if written := grants.remove(client, item, dry_run=dry_run):
+            yield written
+
+
+def _unbind(client: Client, meant: Account, bindings: Sequence[JsonObject], dry_run: bool) -> Iterator[Written]:
+    """Bindings that others have as well stay for those."""
+    for stray in meant.strays(bindings):
+        if written := grants.unbind(client, stray, meant.others, dry_run=dry_run):
             yield written
 
 

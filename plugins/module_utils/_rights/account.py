@@ -48,26 +48,19 @@ class Account:
             *([self._binding(_KUBEVIRT_ROLE)] if self._is_bound_to_kubevirt else []),
         ]
 
-    def strays(self, bindings: Iterable[Object]) -> list[JsonObject]:
-        """The bindings of its name by which it has other rights, wherever they stand, as they are to be: without it.
-
-        bindings: all of the cluster. One that is for it alone has no subject left, and is not to be there.
-        """
+    def strays(self, bindings: Iterable[JsonObject]) -> list[JsonObject]:
+        """The bindings of its name by which it has other rights, wherever they stand. bindings: all of the cluster."""
         wanted = set(map(_key, self.wanted))
-        return [
-            {
-                **_object(RBAC_API_VERSION, binding["kind"], _version(binding)),
-                "roleRef": binding["roleRef"],
-                "subjects": [subject for subject in binding.get("subjects") or () if subject != self._subject],
-            }
-            for binding in bindings
-            if self._is_named_for_it(binding) and _key(binding) not in wanted
-        ]
+        return [item for item in bindings if self._is_named_for_it(item) and _key(item) not in wanted]
 
-    def unused(self, policies: Iterable[JsonObject], bindings: Sequence[Object]) -> list[JsonObject]:
+    def others(self, binding: Object) -> list[JsonObject]:
+        """Whom a binding is for beside it."""
+        return [subject for subject in binding.get("subjects") or () if subject != self._subject]
+
+    def unused(self, policies: Iterable[JsonObject], bindings: Sequence[JsonObject]) -> list[JsonObject]:
         """The ClusterRoles and Roles of the collection that nobody else is bound to; both: all of the cluster."""
         names = set(map(role_name, ROLES))
-        removed = {_key(stray) for stray in self.strays(bindings) if not stray["subjects"]}
+        removed = {_key(stray) for stray in self.strays(bindings) if not self.others(stray)}
         used = {_role_key(binding) for binding in bindings if _key(binding) not in removed}
         return [policy for policy in policies if policy["metadata"]["name"] in names and _key(policy) not in used]
 
@@ -105,11 +98,6 @@ class Account:
 
 def _object(api_version: str, kind: str, metadata: JsonObject) -> JsonObject:
     return {"apiVersion": api_version, "kind": kind, "metadata": metadata}
-
-
-def _version(item: Object) -> JsonObject:
-    """Of its metadata what says which object it is, and as of when, so that nobody else's write is lost."""
-    return {key: item["metadata"][key] for key in ("name", "namespace", "resourceVersion") if key in item["metadata"]}
 
 
 def _key(item: Object) -> tuple[str, str, str]:

@@ -33,8 +33,9 @@ nodes.label_nodes        PATCH of a node on its version, anew only where each la
 leases.Leases.write      a node or run is held: POST by name, or PUT on its version; all of it, a PUT just as it was
                          sent. What the server has added to is refused as outdated then, and ours by its holder
 leases.Leases.release    DELETE on its version while its holder has it; gone, or another's
-grants.store             POST by name, or PATCH; all of it, and no more in what was asked for. To take an account off a
-                         binding of others too, PATCH on its version
+grants.store             POST by name, or PATCH; all of it, and no more in what was asked for
+grants.unbind            PATCH of a binding on its version, anew with those who are in it by then; just these are in it.
+                         Where nobody else is, as grants.remove
 grants.remove            DELETE by uid; gone
 namespaces.create_in     the namespace: POST by name; there, whoever made it. Then the object in it
 migrations.create        POST by the name of the attempt; all of it, or, after a refusal, its run, VMI and target

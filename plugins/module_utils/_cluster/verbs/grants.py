@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.looks.objects import find
@@ -34,6 +34,8 @@ _RESOURCES = {
 _PAGE_SIZE = 500
 # What says which object it is, and not what it is like.
 _IDENTITY = ("apiVersion", "kind", "metadata")
+# Of its metadata what says which object it is, and as of when, so that nobody else's write is lost.
+_VERSION = ("name", "namespace", "resourceVersion")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +56,7 @@ def store(client: Client, wanted: JsonObject, *, dry_run: bool, foretold: Iterab
 
     foretold: what a dry run would have written before.
     """
-    query = {"fieldManager": FIELD_MANAGER, **({"dryRun": "All"} if dry_run else {})}
+    query = _query(dry_run=dry_run)
     attempted = f"write {title(wanted)}"
 
     def write(found: JsonObject | None) -> Written | None:
@@ -90,6 +92,36 @@ def remove(client: Client, unwanted: JsonObject, *, dry_run: bool) -> Written | 
     return Written(unwanted, found, None)
 
 
+def unbind(
+    client: Client, binding: JsonObject, others: Callable[[Object], list[JsonObject]], *, dry_run: bool
+) -> Written | None:
+    """Leave its others in a binding, which goes where there are none; None if it is gone or so already. Raises Failure.
+
+    binding: as it was looked at. others: the subjects of a binding that stay in it, also of what it is by now.
+    """
+
+    def write(found: JsonObject) -> Written | None:
+        left = others(found)
+        if not found or (left and left == found["subjects"]):
+            return None
+        return _leave(client, found, left, dry_run=dry_run) if left else remove(client, found, dry_run=dry_run)
+
+    return retry_on_newest(binding, write, lambda _conflict: _find(client, binding) or {})
+
+
+def _leave(client: Client, binding: JsonObject, subjects: list[JsonObject], *, dry_run: bool) -> Written | None:
+    """As it was read; fails with status 409 if somebody wrote it since. One that is gone has nobody in it."""
+    version = {key: value for key, value in binding["metadata"].items() if key in _VERSION}
+    wanted, query = {**binding, "metadata": version, "subjects": subjects}, _query(dry_run=dry_run)
+    try:
+        written = client.patch(_path(binding), f"write {title(binding)}", wanted, _is_as_wanted, **query)
+    except Failure as error:
+        if not error.gone:
+            raise
+        return None
+    return Written(wanted, binding, written)
+
+
 def read_all(client: Client, *kinds: str) -> list[JsonObject]:
     """All roles or bindings of these kinds, of the cluster and of its namespaces. Raises Failure."""
     return [item for kind in kinds for item in _read_all(client, kind)]
@@ -106,6 +138,10 @@ def _read_all(client: Client, kind: str) -> list[JsonObject]:
 def title(item: JsonObject) -> str:
     metadata = item["metadata"]
     return f"{item['kind']} {'/'.join(filter(None, (metadata.get('namespace'), metadata['name'])))}"
+
+
+def _query(*, dry_run: bool) -> dict[str, str]:
+    return {"fieldManager": FIELD_MANAGER, **({"dryRun": "All"} if dry_run else {})}
 
 
 def _content(item: Object, wanted: Object) -> JsonObject:

@@ -33,6 +33,9 @@ from unit.plugins.support.object_api import NAMESPACES
 
 DRAIN, KUBEVIRT = "virtops.kubevirt:drain", "kubevirt.io:migrate"
 MIGRATES = f"{BINDINGS}/{KUBEVIRT}:ops:me"
+BOUND = f"{BINDINGS}/{PLANNING}:ops:me"
+ME = {"kind": "ServiceAccount", "name": "me", "namespace": "ops"}
+JANE, JOHN = ({"kind": "User", "apiGroup": "rbac.authorization.k8s.io", "name": name} for name in ("jane", "john"))
 
 
 @pytest.fixture
@@ -53,6 +56,25 @@ def write(run_module: ModuleRunner, connection: dict[str, Any]) -> Any:
 
 def changes(result: Any) -> Counter[str]:
     return Counter(item["change"] for item in result["objects"])
+
+
+def became(result: Any, name: str) -> list[str]:
+    """What became of the ClusterRoleBinding of this name."""
+    return [
+        item["change"] for item in result["objects"] if (item["kind"], item["name"]) == ("ClusterRoleBinding", name)
+    ]
+
+
+def bind_meanwhile(api: AccountApi, *subjects: dict[str, str]) -> None:
+    """Somebody lets a binding have these subjects, right before the first request that is about it alone."""
+    left = [subjects]
+
+    def write(_request: Request) -> None:
+        if left:
+            api.objects[BOUND]["subjects"] = [*left.pop()]
+            api.objects[BOUND]["metadata"]["resourceVersion"] = "theirs"
+
+    api.faults[BOUND] = write
 
 
 def test_an_account_has_all_that_its_roles_take(write: Any, api: AccountApi) -> None:
@@ -174,17 +196,51 @@ def test_it_has_no_rights_in_the_namespace_where_the_leases_were(write: Any, api
 @pytest.mark.parametrize("check", [False, True])
 def test_others_whom_somebody_has_bound_keep_their_rights(write: Any, api: AccountApi, check: bool) -> None:
     write("planning")
-    jane = {"kind": "User", "apiGroup": "rbac.authorization.k8s.io", "name": "jane"}
-    shared, theirs = (f"{BINDINGS}/{PLANNING}:{account}" for account in ("ops:me", "other-ops:me"))
-    api.objects[shared]["subjects"].append(jane)
-    api.objects[theirs] = copy.deepcopy(api.objects[f"{BINDINGS}/{PLANNING}:ops:me"])
+    theirs = f"{BINDINGS}/{PLANNING}:other-ops:me"
+    api.objects[BOUND]["subjects"].append(JANE)
+    api.objects[theirs] = copy.deepcopy(api.objects[BOUND])
     api.objects[theirs]["metadata"]["name"] = f"{PLANNING}:other-ops:me"
     result = write(state="absent", check=check)
     changed = [item["name"] for item in result["objects"] if item["change"] == "changed"]
     assert (changed, changes(result)["removed"]) == ([f"{PLANNING}:ops:me"], 3)
     if not check:
-        assert api.objects[shared]["subjects"] == [jane]
-        assert {path for path in api.objects if path.startswith(RBAC)} == {f"{ROLES}/{PLANNING}", shared, theirs}
+        assert api.objects[BOUND]["subjects"] == [JANE]
+        assert {path for path in api.objects if path.startswith(RBAC)} == {f"{ROLES}/{PLANNING}", BOUND, theirs}
+
+
+@pytest.mark.parametrize("check", [False, True])
+@pytest.mark.parametrize("others", [[], [JANE]])
+def test_a_binding_that_is_gone_by_now_is_not_made_again(
+    write: Any, api: AccountApi, others: list[dict[str, str]], check: bool
+) -> None:
+    """Who removed it has revoked the rights of the others in it."""
+    write("planning")
+    api.objects[BOUND]["subjects"] += others
+    before = len(api.writes())
+
+    def revoke(_request: Request) -> None:
+        api.objects.pop(BOUND, None)
+
+    api.faults[BOUND] = revoke
+    result = write(state="absent", check=check)
+    assert (result.get("msg"), became(result, f"{PLANNING}:ops:me"), BOUND in api.objects) == (None, [], False)
+    assert {request.method for request in api.writes()[before:]} <= {"PATCH", "DELETE"}
+
+
+@pytest.mark.parametrize("check", [False, True])
+@pytest.mark.parametrize(
+    ("subjects", "done", "left"),
+    [([JOHN, ME], ["changed"], [JOHN]), ([ME], ["removed"], None), ([], ["removed"], None), ([JOHN], [], [JOHN])],
+)
+def test_whom_somebody_binds_meanwhile_is_who_stays_bound(
+    write: Any, api: AccountApi, subjects: list[dict[str, str]], done: list[str], left: Any, check: bool
+) -> None:
+    write("planning")
+    api.objects[BOUND]["subjects"].append(JANE)
+    bind_meanwhile(api, *subjects)
+    result = write(state="absent", check=check)
+    assert (result.get("msg"), became(result, f"{PLANNING}:ops:me")) == (None, done)
+    assert api.objects.get(BOUND, {}).get("subjects") == (subjects if check else left)
 
 
 @pytest.mark.parametrize("there", [(), (f"{NAMESPACES}/medik8s-leases", f"{NAMESPACES}/ops")])
