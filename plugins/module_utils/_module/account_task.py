@@ -70,10 +70,12 @@ def _make(client: Client, meant: Account, dry_run: bool) -> Iterator[Written]:
 
 def _remove(client: Client, meant: Account, dry_run: bool) -> Iterator[Written]:
     """Its rights first, so that it has none without being seen."""
-    bindings = grants.read_all(client, *grants.BINDINGS)
-    yield from _unbind(client, meant, bindings, dry_run)
+    yield from _unbind(client, meant, grants.read_all(client, *grants.BINDINGS), dry_run)
     yield from _without(client, [meant.service_account], dry_run)
-    yield from _without(client, meant.unused(grants.read_all(client, *grants.POLICIES), bindings), dry_run)
+    policies = grants.read_all(client, *grants.POLICIES)
+    # Anew, as somebody may have bound another account meanwhile.
+    bindings = grants.read_all(client, *grants.BINDINGS)
+    yield from _without(client, meant.unused(policies, bindings), dry_run)
 
 
 def _without(client: Client, unwanted: Sequence[JsonObject], dry_run: bool) -> Iterator[Written]:

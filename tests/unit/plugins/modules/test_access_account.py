@@ -243,6 +243,20 @@ def test_whom_somebody_binds_meanwhile_is_who_stays_bound(
     assert api.objects.get(BOUND, {}).get("subjects") == (subjects if check else left)
 
 
+def test_a_role_stays_to_which_somebody_binds_another_account_meanwhile(write: Any, api: AccountApi) -> None:
+    write("planning", "drain")
+    other = copy.deepcopy(api.objects[BOUND])
+    other["metadata"]["name"] = f"{PLANNING}:ops:other"
+
+    def bind(_request: Request) -> None:
+        api.objects[f"{BINDINGS}/{PLANNING}:ops:other"] = other
+
+    api.faults[BOUND] = bind
+    write(state="absent")
+    roles = {path for path in api.objects if path.startswith((f"{ROLES}/", f"{LEASE_ROLES}/"))}
+    assert roles == {f"{ROLES}/{PLANNING}"}
+
+
 @pytest.mark.parametrize("there", [(), (f"{NAMESPACES}/medik8s-leases", f"{NAMESPACES}/ops")])
 def test_check_mode_foretells_all_of_it(write: Any, api: AccountApi, there: tuple[str, ...]) -> None:
     for path in there:
