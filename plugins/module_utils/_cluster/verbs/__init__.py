@@ -35,7 +35,7 @@ leases.Leases.write      a node or run is held: POST by name, or PUT on its vers
 leases.Leases.release    DELETE on its version while its holder has it; gone, or another's
 grants.store             POST by name, or PATCH; all of it, and no more in what was asked for
 grants.unbind            PATCH of a binding on its version, anew with those who are in it by then; just these are in it.
-                         Where nobody else is, as grants.remove
+                         Where nobody else is, DELETE by uid on its version; gone
 grants.remove            DELETE by uid; gone
 namespaces.create_in     the namespace: POST by name; there, whoever made it. Then the object in it
 migrations.create        POST by the name of the attempt; all of it, or, after a refusal, its run, VMI and target

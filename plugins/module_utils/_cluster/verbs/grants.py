@@ -104,22 +104,29 @@ def unbind(
         left = others(found)
         if not found or (left and left == found["subjects"]):
             return None
-        return _leave(client, found, left, dry_run=dry_run) if left else remove(client, found, dry_run=dry_run)
+        try:
+            return _leave(client, found, left, dry_run=dry_run) if left else _drop(client, found, dry_run=dry_run)
+        except Failure as error:
+            if not error.gone:
+                raise
+        return None
 
     return retry_on_newest(binding, write, lambda _conflict: _find(client, binding) or {})
 
 
-def _leave(client: Client, binding: JsonObject, subjects: list[JsonObject], *, dry_run: bool) -> Written | None:
-    """As it was read; fails with status 409 if somebody wrote it since. One that is gone has nobody in it."""
+def _leave(client: Client, binding: JsonObject, subjects: list[JsonObject], *, dry_run: bool) -> Written:
+    """As it was read; fails with status 409 if somebody wrote it since, with 404 if it is gone."""
     version = {key: value for key, value in binding["metadata"].items() if key in _VERSION}
     wanted, query = {**binding, "metadata": version, "subjects": subjects}, _query(dry_run=dry_run)
-    try:
-        written = client.patch(_path(binding), f"write {title(binding)}", wanted, _is_as_wanted, **query)
-    except Failure as error:
-        if not error.gone:
-            raise
-        return None
+    written = client.patch(_path(binding), f"write {title(binding)}", wanted, _is_as_wanted, **query)
     return Written(wanted, binding, written)
+
+
+def _drop(client: Client, binding: JsonObject, *, dry_run: bool) -> Written:
+    """The same: somebody may have bound others since it was read."""
+    read = {key: binding["metadata"][key] for key in ("uid", "resourceVersion")}
+    client.delete_only(_path(binding), f"remove {title(binding)}", read, dry_run=dry_run)
+    return Written(binding, binding, None)
 
 
 def read_all(client: Client, *kinds: str) -> list[JsonObject]:

@@ -232,11 +232,18 @@ def test_a_binding_that_is_gone_by_now_is_not_made_again(
     ("subjects", "done", "left"),
     [([JOHN, ME], ["changed"], [JOHN]), ([ME], ["removed"], None), ([], ["removed"], None), ([JOHN], [], [JOHN])],
 )
+@pytest.mark.parametrize("before", [[ME, JANE], [ME]])
 def test_whom_somebody_binds_meanwhile_is_who_stays_bound(
-    write: Any, api: AccountApi, subjects: list[dict[str, str]], done: list[str], left: Any, check: bool
+    write: Any,
+    api: AccountApi,
+    before: list[dict[str, str]],
+    subjects: list[dict[str, str]],
+    done: list[str],
+    left: Any,
+    check: bool,
 ) -> None:
     write("planning")
-    api.objects[BOUND]["subjects"].append(JANE)
+    api.objects[BOUND]["subjects"] = before
     bind_meanwhile(api, *subjects)
     result = write(state="absent", check=check)
     assert (result.get("msg"), became(result, f"{PLANNING}:ops:me")) == (None, done)
