@@ -23,8 +23,10 @@ options:
         refused, a ClusterRole with an C(aggregationRule) and a binding to another role.
       - V(absent) removes it with its bindings, and those of the collection's ClusterRoles and Roles that nobody else is
         bound to, in whichever namespace. Namespaces stay.
-      - Its bindings are those of its name, wherever they stand. From one in which somebody has bound others as well,
-        only the account is taken.
+      - Its bindings are those of its name, wherever they stand. With V(present) those that it is to have are for it
+        alone, and others whom somebody has bound in one of them lose what they have by it.
+      - One that it is not to have is removed. From one in which somebody has bound others as well, only the account is
+        taken. With V(absent) that holds for all of them.
     type: str
     choices: [present, absent]
     default: present
