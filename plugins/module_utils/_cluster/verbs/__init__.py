@@ -41,7 +41,7 @@ namespaces.create_in     the namespace: POST by name; there, whoever made it. Th
 migrations.create        POST by the name of the attempt; all of it, or, after a refusal, its run, VMI and target
 migrations.cancel        DELETE by uid; gone
 evacuations.withdraw     PUT evacuate/cancel for one node; KubeVirt does not evacuate the VMI from it any more
-evacuations.take_over    the two above, for each VMI that KubeVirt still evacuates from the node
+evacuations.take_over    the two above, for each VMI that is still on the node
 carrying_out.Verbs       an eviction: POST by uid, again only after the next look of the loop; the pod is gone
 machines.request         PUT stop, restart or start, again only after the next look. A VM is not asked to end a VMI that
                          is going or elsewhere, or whose Stop it notes, nor to stop while it is halted; it is not asked

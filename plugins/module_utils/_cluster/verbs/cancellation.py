@@ -35,8 +35,8 @@ _INTERVAL = 0.5
 class Cancellation:
     """What becomes of the migrations of some VMIs, as far as it was seen: nothing of it is lost with the API server.
 
-    `outcomes`: by title of the VMI; MIGRATING is one whose cancellation could not be asked for. evacuated: titles of
-    those that KubeVirt wanted to leave their nodes. `trouble`: why asking or looking fails now.
+    `outcomes`: by title of the VMI; MIGRATING is one whose cancellation could not be asked for. evacuated: the node
+    that KubeVirt wanted it to leave, by title, of those where it did. `trouble`: why asking or looking fails now.
     """
 
     def __init__(self, client: Client, requests: Iterable[MigrationRequest], may: May) -> None:
@@ -51,7 +51,7 @@ class Cancellation:
         found = {request.title: by_namespace[request.namespace].get(request.name) for request in self._requests}
         self.migrations: dict[str, Migration] = {title: item for title, item in found.items() if item}
         vmis = {request.title: find_vmi(client, request.namespace, request.name) for request in self._requests}
-        self.evacuated = frozenset(title for title, vmi in vmis.items() if evacuated_from(vmi))
+        self.evacuated = {title: node for title, vmi in vmis.items() if (node := evacuated_from(vmi))}
         self._withdrawn: set[str] = set()
         moving = {*self.migrations, *self.evacuated}
         self.outcomes = {title: MIGRATING if title in moving else NOT_MIGRATING for title in vmis}
@@ -113,28 +113,37 @@ class Cancellation:
             title = request.title
             if self.outcomes[title] != MIGRATING:
                 continue
-            if title in self.evacuated:
-                self._end_evacuation(client, request, dry_run=dry_run)
+            if title in self.evacuated and not self._end_evacuation(client, request, dry_run=dry_run):
+                self.outcomes[title] = TOO_LATE
+                continue
             if title in self.migrations:
                 cancel(client, self.migrations[title], dry_run=dry_run)
             asked = CANCELLING if title in self.migrations else CANCELLED
             self.outcomes[title] = WOULD_CANCEL if dry_run else asked
 
-    def _end_evacuation(self, client: Client, request: MigrationRequest, *, dry_run: bool) -> None:
-        """A migration that KubeVirt has begun for it meanwhile goes on, and is found only by a look afterwards."""
+    def _end_evacuation(self, client: Client, request: MigrationRequest, *, dry_run: bool) -> bool:
+        """A migration that KubeVirt has begun for it meanwhile goes on, and is found only by a look afterwards.
+
+        False if the VMI has moved by now: what makes it leave that node as well is not what was looked at.
+        """
         title = request.title
         if title not in self._withdrawn:
-            withdraw(client, request.namespace, request.name, dry_run=dry_run)
+            withdraw(client, self.evacuated[title], request.namespace, request.name, dry_run=dry_run)
             self._withdrawn.add(title)
         begun = unfinished(client, request.namespace).get(request.name)
+        if self._has_moved(client, request):
+            return False
         if begun is not None:
             self.migrations[title] = begun
+        return True
 
     def _look(self, client: Client) -> None:
         by_title = {request.title: request for request in self._requests}
         for title in self.left:
             if find_again(client, self.migrations[title]) is None:
-                request = by_title[title]
-                self._nodes[title] = node_of(find_vmi(client, request.namespace, request.name))
-                moved = self._nodes[title] not in ("", self._sources[title])
-                self.outcomes[title] = TOO_LATE if moved else CANCELLED
+                self.outcomes[title] = TOO_LATE if self._has_moved(client, by_title[title]) else CANCELLED
+
+    def _has_moved(self, client: Client, request: MigrationRequest) -> bool:
+        title = request.title
+        self._nodes[title] = node_of(find_vmi(client, request.namespace, request.name))
+        return self._nodes[title] not in ("", self._sources[title])

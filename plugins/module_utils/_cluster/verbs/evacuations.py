@@ -16,6 +16,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.looks.ob
     evacuated_from,
     find_migrations,
     find_vmi,
+    node_of,
     running_on,
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.client import Client
@@ -24,7 +25,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transpor
     object_path,
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.migrations import cancel
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.migration import QUEUED, SCHEDULING
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.migration import QUEUED, SCHEDULING, Migration
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import JsonObject
 
 _SUBRESOURCES = f"subresources.{API_VERSION}"
@@ -34,10 +35,9 @@ _PREFIX = "kubevirt-evacuation-"
 _EARLY = {"", *QUEUED, SCHEDULING}
 
 
-def withdraw(client: Client, namespace: str, name: str, *, dry_run: bool = False) -> bool:
-    """Let a VMI stay where it is, and say if it was to leave. A migration that has begun goes on. Raises Failure."""
-    node = evacuated_from(find_vmi(client, namespace, name))
-    if not node:
+def withdraw(client: Client, node: str, namespace: str, name: str, *, dry_run: bool = False) -> bool:
+    """Let a VMI stay on a node, and say if it was to leave that. A migration that has begun goes on. Raises Failure."""
+    if evacuated_from(find_vmi(client, namespace, name)) != node:
         return False
     path = f"{object_path(_SUBRESOURCES, namespace, VMIS, name)}/evacuate/cancel"
     body: JsonObject = {"evacuationNodeName": node, **({"dryRun": ["All"]} if dry_run else {})}
@@ -65,7 +65,7 @@ def take_over(client: Client, node: str, maybe_done: set[str]) -> Iterator[str]:
 
     def is_withdrawn(title: str) -> bool:
         try:
-            is_done = withdraw(client, *title.split("/")) or title in maybe_done
+            is_done = withdraw(client, node, *title.split("/")) or title in maybe_done
         except Failure as error:
             if error.maybe_done:
                 maybe_done.add(title)
@@ -83,4 +83,10 @@ def take_over(client: Client, node: str, maybe_done: set[str]) -> Iterator[str]:
                 # Who was evicted since the look at the node would be migrated anew at once.
                 if is_withdrawn(title):
                     yield title
-                cancel(client, begun)
+                _cancel_from(client, node, begun)
+
+
+def _cancel_from(client: Client, node: str, begun: Migration) -> None:
+    """One whose VMI is elsewhere by now is whoever's who drains that node."""
+    if node_of(find_vmi(client, begun.namespace, begun.vmi)) == node:
+        cancel(client, begun)

@@ -106,6 +106,20 @@ def test_what_has_ended_since_it_was_listed_is_not_taken_over(api: DrainingApi, 
     assert written(api, WITHDRAWAL) == 0
 
 
+@pytest.mark.parametrize("path", [vmi_path("db"), migrations_path()])
+@pytest.mark.parametrize("maybe_done", [set(), {"shop/db"}])
+def test_who_leaves_another_node_by_now_is_not_kept_there(
+    api: DrainingApi, connection: dict[str, Any], path: str, maybe_done: set[str]
+) -> None:
+    """It has left this one since it was listed, and somebody drains the one where it is."""
+    status = api.objects[vmi_path("db")]["status"]
+    if path == migrations_path():
+        del status["evacuationNodeName"]
+    api.faults[path] = lambda _request: status.update(nodeName="n2", evacuationNodeName="n2")
+    list(evacuations.take_over(connect_by(connection, 5), "n1", {*maybe_done}))
+    assert (status["evacuationNodeName"], api.writes()) == ("n2", [])
+
+
 def test_a_withdrawal_that_is_carried_out_late_is_told(api: DrainingApi, connection: dict[str, Any]) -> None:
     """It is seen between the list of the node's VMIs and the look at this one."""
 

@@ -165,6 +165,26 @@ def test_a_migration_that_cannot_be_looked_for_after_a_withdrawal_is_found_later
     assert (entry["outcome"], entry["migration"]) == ("cancelled", "kubevirt-evacuation-x")
 
 
+@pytest.mark.parametrize("check", [False, True])
+def test_who_leaves_another_node_by_now_is_not_kept_there(cancel: Cancel, api: MigratingApi, check: bool) -> None:
+    """It has moved since it was looked at, and somebody drains the node where it is."""
+    status = api.objects[vmi_path("db")]["status"]
+    status["evacuationNodeName"] = "n1"
+    looks: list[Request] = []
+
+    def move(request: Request) -> None:
+        looks.append(request)
+        if len(looks) == 2:
+            del api.objects[f"{migrations_path()}/of-db"]
+            status.update(nodeName="n2", evacuationNodeName="n2")
+            api.add_migration("kubevirt-evacuation-x", "db", node="n3", course=())
+
+    api.faults[vmi_path("db")] = move
+    (entry,) = cancel(name="db", check=check)["migrations"]
+    assert (entry["outcome"], entry["node"], status["evacuationNodeName"]) == ("migrated", "n2", "n2")
+    assert api.writes() == []
+
+
 def test_an_evacuation_that_was_withdrawn_is_told_where_the_rest_fails(cancel: Cancel, api: MigratingApi) -> None:
     api.objects[vmi_path("db")]["status"]["evacuationNodeName"] = "n1"
     api.faults[f"{migrations_path()}/of-db"] = lambda request: refusal(403, "Forbidden", "no rights")
