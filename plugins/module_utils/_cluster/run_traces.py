@@ -290,7 +290,7 @@ class Undoing:
 
     def _refused(self, error: Failure) -> None:
         """Told with the rest, if it is about this node alone."""
-        if error.passing or error.status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
+        if error.passing or error.unasked or error.status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
             raise error
         self.undone.problems.append(f"{error.attempted}: {error.message}")
 
