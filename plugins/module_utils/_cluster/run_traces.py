@@ -8,9 +8,9 @@ Evacuations are KubeVirt's answer to somebody's eviction, and nobody's to withdr
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
-from http import HTTPStatus
+from collections.abc import Callable, Container, Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from functools import partial
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.looks import objects
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.looks.objects import (
@@ -71,13 +71,22 @@ class RunTraces:
     def lines(self) -> list[str]:
         """What is to be undone, one line each."""
         held = {lease_name(node) for node in self.nodes}
-        names = [lease["metadata"]["name"] for lease in self.leases]
         return [
-            *(f"migration {migration.namespace}/{migration.name}" for migration in self.migrations),
-            *(f"cordon of node {node}" for node in self.nodes),
-            *(f"lease {name}" for name in names if name not in held),
-            *(f"VMs stopped for node {node}" for node in self.stopped_for),
+            *map(_of_migration, self.migrations),
+            *map(_of_cordon, self.nodes),
+            *(_of_lease(lease) for lease in self.leases if lease["metadata"]["name"] not in held),
+            *map(_of_stopped, self.stopped_for),
         ]
+
+    def without(self, lines: Container[str]) -> RunTraces:
+        """What is to be undone besides."""
+        return replace(
+            self,
+            migrations=tuple(migration for migration in self.migrations if _of_migration(migration) not in lines),
+            nodes=tuple(node for node in self.nodes if _of_cordon(node) not in lines),
+            leases=tuple(lease for lease in self.leases if _of_lease(lease) not in lines),
+            stopped_for=tuple(node for node in self.stopped_for if _of_stopped(node) not in lines),
+        )
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -198,19 +207,21 @@ class Undoing:
         self._namespace = namespace
         self._clock = clock or Clock()
         self._deadline = Deadline(seconds, self._clock)
-        self._require = require
+        self._require = _about_all(require)
+        # By their lines.
+        self._given_up: set[str] = set()
 
     def undo(self) -> Undone:
-        """Until nothing is left, or something cannot be undone. Raises Failure.
+        """Until nothing is left but what cannot be undone. Raises Failure.
 
         A task that has lost the run may hear of it a moment later, and what it asked for shows after that.
         """
         rounds = 0
-        while not self.undone.problems and (lines := (traces := self._find()).lines()):
+        while lines := (traces := self._find().without(self._given_up)).lines():
             if rounds == _ROUNDS:
                 self.undone.problems += [f"{line} is there again" for line in lines]
-            else:
-                self._undo(traces)
+                break
+            self._undo(traces)
             rounds += 1
         return self.undone
 
@@ -225,7 +236,8 @@ class Undoing:
         for node in sorted({*traces.nodes, *_nodes_of(traces.leases)}):
             self._give_back(node)
         # Those that are left, as their nodes are gone.
-        release(self._client, traces.leases, self._namespace, self._require)
+        for lease in traces.leases:
+            self._can(_of_lease(lease), partial(release, self._client, [lease], self._namespace, self._require))
         for node in traces.stopped_for:
             self._start(node)
 
@@ -236,8 +248,8 @@ class Undoing:
             source = self._node_of(migration)
             if self._is_under_way(migration):
                 self._require()
-                cancel(self._client, migration)
-                sources.append((migration, source))
+                if self._can(_of_migration(migration), partial(cancel, self._client, migration)):
+                    sources.append((migration, source))
         waiting = [migration for migration, _source in sources]
         while waiting and self._deadline.left:
             waiting = [migration for migration in waiting if self._is_under_way(migration)]
@@ -246,7 +258,8 @@ class Undoing:
         for migration, source in sources:
             title = f"{migration.namespace}/{migration.name}"
             if migration in waiting:
-                self.undone.problems.append(f"migration {title} is cancelled, but KubeVirt has not undone it yet")
+                problem = f"migration {title} is cancelled, but KubeVirt has not undone it yet"
+                self._give_up(_of_migration(migration), problem)
             elif self._node_of(migration) in ("", source):
                 self.undone.cancelled.append(title)
 
@@ -270,12 +283,7 @@ class Undoing:
             lease_seconds=1,
             dry_run=False,
         )
-        try:
-            maintenance.end(self._client, wanted, may=self._require)
-        except Failure as error:
-            if not error.gone:
-                self._refused(error)
-        else:
+        if self._can(_of_cordon(node), partial(maintenance.end, self._client, wanted, may=self._require)):
             self.undone.given_back.append(node)
 
     def _start(self, node: str) -> None:
@@ -286,13 +294,54 @@ class Undoing:
             self.undone.started.append(result)
             if entry.unfinished or entry.has_failed:
                 problem = f"{result['kind']} {entry.title} does not run again: {entry.status()}"
-                self.undone.problems.append(problem)
+                self._give_up(_of_stopped(node), problem)
 
-    def _refused(self, error: Failure) -> None:
-        """Told with the rest, if it is about this node alone."""
-        if error.passing or error.unasked or error.status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
-            raise error
-        self.undone.problems.append(f"{error.attempted}: {error.message}")
+    def _can(self, line: str, act: Callable[[], object]) -> bool:
+        """Whether that was done. Raises Failure if that is not about this one alone."""
+        try:
+            act()
+        except Failure as error:
+            if error.passing or error.concerns_all or error.unasked:
+                raise
+            if not error.gone:
+                self._give_up(line, f"{error.attempted}: {error.message}")
+            return False
+        return True
+
+    def _give_up(self, line: str, problem: str) -> None:
+        """Told with the rest, and not tried again."""
+        self._given_up.add(line)
+        if problem not in self.undone.problems:  # a node is given back with its Lease
+            self.undone.problems.append(problem)
+
+
+def _about_all(require: Callable[[], None]) -> Callable[[], None]:
+    """What it raises is no refusal of what was to be undone, whatever asks it."""
+
+    def required() -> None:
+        try:
+            require()
+        except Failure as error:
+            error.unasked = True
+            raise
+
+    return required
+
+
+def _of_migration(migration: Migration) -> str:
+    return f"migration {migration.namespace}/{migration.name}"
+
+
+def _of_cordon(node: str) -> str:
+    return f"cordon of node {node}"
+
+
+def _of_lease(lease: JsonObject) -> str:
+    return f"lease {lease['metadata']['name']}"
+
+
+def _of_stopped(node: str) -> str:
+    return f"VMs stopped for node {node}"
 
 
 def _leases(client: Client, run: str, namespace: str) -> tuple[JsonObject, ...]:
