@@ -134,7 +134,7 @@ class Failure(Exception):
             return self.unanswered and self.reason not in _LASTING
         if self.status == HTTPStatus.NOT_FOUND:
             return self.foreign and not self.unserved
-        return self.status == HTTPStatus.TOO_MANY_REQUESTS or self.status >= HTTPStatus.INTERNAL_SERVER_ERROR
+        return self.status == HTTPStatus.TOO_MANY_REQUESTS or self._ailing
 
     @property
     def gone(self) -> bool:
@@ -153,8 +153,7 @@ class Failure(Exception):
             return self.unsent and self.passing
         if self.status == HTTPStatus.TOO_MANY_REQUESTS:
             return not self.considered
-        is_told = self.unadmitted or self.retry_after is not None
-        return self.status >= HTTPStatus.INTERNAL_SERVER_ERROR and is_told
+        return self._ailing and (self.unadmitted or self.retry_after is not None)
 
     @property
     def ambiguous(self) -> bool:
@@ -177,6 +176,13 @@ class Failure(Exception):
     def field_unknown(self) -> bool:
         """Whether a field was sent that the server does not know."""
         return self.status == HTTPStatus.BAD_REQUEST and bool(_UNKNOWN_FIELD.search(self.message))
+
+    @property
+    def _ailing(self) -> bool:
+        """Whether the answer is one of a server that fails for now: what one cannot do at all it does not learn."""
+        if self.status is None or self.status == HTTPStatus.NOT_IMPLEMENTED:
+            return False
+        return self.status >= HTTPStatus.INTERNAL_SERVER_ERROR
 
     def to_json(self) -> dict[str, Any]:
         return {

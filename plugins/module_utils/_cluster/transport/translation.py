@@ -73,6 +73,7 @@ _STATUS_REMEDIES = {
     409: "Somebody else writes the object at the same time: try again.",
     410: "Try again.",
     429: "The API server is overloaded: try again later, with a smaller page_size if the task has one.",
+    501: "Check that the server's version is supported, and what stands between, such as a proxy or load balancer.",
 }
 _NETWORK_REMEDY = "Check the address and port, and that the API server runs and is reachable from this machine."
 _PROXY_REMEDY = "Check the proxy in the kubeconfig, in the option proxy, or in the environment."

@@ -62,12 +62,20 @@ def test_what_nobody_can_see_is_not_sent_again(error: Failure, time: Time) -> No
     assert (told.value, time.slept) == (error, [])
 
 
-@pytest.mark.parametrize("error", [*map(failure, (400, 401, 403, 404, 409, 410, 422)), UNTRUSTED, BUDGET])
+@pytest.mark.parametrize(
+    "error",
+    [
+        *map(failure, (400, 401, 403, 404, 409, 410, 422, 501)),
+        failure(501, retry_after=1.0),
+        UNTRUSTED,
+        BUDGET,
+    ],
+)
 @pytest.mark.parametrize("reads", [True, False])
 def test_what_is_final_is_told_at_once(error: Failure, reads: bool, time: Time) -> None:
     with pytest.raises(Failure) as told:
-        Persistence(None).carry(failing(error), None, reads=reads)
-    assert (told.value, time.slept) == (error, [])
+        Persistence(None).carry(failing(error), repeatable, reads=reads)
+    assert (told.value, told.value.maybe_done, time.slept) == (error, False, [])
 
 
 @pytest.mark.parametrize(
