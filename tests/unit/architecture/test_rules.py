@@ -262,12 +262,10 @@ def test_purity(source: str, sentence: str) -> None:
         (
             "roles",
             {
-                **TAKING,
-                "roles/drain/tasks/look.yml": "- kubernetes.core.k8s_info:",
                 "roles/access/tasks/main.yml": "- virtops.kubevirt.take_variables:\n- kubernetes.core.k8s:",
                 "roles/access/meta/argument_specs.yml": "argument_specs: {main: {}}",
             },
-            "roles/drain/tasks/look.yml: modules of kubernetes.core.* send requests again as they like",
+            "roles/access/tasks/main.yml: modules of kubernetes.core.* send requests again as they like",
         ),
     ],
 )
