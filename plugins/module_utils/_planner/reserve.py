@@ -13,9 +13,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.labels import SCHEDULABLE
-from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.workloads import VMI, title
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.arrays import BoolArray, FloatArray, IntArray, np
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import controller
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.occupant import Occupant
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.resources import MEMORY
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import (
@@ -27,6 +25,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.drain import Solution
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.ground import Ground
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.plan_options import Failing
+from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.residents import residents
 
 _ZONE = "topology.kubernetes.io/zone"
 _GIBIBYTE = 2**30
@@ -54,11 +53,11 @@ class MachineMemory:
         self.look(nodes.names)
 
     def look(self, nodes: Iterable[str]) -> None:
-        """Take these nodes as they are on the ground now."""
-        state = self._ground.state
+        """Take these nodes as they are on the ground now. Who is on its way is where it comes from."""
+        state, workloads = self._ground.state, self._ground.cluster.workloads
         for name in nodes:
-            launchers = (pod for pod in self._ground.pods_on([name]) if (controller(pod) or {}).get("kind") == VMI)
-            here = (title(pod) for pod in launchers if title(pod) in state)
+            machines = residents(self._ground.pods_on([name]), workloads).machines
+            here = (machine.id for machine in machines if not machine.arriving and machine.id in state)
             self._taken[state.nodes.index[name]] = sum(_memory(state.placement(key).occupant) for key in here)
 
     def reserve(self, solution: Solution, failing: Failing) -> Reserve | None:

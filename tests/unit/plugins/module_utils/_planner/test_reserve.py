@@ -22,7 +22,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.run_plan
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.whole_run import plan_whole_run
 
 from checker.check import violations
-from unit.plugins.module_utils._planner.scene import Lists, Scene, node
+from unit.plugins.module_utils._planner.scene import Lists, Scene, migrating, node
 
 GIB = 2**30
 
@@ -109,6 +109,13 @@ def test_who_is_stopped_needs_no_memory_elsewhere() -> None:
     made.vm("large", "n1", "6Gi", status={"conditions": [refused]})
     found = plan(made.lists, ["n1"], policies=[{"policy": "stop"}])
     assert reserves(found) == [5]
+
+
+def test_who_is_on_its_way_counts_where_it_goes_and_once() -> None:
+    made = scene("n1", zones="aaa")
+    before = plan(made.lists, ["n1"]).totals.batch_reserves
+    migrating(made.lists, "vm-0", "n2")
+    assert plan(made.lists, ["n1"]).totals.batch_reserves == before
 
 
 def test_a_reserve_that_is_gone_when_the_batch_begins_keeps_it_from_that() -> None:
