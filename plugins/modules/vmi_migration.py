@@ -217,7 +217,7 @@ migrations:
       type: str
       sample: migrated
     source_node:
-      description: The node on which the VMI ran at the begin of the task.
+      description: The node on which the VMI ran at the begin of the task, or which it was leaving by a migration then.
       returned: always
       type: str
       sample: worker-1

@@ -52,9 +52,7 @@ def _problem(prospect: Prospect) -> str | None:
     if not _has_destination(prospect):
         return _no_destination(prospect)
     if request.source_node not in ("", prospect.source_node) and not prospect.fulfilled:
-        return (
-            f"it is on {prospect.source_node or 'no node'}, and was planned to leave {request.source_node}; plan anew"
-        )
+        return f"it is on {prospect.node or 'no node'}, and was planned to leave {request.source_node}; plan anew"
     return next((blocker.clause for blocker in _found(prospect, prospect.vmi)), None)
 
 

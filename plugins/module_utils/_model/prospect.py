@@ -66,13 +66,26 @@ class Prospect:
         return frozenset(migration.uid for migration in self.migrations if not migration.unfinished)
 
     @property
+    def node(self) -> str:
+        """Where the VMI runs, empty if nowhere."""
+        return str(self._status.get("nodeName") or "")
+
+    @property
     def source_node(self) -> str:
-        return str(((self.vmi or {}).get("status") or {}).get("nodeName") or "")
+        """The same, but of one that has just arrived by a migration which is not over yet where it comes from."""
+        moving, state = self.in_flight, self._status.get("migrationState") or {}
+        is_its = moving is not None and state.get("migrationUid") == moving.uid
+        return str((is_its and state.get("sourceNode")) or self.node)
 
     @property
     def fulfilled(self) -> bool:
         """Whether the VMI runs where it is wanted."""
-        return self.source_node in self.nodes
+        return self.node in self.nodes
+
+    @property
+    def _status(self) -> Object:
+        status: Object = (self.vmi or {}).get("status") or {}
+        return status
 
     @property
     def is_moving(self) -> bool:

@@ -16,7 +16,7 @@ from ansible_collections.virtops.kubevirt.plugins.modules.vmi_migration import m
 
 from testbed.pki import Authority
 from unit.plugins.support.fake_api import SILENCE, Answer, Request, refusal, serving
-from unit.plugins.support.migrating_api import FAILURE, SUCCESS, MigratingApi, migrations_path, stock
+from unit.plugins.support.migrating_api import FAILURE, SUCCESS, MigratingApi, migrations_path, stock, vmi_path
 from unit.plugins.support.modules import ModuleRunner, Result
 
 
@@ -60,6 +60,21 @@ def test_a_migration_of_an_earlier_run_is_watched_not_repeated(migrate: Migrate,
     assert result["migrations"][0]["migration"] == "db-0-1"
     assert result["migrations"][0]["outcome"] == "migrated"
     assert api.created() == []
+
+
+def test_who_has_just_arrived_by_what_is_on_its_way_has_come_from_elsewhere(
+    migrate: Migrate, api: MigratingApi
+) -> None:
+    """KubeVirt tells the new node a moment before the migration is over."""
+    api.add_migration("db-0-1", "db", run="earlier")
+    state = {"migrationUid": "uid-db-0-1", "sourceNode": "n1", "targetNode": "n2"}
+    api.objects[vmi_path("db")]["status"] |= {"nodeName": "n2", "migrationState": state}
+    result = migrate(name="db", target_node="n2", diff=True)
+    (entry,) = result["migrations"]
+    assert (entry["outcome"], entry["source_node"], entry["node"]) == ("migrated", "n1", "n2")
+    assert result["diff"] == {"before": "shop/db: n1\n", "after": "shop/db: n2\n"}
+    entry = migrate(name="db", target_node="n2")["migrations"][0]
+    assert (entry["outcome"], entry["source_node"]) == ("already_there", "n2")
 
 
 def test_nobody_waits_in_check_mode_for_what_is_on_its_way(migrate: Migrate, api: MigratingApi) -> None:
