@@ -55,6 +55,14 @@ _VARIABLES = frozenset(
     "AWS_STS_REGIONAL_ENDPOINTS AZURE_CLIENT_ID AZURE_TENANT_ID CLOUDSDK_ACTIVE_CONFIG_NAME CLOUDSDK_CORE_PROJECT "
     "USE_GKE_GCLOUD_AUTH_PLUGIN".split()
 )
+# Of auth-provider, which gives tokens without a program (config of the kinds azure, gcp and oidc).
+_PROVIDER = ("users", "[]", "user", "auth-provider", "config")
+_SETTINGS = "apiserver-id client-id config-mode environment expires-in expires-on expiry tenant-id".split()
+_SHOWN |= {(*_PROVIDER, setting) for setting in _SETTINGS}
+# Notes of whoever has made the kubeconfig; of what stands in them only that of minikube is known.
+_NOTES = [("clusters", "[]", "cluster", "extensions", "[]"), ("contexts", "[]", "context", "extensions", "[]")]
+_SHOWN |= {(*note, "name") for note in _NOTES}
+_SHOWN |= {(*note, "extension", key) for note in _NOTES for key in ("last-update", "provider", "version")}
 _SHOWN |= {(*_ARGUMENT[:-1], f"[{flag}]") for flag in _FLAGS}
 _SHOWN |= {("users", "[]", "user", "exec", "env", "[]", f"[{name}]") for name in _VARIABLES}
 # Where the secret itself may be pasted into, or be a part.
@@ -64,7 +72,7 @@ _PATHS = {
 }
 _PATH = re.compile(r"(~|\.\.?)?(/[\w.@ :-]+)+")
 _LONGEST = 255
-_SERVER = ("clusters", "[]", "cluster", "server")
+_SERVERS = {("clusters", "[]", "cluster", "server"), (*_PROVIDER, "idp-issuer-url")}
 
 
 def harmless(kubeconfig: Mapping[str, Any], others: Mapping[str, Any]) -> set[str]:
@@ -77,7 +85,7 @@ def harmless(kubeconfig: Mapping[str, Any], others: Mapping[str, Any]) -> set[st
 def _is_shown(keys: tuple[str, ...], text: str) -> bool:
     if keys in _PATHS:
         return len(text) <= _LONGEST and bool(_PATH.fullmatch(text))
-    if keys == _SERVER:
+    if keys in _SERVERS:
         return not {"@", "?"}.intersection(text)
     if keys == _ARGUMENT:
         return text in _WORDS or bool(_FLAG.fullmatch(text))

@@ -284,6 +284,50 @@ def test_what_a_cloud_calls_its_program_with_is_shown(
     assert shown(run_module, kubeconfig, words, by_program(**program)) == told.split()
 
 
+OIDC = {
+    "client-id": "kubernetes",
+    "idp-issuer-url": "https://idp.example/realm",
+    "client-secret": "hush",
+    "id-token": "hush-1",
+    "refresh-token": "hush-2",
+}
+AZURE = {
+    "apiserver-id": "6dae42f8",
+    "client-id": "80faf920",
+    "tenant-id": "common",
+    "environment": "AzurePublicCloud",
+    "config-mode": "1",
+    "expires-in": "3600",
+    "expires-on": "1700000000",
+    "access-token": "hush",
+    "idp-issuer-url": "https://me:hush-1@idp",
+}
+
+
+@pytest.mark.parametrize("settings", [OIDC, AZURE])
+def test_of_what_gives_tokens_only_where_and_as_whom_is_shown(
+    kubeconfig: Path, run_module: ModuleRunner, settings: dict[str, str]
+) -> None:
+    """A `1` that is hidden stands in most of what a task tells, such as the path of a snapshot."""
+    words = list(settings.values())
+    other = {"name": "b", "user": {"auth-provider": {"name": "oidc", "config": settings}}}
+    told = shown(run_module, kubeconfig, words, lambda config: config["users"].append(other))
+    assert told == [word for word in words if "hush" not in word]
+
+
+@pytest.mark.parametrize("part", ["clusters", "contexts"])
+def test_of_notes_on_a_cluster_those_of_minikube_are_shown(
+    kubeconfig: Path, run_module: ModuleRunner, part: str
+) -> None:
+    note = {"last-update": "Mon, 02 Jan 2006 15:04:05 MST", "provider": "minikube.sigs.k8s.io", "version": "v1.38.0"}
+
+    def change(config: Config) -> None:
+        inner = config[part][0][part.removesuffix("s")]
+        inner["extensions"] = [{"name": "info", "extension": {**note, "more": "hush", "deep": {"version": "hush-1"}}}]
+
+    assert shown(run_module, kubeconfig, ["info", *note.values(), "hush", "hush-1"], change) == ["info", *note.values()]
+
+
 @pytest.mark.parametrize("path", ["/etc/pki/hush.key", "./hush", "../hush.pem", "~/.kube/hush"])
 @pytest.mark.parametrize("key", ["client-key", "client-certificate", "tokenFile"])
 def test_a_path_is_shown(kubeconfig: Path, run_module: ModuleRunner, key: str, path: str) -> None:
