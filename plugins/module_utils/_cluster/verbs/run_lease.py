@@ -67,6 +67,10 @@ class RunHold:
         self._leases = Leases(client, namespace, query)
         self._seen = float("-inf")
 
+    def briefly(self) -> RunHold:
+        """The same, for who asks anew later when a look has failed for a moment."""
+        return RunHold(self._client.briefly(), self.run, self.invocation, self.namespace)
+
     def look(self) -> RunLease | None:
         """Who holds it now, whether alive or dead; None if nobody does."""
         return self._look()[1]

@@ -46,7 +46,7 @@ class RunMemory:
     """`hold`: of the run whose store it is. tell: takes lines for people."""
 
     def __init__(self, hold: RunHold, store: RunStore, tell: Callable[[str], None]) -> None:
-        self._hold = hold
+        self._hold, self._brief = hold, hold.briefly()
         self._store = store
         self._tell = tell
         self._waiting: dict[str, Make] = {}
@@ -70,8 +70,10 @@ class RunMemory:
         begun = time.monotonic()
         self._next = begun + _PAUSE
         # A task that ends may have been slow to hear that the run is lost.
-        store = self._store.guarded(partial(self._hold.require, anew=last))
-        store = store if last else store.briefly()
+        if last:
+            store = self._store.guarded(partial(self._hold.require, anew=True))
+        else:
+            store = self._store.briefly().guarded(self._brief.require)
         for name, make in list(self._waiting.items()):
             try:
                 retry_on_conflict(partial(_put, store, name, make))

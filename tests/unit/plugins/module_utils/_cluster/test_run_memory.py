@@ -20,6 +20,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._model.leases imp
 
 from testbed.pki import Authority
 from unit.plugins.support.fake_api import Answer, Request, refusal
+from unit.plugins.support.own_time import Time, own_time
 from unit.plugins.support.run_api import CONFIG_MAPS, LEASES, RunApi, running
 
 PLACE = "medik8s-leases"
@@ -57,6 +58,28 @@ def memory(api: RunApi, connection: dict[str, str], time: SimpleNamespace, told:
     memory = RunMemory(hold, RunStore(client, "kernel", PLACE), told.append)
     memory.remember("record-n1", lambda _content: b"{}")
     return memory
+
+
+@pytest.fixture
+def passing(monkeypatch: pytest.MonkeyPatch) -> Iterator[Time]:
+    yield from own_time(monkeypatch)
+
+
+@pytest.mark.parametrize(("last", "seconds"), [(False, 5.0), (True, 120.0)])
+def test_who_writes_now_and_then_waits_for_no_look_at_the_run_either(
+    api: RunApi, connection: dict[str, str], passing: Time, last: bool, seconds: float
+) -> None:
+    """A drain has other things to do meanwhile, except in the end."""
+    client = connect_by(connection, 5)
+    hold = RunHold(client, "kernel", Invocation("a1"), PLACE)
+    hold.take(0.0)
+    memory = RunMemory(hold, RunStore(client, "kernel", PLACE), lambda _line: None)
+    memory.remember("record-n1", lambda _content: b"{}")
+    api.faults[f"{LEASES}/virtops-run-kernel"] = lambda _request: AWAY
+    began = passing.now
+    memory.write(at_once=True, last=last)
+    assert passing.now - began == pytest.approx(seconds)
+    assert api.config_maps() == []
 
 
 @pytest.mark.parametrize("path", [CONFIG_MAPS, LEASES])
