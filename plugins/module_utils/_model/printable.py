@@ -9,10 +9,12 @@ What would steer it is shown in another's place and not removed: nobody is to hi
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 _BREAKS = re.compile(r"[^\S ]+")
 _MOST = 120
 _LONGEST = 8_000
+_MOST_LISTED = 10
 
 
 def printable(text: object) -> str:
@@ -29,6 +31,15 @@ def brief(text: object) -> str:
 def sentence(text: object) -> str:
     """As a whole, for a message. Of what is longer than anybody reads, the beginning, and the end with the advice."""
     return printable(shortened(str(text), _LONGEST))
+
+
+def listed(texts: Sequence[str], between: str = "; ", *, then: Sequence[str] = ()) -> str:
+    """The first ones, and how many more there are: of a large cluster nobody reads them all in a sentence.
+
+    then: what is told after them, all of it.
+    """
+    more = len(texts) - _MOST_LISTED
+    return between.join([*texts[:_MOST_LISTED], *([f"and {more} more"] if more > 0 else []), *then])
 
 
 def shortened(text: str, most: int) -> str:

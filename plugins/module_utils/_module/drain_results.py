@@ -20,12 +20,12 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.observ
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.record import Entry
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.invalid_request import InvalidRequest
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import JsonObject
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.printable import listed
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module.run import Incomplete, Module
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.document import to_json
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import Blocked, Plan
 
 # In the sentence for people; the result has all.
-_MOST = 10
 _REMEDIES = {
     "vm": "Remove the cause, or give these VMs a policy.",
     "pod": "Allow these pods to go, or delete them yourself.",
@@ -52,7 +52,7 @@ def blocked(server: str, node: str, stuck: Sequence[Blocked]) -> Incomplete:
     failure = Failure(
         f"drain node {node}",
         server,
-        _listed(problems),
+        listed(problems),
         " ".join(["Nothing was changed.", *remedies]),
         reason="NotDrainable",
         details={"problems": problems},
@@ -99,7 +99,7 @@ def _uncordoned(going: NodeDrain, error: Failure) -> Failure:
     except Failure:  # that the cordon is gone is what has to be told
         newcomers = ()
     still = f"; it was still cordoned at {_time(going.last_ours)}" if going.last_ours is not None else ""
-    come = f"; on it is by now, not there at first: {_listed(list(newcomers))}" if newcomers else ""
+    come = f"; on it is by now, not there at first: {listed(list(newcomers))}" if newcomers else ""
     return error.replaced(message=error.message + still + come, details={"newcomers": list(newcomers)})
 
 
@@ -120,7 +120,7 @@ def verified(server: str, node: str, look: Observation) -> JsonObject:
         failure = Failure(
             f"maintain node {node}",
             server,
-            f"it is not empty any more: {_listed(problems)}",
+            f"it is not empty any more: {listed(problems)}",
             "Drain it again; nothing was changed.",
             reason="NotEmpty",
             details={"problems": problems},
@@ -170,16 +170,15 @@ def _failure(module: Module, going: NodeDrain, left: list[JsonObject]) -> Failur
         many = f"more VMs than max_failed_vms have failed for good ({going.failed}), so nothing more was begun"
         prefix = f"{many}; {prefix or 'there is left '}"
     trouble = going.trouble
-    if trouble:
-        problems.append(trouble.at_the_end)
+    more = [trouble.at_the_end] if trouble else []
     return Failure(
         f"drain node {going.execution.node}",
         going.means.verbs.server,
-        prefix + (_listed(problems) or "a pod of a VM that is ending"),
+        prefix + (listed(problems, then=more) or "a pod of a VM that is ending"),
         _DEADLINE_REMEDY if late else _REFUSED_REMEDY if module.check_mode else _FAILED_REMEDY,
         status=trouble.status if trouble else None,
         reason="DeadlineExceeded" if late else "DrainFailed",
-        details={"problems": problems},
+        details={"problems": [*problems, *more]},
     )
 
 
@@ -238,11 +237,6 @@ def _problems(left: Iterable[JsonObject]) -> list[str]:
 
 def _title(entry: JsonObject) -> str:
     return f"{entry['namespace']}/{entry['name']}" if entry["namespace"] else str(entry["name"])
-
-
-def _listed(problems: list[str]) -> str:
-    more = f"; and {len(problems) - _MOST} more" if len(problems) > _MOST else ""
-    return "; ".join(problems[:_MOST]) + more
 
 
 def _lines(titles: Iterable[str]) -> str:

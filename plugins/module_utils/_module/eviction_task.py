@@ -18,6 +18,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.evicti
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt import migration_rules
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.invalid_request import InvalidRequest
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import JsonObject, name_problems
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.printable import listed
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module import guard
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module.progress import Progress
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module.run import Incomplete, Module
@@ -90,15 +91,15 @@ def failed(module: Module, run: MovesRun) -> Failure | None:
     lasting = trouble if trouble is not None and not trouble.passing else None
     late = is_left and lasting is None
     prefix = f"after {module.params['wait_timeout']} s " if late else ""
-    problems = list(_left(run, entries, is_left=is_left))
+    problems, more = list(_left(run, entries, is_left=is_left)), [trouble.at_the_end] if is_left and trouble else []
     return Failure(
         f"evict {number} pod{'' if number == 1 else 's'}",
         run.means.verbs.server,
-        prefix + "; ".join(problems),
+        prefix + listed(problems, then=more),
         lasting.remedy if lasting else _REMEDY,
         status=lasting.status if lasting else None,
         reason=lasting.reason if lasting else "DeadlineExceeded" if late else "EvictionFailed",
-        details={"problems": problems},
+        details={"problems": [*problems, *more]},
     )
 
 
@@ -111,8 +112,6 @@ def _left(run: MovesRun, entries: Sequence[Evicting], *, is_left: bool) -> Itera
         unfinished = [item for item in entries if item.unfinished]
         yield from (f"pod {item.title}: {item.status()}" for item in unfinished)
         yield from () if unfinished else (item.status() for item in run.awaited)
-        if run.trouble:
-            yield run.trouble.at_the_end
 
 
 def _action(pod: ObjectReference) -> Action:

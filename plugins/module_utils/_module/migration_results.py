@@ -16,6 +16,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.ca
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.migrating import WOULD_MIGRATE, Migrating
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.record import WAITING
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import JsonObject
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.printable import listed
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module.run import Incomplete, Module
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import ActionKind
 
@@ -65,11 +66,11 @@ def _not_cancelled(module: Module, server: str, cancellation: Cancellation) -> F
     waited, trouble = module.params["wait"], cancellation.trouble
     unasked = [title for title in cancellation.left if cancellation.outcomes[title] == MIGRATING]
     asked = [title for title in cancellation.left if title not in unasked] if waited else []
-    words = [f"that of {', '.join(unasked)} was not cancelled"] if unasked else []
+    words = [f"that of {listed(unasked, ', ')} was not cancelled"] if unasked else []
     if asked and trouble:
-        words.append(f"whether that of {', '.join(asked)} is undone is not known")
+        words.append(f"whether that of {listed(asked, ', ')} is undone is not known")
     elif asked:
-        words.append(f"after {module.params['wait_timeout']} s KubeVirt has not undone that of {', '.join(asked)}")
+        words.append(f"after {module.params['wait_timeout']} s KubeVirt has not undone that of {listed(asked, ', ')}")
     late = waited and (trouble is None or trouble.passing)
     return Failure(
         f"cancel {len(asked) + len(unasked)} of {len(cancellation.outcomes)} migrations",
@@ -90,10 +91,11 @@ def _is_left(module: Module, run: MovesRun, entry: Migrating) -> bool:
 def _failure(module: Module, run: MovesRun, failed: list[Migrating], left: list[Migrating]) -> Failure:
     trouble, total = run.trouble, sum(action.kind is ActionKind.MIGRATE for action in run.moves.actions)
     late = left and module.params["wait"] and (trouble is None or trouble.passing)
-    words = [f"{entry.title}: {entry.failure_reason.rstrip('.')}" for entry in failed]
+    lost = [f"{entry.title}: {entry.failure_reason.rstrip('.')}" for entry in failed]
+    words = [listed(lost)] if lost else []
     if left:
         after = f"after {module.params['wait_timeout']} s " if late else ""
-        words.append(f"{after}not finished: {', '.join(map(_standing, left))}")
+        words.append(f"{after}not finished: {listed(list(map(_standing, left)), ', ')}")
     if trouble:
         words.append(trouble.at_the_end)
     return Failure(

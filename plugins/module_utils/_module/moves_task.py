@@ -17,6 +17,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.evicti
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt import migration_rules
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.invalid_request import InvalidRequest
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import JsonObject
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.printable import listed
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module import (
     eviction_task,
     migration_results,
@@ -75,7 +76,7 @@ def _error(module: Module, going: MovesRun, *, is_changed: bool) -> Failure | In
     return Failure(
         "carry out the plan",
         going.means.verbs.server,
-        "; ".join([*(failure.message.rstrip(".") for failure in failures), *going.refused]),
+        "; ".join([*(failure.message.rstrip(".") for failure in failures), *filter(None, [listed(going.refused)])]),
         " ".join(dict.fromkeys([*remedies, _MOVED_BEFORE] if going.refused else remedies)),
         status=first.status,
         reason=first.reason,

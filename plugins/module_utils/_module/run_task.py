@@ -37,6 +37,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._model.leases imp
     run_problem,
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import JsonObject, name_problems
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.printable import listed
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module import rights, run_report
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module.run import Incomplete
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module.run_report import RunReport
@@ -242,7 +243,7 @@ def _left(client: Client, task: RunTask, problems: list[str]) -> Failure:
     return Failure(
         f"undo all of run {task.run}",
         client.server,
-        "; ".join(problems),
+        listed(problems),
         "Remove the cause and run the task again: it goes on with what is left.",
         reason="NotUndone",
         details={"problems": problems},

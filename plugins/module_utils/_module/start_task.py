@@ -16,6 +16,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transpor
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.deviations import starts_of_batch
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.starting import STARTED, WOULD_START, Starting
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import JsonObject
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.printable import listed
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module import guard
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module.progress import Progress
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module.run import Incomplete, Module
@@ -97,13 +98,13 @@ def _result(module: Module, going: PlanRun, deviations: list[JsonObject]) -> dic
 def _failure(module: Module, going: PlanRun, problems: list[str]) -> Failure:
     trouble = going.trouble
     late = not (going.is_over or module.check_mode)
-    told = [*problems, trouble.at_the_end] if trouble else problems
+    more = [trouble.at_the_end] if trouble else []
     return Failure(
         f"start {len(problems)} of {len(going.record.entries)} VMs again",
         going.means.verbs.server,
-        (f"after {module.params['wait_timeout']} s " if late else "") + "; ".join(told),
+        (f"after {module.params['wait_timeout']} s " if late else "") + listed(problems, then=more),
         _REMEDY,
         status=trouble.status if trouble else None,
         reason="DeadlineExceeded" if late else "StartFailed",
-        details={"problems": told},
+        details={"problems": [*problems, *more]},
     )

@@ -137,6 +137,17 @@ def test_a_run_that_leaves_something_off_is_not_complete(tmp_path: Path, api: Ru
     assert (status, api.config_maps()) == (0, []), told
 
 
+def test_of_much_that_is_left_the_first_is_told(tmp_path: Path, api: RunApi) -> None:
+    for number in range(2, 15):
+        mark = StoppedMark("kernel", "Always", "2026-01-01T00:00:00Z")
+        api.add_vm(f"db-{number}")["metadata"] |= marked({"n1": mark})
+    play, cluster = letting_go()["rolling_maintenance"], tmp_path / "files/cluster.kubeconfig"
+    told, _status = ended(tmp_path, play, done=["n1", "n2"], kubeconfig=cluster)
+    found = re.search(r"Left: (.*?)\. Remove the cause", told)
+    assert found, told
+    assert (found[1].count("stopped for node n1"), found[1].endswith("; and 5 more")) == (10, True), told
+
+
 def abort_command(told: str) -> list[str]:
     """What follows the name of the playbook, as a shell takes it."""
     found = re.search(r"FAILED! => (\{.*\})", told)

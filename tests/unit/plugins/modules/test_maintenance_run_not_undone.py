@@ -71,6 +71,20 @@ def test_what_is_refused_keeps_nothing_else(maintain: Maintain, api: RunApi, sta
     assert [api.node(name)["spec"].get("unschedulable") for name in ("n1", "n2")] == [None, None]
 
 
+def test_of_much_that_is_left_the_first_is_told(maintain: Maintain, api: RunApi) -> None:
+    for number in range(30):
+        api.add_vm(f"many-{number}")
+        api.add_migration(f"many-{number}", f"many-{number}", run="kernel")
+        api.faults[f"{migrations_path()}/many-{number}"] = deny
+    result = maintain()
+    assert (len(result["error"]["problems"]), result["msg"].count("cancel migration")) == (30, 10)
+    assert "; and 20 more. Remove the cause" in result["msg"]
+
+
+def deny(request: Request) -> Answer | None:
+    return refusal(400, "Denied", DENIED) if request.method == "DELETE" else None
+
+
 def test_a_run_that_may_not_cancel_anything_hears_so_at_once(maintain: Maintain, api: RunApi) -> None:
     def refuse(request: Request) -> Answer | None:
         words = 'cannot delete resource "virtualmachineinstancemigrations"'

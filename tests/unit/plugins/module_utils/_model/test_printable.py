@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.printable import brief, printable
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.printable import brief, listed, printable
 
 
 @pytest.mark.parametrize(
@@ -35,3 +35,11 @@ def test_hostile_text_is_only_text(text: str, shown: str) -> None:
 
 def test_a_long_one_is_told_by_its_beginning() -> None:
     assert brief("\n" + "x" * 5000) == " " + "x" * 119
+
+
+def test_of_many_the_first_are_told_and_how_many_more_there_are() -> None:
+    names = list("abcdefghijklm")
+    assert listed(names[:10], ", ") == "a, b, c, d, e, f, g, h, i, j"
+    assert listed(names) == "a; b; c; d; e; f; g; h; i; j; and 3 more"
+    assert listed(names, then=["as it is away"]).endswith("j; and 3 more; as it is away")
+    assert listed([]) == ""
