@@ -32,3 +32,25 @@ options:
       - Without it nothing is said of them but in RV(_value.pods[].needs).
     type: bool
 """
+
+    # What the plan of node_drain's own is asked for.
+    NODE = r"""
+options:
+  avoid:
+    description: Names of nodes that VMs go to only if they fit nowhere else, such as those to be drained next.
+    type: list
+    elements: str
+    default: []
+  delete_emptydir_data:
+    description: Whether pods may go that have C(emptyDir) volumes, whose data is lost then.
+    type: bool
+    default: false
+  force:
+    description: Whether pods may go that no controller would replace.
+    type: bool
+    default: false
+  option_prefix:
+    description: What the names of such options begin with where errors name them, for a role whose variables they are.
+    type: str
+    default: ""
+"""

@@ -52,8 +52,8 @@ options:
         of the batch is done as well, unless their own tasks have done it.
       - A file that group or others may read or write is refused, and so is a plan of another run than O(run).
       - What is left of the plan is held against a fresh look at the whole cluster before anything is done.
-      - Without it a plan is made for this node alone, by O(policies), O(delete_emptydir_data) and O(force). A plan
-        brings its own, and these are refused beside it.
+      - Without it a plan is made for this node alone, by O(policies), O(avoid), O(delete_emptydir_data) and O(force). A
+        plan brings its own. Such an option that is given beside it, also as it is by default, has to be as it has it.
     type: raw
   drift:
     description:
@@ -67,14 +67,6 @@ options:
       - A snapshot that was taken a moment ago, by its path or as what M(virtops.kubevirt.cluster_snapshot) returned, to
         hold O(plan) against. By default the cluster is read anew.
     type: raw
-  delete_emptydir_data:
-    description: Whether pods may go that have C(emptyDir) volumes, whose data is lost then.
-    type: bool
-    default: false
-  force:
-    description: Whether pods may go that no controller would replace.
-    type: bool
-    default: false
   terminate_grace_period:
     description: Seconds that evicted pods get to end, in place of their own.
     type: int
@@ -136,6 +128,7 @@ extends_documentation_fragment:
   - virtops.kubevirt._connection
   - virtops.kubevirt._document
   - virtops.kubevirt._policies.drain
+  - virtops.kubevirt._drain.node
   - virtops.kubevirt._run
   - virtops.kubevirt._run.cluster
   - virtops.kubevirt._progress
@@ -383,7 +376,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._module.run impor
 
 
 def node_drain(module: Module) -> dict[str, Any]:
-    own_arguments.check(module.params, module.given)
+    own_arguments.check(module.params)
     states = {"drained": drain_task.drain, "verified": drain_task.verify, "restored": start_task.restore}
     client = connect(module)
     guard.require(client, module.params, dry_run=module.check_mode)

@@ -5,15 +5,20 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.maintenance import Request
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.drained_pod import DELETE_EMPTYDIR_DATA, FORCE
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.invalid_request import InvalidRequest
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import name_problems
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.printable import brief
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module import guard
+from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import Plan
 
 _REQUIRED: dict[str, Any] = {"type": "str", "required": True}
+_NEEDS = (DELETE_EMPTYDIR_DATA, FORCE)
 
 
 def spec() -> dict[str, Any]:
@@ -35,8 +40,10 @@ def spec() -> dict[str, Any]:
                 "policy": {"type": "str", "choices": ["fail", "restart", "stop"], "required": True},
             },
         },
+        "avoid": {"type": "list", "elements": "str", "default": []},
         "delete_emptydir_data": {"type": "bool", "default": False},
         "force": {"type": "bool", "default": False},
+        "option_prefix": {"type": "str", "default": ""},
         "terminate_grace_period": {"type": "int"},
         "cordon": {"type": "bool", "default": False},
         "reason": {"type": "str"},
@@ -52,16 +59,40 @@ def spec() -> dict[str, Any]:
     }
 
 
-def check(params: Mapping[str, Any], given: Collection[str]) -> None:
-    """Raises InvalidRequest for what the argument spec cannot tell. given: names of the options that are given."""
-    problems = list(_problems(params, given))
+def check(params: Mapping[str, Any]) -> None:
+    """Raises InvalidRequest for what the argument spec cannot tell."""
+    problems = list(_problems(params))
     if problems:
         raise InvalidRequest("read the options of the task", problems, "Nothing was changed.")
 
 
+def require_agreement(params: Mapping[str, Any], given: Collection[str], plan: Plan) -> None:
+    """See that options which say what a plan is asked for say what this one has. Raises InvalidRequest.
+
+    given: names of the options that are given, also as by default. What the plan has is taken as it stands there, as
+    the planner, which knows what it means, is not imported for a drain that goes as planned.
+    """
+    has = {"policies": [], "avoid": [], "allowed": [], **plan.options}
+    has |= {need: need in has["allowed"] for need in _NEEDS}
+    asked = {**{name: params[name] for name in ("avoid", *_NEEDS)}, "policies": policies(params)}
+    problems = [
+        f"{params['option_prefix']}{name} is {_shown(asked[name])}, and the plan has {_shown(has[name])}"
+        for name in ("policies", "avoid", *_NEEDS)
+        if name in given and asked[name] != has[name]
+    ]
+    if problems:
+        remedy = "Leave them out, as the plan has its own, or plan with them; nothing was changed."
+        raise InvalidRequest(f"drain node {params['name']} by the plan", problems, remedy)
+
+
+def policies(params: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The rules, without what they do not say."""
+    return [{key: value for key, value in rule.items() if value is not None} for rule in params["policies"]]
+
+
 def allowed(params: Mapping[str, Any]) -> frozenset[str]:
     """What pods may be evicted in spite of."""
-    return frozenset(name for name in ("force", "delete_emptydir_data") if params[name])
+    return frozenset(name for name in _NEEDS if params[name])
 
 
 def request(params: Mapping[str, Any], *, dry_run: bool) -> Request:
@@ -79,19 +110,20 @@ def request(params: Mapping[str, Any], *, dry_run: bool) -> Request:
     )
 
 
-def _problems(params: Mapping[str, Any], given: Collection[str]) -> Iterator[str]:
+def _problems(params: Mapping[str, Any]) -> Iterator[str]:
     yield from name_problems(params, "name", "lease_namespace")
     yield from guard.problems(params)
     if not params["owner"].strip():
         yield "owner is empty"
     if params["plan"] is not None and not params["plan"]:
         yield "plan is empty; leave it out to have one made for this node alone"
-    if params["plan"]:
-        own = (name for name in ("policies", "delete_emptydir_data", "force") if name in given)
-        yield from (f"{name} is given with plan, which has its own; leave it out, or plan with it" for name in own)
     for name in ("wait_timeout", "unschedulable_timeout", "lease_duration"):
         if params[name] < 1:
             yield f"{name} is {params[name]}; give a second at least"
     for name in ("retries", "max_failed_vms", "terminate_grace_period"):
         if params[name] is not None and params[name] < 0:
             yield f"{name} is {params[name]}; give 0 at least"
+
+
+def _shown(value: object) -> str:
+    return brief(json.dumps(value))

@@ -45,7 +45,8 @@ def own_plan(client: Client, params: Mapping[str, Any]) -> Plan:
     snapshot, name = fresh_snapshot(client), params["name"]
     with explained(f"plan the drain of node {name}"):
         options = PlanOptions(
-            policies=[{key: value for key, value in rule.items() if value is not None} for rule in params["policies"]],
+            policies=drain_arguments.policies(params),
+            avoid=tuple(params["avoid"]),
             allowed=drain_arguments.allowed(params),
         )
         return of_batch(plan_run(snapshot, "", [[name]], options), name)

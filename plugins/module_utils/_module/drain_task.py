@@ -212,6 +212,7 @@ class _Task:
                 [f"the plan is of run {given.run}, and run is {run}"],
                 "Give the plan of that run; nothing was changed.",
             )
+        drain_arguments.require_agreement(self.params, self.module.given, given)
         if given.cluster.uid:
             require_cluster(self.client, given.cluster.uid)
         return given

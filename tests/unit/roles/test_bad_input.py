@@ -9,7 +9,7 @@ An earlier start of the run has left a VM off, which the role starts as soon as 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -95,14 +95,17 @@ class Scene:
     folder: Path
     api: RunApi
 
-    def start(self, *options: str, **given: Any) -> tuple[str, int]:
-        """What the role tells, as one line, and the status of its playbook. A file is meant by its name."""
+    def start(self, *options: str, plays: Sequence[dict[str, Any]] = (), **given: Any) -> tuple[str, int]:
+        """What the role tells, as one line, and the status of its playbook. A file is meant by its name.
+
+        plays: those that come after that of the role.
+        """
         for name in ("file", "path", "snapshot"):
             if name in given:
                 given[name] = str(self.folder / given[name])
         named = {f"plan_maintenance_{name}": value for name, value in {"run": "kernel", **given}.items()}
         role = {"role": "virtops.kubevirt.plan_maintenance", "vars": named}
-        content = yaml.safe_dump([{"hosts": "localhost", "gather_facts": False, "roles": [role]}])
+        content = yaml.safe_dump([{"hosts": "localhost", "gather_facts": False, "roles": [role]}, *plays])
         told, status = play(self.folder, content, *options, kubeconfig=self.folder / "files/cluster.kubeconfig")
         return " ".join(told.split()), status
 
@@ -184,6 +187,29 @@ def test_what_was_stopped_does_not_wait_for_a_node_that_is_made_anew(scene: Scen
 def test_an_answer_that_is_left_blank_takes_no_wish_back(scene: Scene) -> None:
     told, status = scene.start("--check", file="forced", force="", batch_constraints="", policies=[])
     assert (status, "Run kernel: 2 of 2 nodes to maintain" in told) == (0, True), told
+
+
+DRAIN = {"hosts": "maintenance", "gather_facts": False, "roles": ["virtops.kubevirt.drain"]}
+
+
+def test_what_a_drain_is_asked_for_beside_the_plan_of_its_run_is_refused(scene: Scene) -> None:
+    """Also as it is by default, and where all hosts of a group have it. It was passed over."""
+    (scene.folder / "hosts.ini").write_text("n1\n[workers]\nn1\n[workers:vars]\ndrain_avoid=n3\n")
+    options = ("-i", str(scene.folder / "hosts.ini"), "-e", "drain_force=false")
+    told, status = scene.start(*options, plays=[DRAIN], nodes=["n1"], force=True)
+    words = (
+        'Cannot drain node n1 by the plan, 2 mistakes: drain_avoid is ["n3"], and the plan has []; '
+        "drain_force is false, and the plan has true. Leave them out, as the plan has its own, or plan with them"
+    )
+    assert (status, words in told.replace("\\", "")) == (2, True), told
+    assert f"{NODES}/n1" not in [request.path for request in scene.api.writes()]
+
+
+def test_what_a_drain_is_asked_for_may_be_as_the_plan_of_its_run_has_it(scene: Scene) -> None:
+    asked = {"force": True, "policies": [{"policy": "stop"}]}
+    options = ("--check", "-e", "drain_force=yes", "-e", json.dumps({"drain_policies": '[{"policy": "stop"}]'}))
+    told, status = scene.start(*options, plays=[DRAIN], nodes=["n1"], **asked)
+    assert (status, "Cordon the node and move everything away" in told) == (0, True), told
 
 
 def test_check_mode_refuses_as_much(scene: Scene) -> None:

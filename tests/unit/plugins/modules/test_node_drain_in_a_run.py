@@ -119,22 +119,6 @@ def test_who_goes_on_with_a_drain_counts_what_has_left_since_it_began(drain: Any
     ]
 
 
-@pytest.mark.parametrize(
-    ("changes", "problem"),
-    [
-        ({"policies": [{"policy": "stop"}]}, "policies is given with plan"),
-        ({"delete_emptydir_data": True}, "delete_emptydir_data is given with plan"),
-        ({"force": True}, "force is given with plan"),
-        ({"force": False}, "force is given with plan"),
-        ({"policies": []}, "policies is given with plan"),
-    ],
-)
-def test_a_plan_brings_what_it_was_asked_for(drain: Any, api: RunApi, changes: dict[str, Any], problem: str) -> None:
-    writes = len(api.writes())
-    assert drain(**changes)["error"]["problems"] == [f"{problem}, which has its own; leave it out, or plan with it"]
-    assert len(api.writes()) == writes
-
-
 def test_a_plan_of_other_nodes_is_refused(drain: Any, api: RunApi) -> None:
     writes = len(api.writes())
     refused = drain(name="n2")
