@@ -163,8 +163,8 @@ plan_path:
   type: str
   sample: /var/lib/awx/plans/kernel-6.12.json
 text_path:
-  description: The file that tells the whole plan for people, action by action; in check mode where it would be. Empty
-    if there is none, or if it does not say any more what O(plan) says.
+  description: The file that tells the whole plan for people, action by action; in check mode where it would be. Of
+    O(plan) it is the one beside that, if it says what O(plan) says, else one beside O(path), else empty.
   returned: success, without O(only_check)
   type: str
   sample: /var/lib/awx/plans/kernel-6.12.txt

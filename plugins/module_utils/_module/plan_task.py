@@ -168,7 +168,7 @@ def _make(module: Module) -> dict[str, Any]:
     changed = _write(module, path, plan, there)
     _keep(module, in_force)
     done = done.intersection(plan_request.named_nodes(params))
-    result = _result(params, path, plan, done, [*notes, *chosen.lines], has_text=True)
+    result = _result(params, path, plan, done, [*notes, *chosen.lines], text_of=path)
     if module._diff:
         before = plan_text(earlier, done) if earlier else []
         result["diff"] = {"before": _joined(before), "after": _joined(plan_text(plan, done))}
@@ -193,10 +193,21 @@ def _take(module: Module) -> dict[str, Any]:
         path = Path(module.params["path"])
         changed = _write(module, path, plan, plan_file.find_plan(path))
     _keep(module, chosen.in_force)
-    result = _result(module.params, path, plan, done, [*notes, *chosen.lines], has_text=is_rest)
+    text_of = path if is_rest else _text_of_approved(module, source, plan)
+    result = _result(module.params, path, plan, done, [*notes, *chosen.lines], text_of=text_of)
     if not is_rest:
         result["sha256"] = sha256(approved)
     return {"changed": changed, **result, "differences": chosen.changes, **_origin(chosen)}
+
+
+def _text_of_approved(module: Module, source: Path, plan: Plan) -> Path | None:
+    """Where a run writes what people read of an approved plan: nowhere, if that has come with it."""
+    own = module.params["path"]
+    if not own or plan_file.find_text(source, plan, plan_text(plan)):
+        return None
+    if not module.check_mode:
+        plan_file.write_text(Path(own), plan, plan_text(plan))
+    return Path(own)
 
 
 def _origin(chosen: ChosenPlan) -> dict[str, Any]:
@@ -250,19 +261,25 @@ def _keep(module: Module, in_force: PlanInForce) -> None:
 
 
 def _result(
-    params: Mapping[str, Any], path: Path, plan: Plan, done: frozenset[str], notes: Sequence[str], *, has_text: bool
+    params: Mapping[str, Any],
+    path: Path,
+    plan: Plan,
+    done: frozenset[str],
+    notes: Sequence[str],
+    *,
+    text_of: Path | None,
 ) -> dict[str, Any]:
-    """path: of the plan. has_text: whether this task writes beside it what people read of it in whole."""
+    """path: of the plan. text_of: a path beside which this task writes what people read of it in whole, if it does."""
     left = [[name for name in nodes if name not in done] for nodes in plan.batches]
     blocked = sorted((entry for entry in plan.blocked if entry.node not in done), key=lambda entry: entry.passing)
     allowed = plan.options.get("allowed", ())
-    prefix, found = params["option_prefix"], plan_file.find_text(path, plan, plan_text(plan))
+    prefix, found = params["option_prefix"], plan_file.find_text(text_of or path, plan, plan_text(plan))
     # Nobody is sent to a file that was not written, or in which somebody has changed something.
     there = str(found.absolute()) if found else ""
     document = to_json(plan)
     return {
         "plan_path": str(path.absolute()),
-        "text_path": str(plan_file.text_beside(path).absolute()) if has_text else there,
+        "text_path": str(plan_file.text_beside(text_of).absolute()) if text_of else there,
         "sha256": document["sha256"],
         "message": judgement(plan, done),
         "verdict": _verdict_of_rest(plan, done).value,
