@@ -113,8 +113,9 @@ def unit(workspace: Workspace, scope: Scope) -> Iterator[Command]:
     yield _tried_again(workspace, *which, *few, SLOWEST, *SHARED)
 
 
-def differential(workspace: Workspace, _scope: Scope) -> Iterator[Command]:
-    yield workspace.command("python", "-m", "pytest", "tests/differential", PYTHONPATH=str(workspace.stack.tree))
+def differential(workspace: Workspace, scope: Scope) -> Iterator[Command]:
+    tests = ("tests/differential", *(("-m", "not slow") if scope is Scope.GATE else ()))
+    yield workspace.command("python", "-m", "pytest", *tests, PYTHONPATH=str(workspace.stack.tree))
 
 
 def integration(workspace: Workspace, scope: Scope) -> Iterator[Command]:
