@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from itertools import chain
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Object, has_ended
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.selectors import LabelSelector, label_selector
@@ -45,8 +46,13 @@ class Budgets:
 
     def __init__(self, pdbs: Iterable[Object]) -> None:
         self._budgets: defaultdict[str, list[_Budget]] = defaultdict(list)
+        # By namespace and a label that they ask for, None where there is no such, the numbers of budgets. There may be
+        # one for each VM, so that not all of them can be tried on each pod.
+        self._filed: defaultdict[tuple[str, tuple[str, str] | None], list[int]] = defaultdict(list)
         for pdb in pdbs:
-            self._budgets[_namespace(pdb)].append(_budget(pdb))
+            namespace, budget = _namespace(pdb), _budget(pdb)
+            self._filed[namespace, _asked_for(budget.selector)].append(len(self._budgets[namespace]))
+            self._budgets[namespace].append(budget)
 
     def refusal(self, pod: Object) -> EvictionRefusal | None:
         """Why an eviction of the pod would be refused now, or None."""
@@ -96,14 +102,23 @@ class Budgets:
             gone.update(names)
             healthy.update(names if _is_ready(pod) else ())
         found = Budgets(())
+        found._filed = self._filed
         for namespace, budgets in self._budgets.items():
             keyed = ((budget, (namespace, budget.name)) for budget in budgets)
             found._budgets[namespace] = [_lowered(budget, gone[key], healthy[key]) for budget, key in keyed]
         return found
 
     def _covering(self, pod: Object) -> list[_Budget]:
-        labels = pod["metadata"].get("labels") or {}
-        return [budget for budget in self._budgets.get(_namespace(pod), ()) if budget.selector.matches(labels)]
+        labels, namespace = pod["metadata"].get("labels") or {}, _namespace(pod)
+        filed = (self._filed.get((namespace, label), ()) for label in (None, *labels.items()))
+        budgets = (self._budgets[namespace][number] for number in sorted(chain.from_iterable(filed)))
+        return [budget for budget in budgets if budget.selector.matches(labels)]
+
+
+def _asked_for(selector: LabelSelector) -> tuple[str, str] | None:
+    """A label without which it matches nothing, if it names one."""
+    exact = (entry for entry in selector.requirements if entry.operator == "In" and len(entry.values) == 1)
+    return next(((entry.key, entry.values[0]) for entry in exact), None)
 
 
 def _budget(pdb: Object) -> _Budget:

@@ -52,6 +52,8 @@ _LOSSES = {
     drained_pod.DELETE_EMPTYDIR_DATA: "the data in its emptyDir volumes would be lost",
 }
 _QUICK = "KubeVirt lets it go on, although it would abort it as it takes too long even with an idle guest"
+# In a large cluster hundreds of nodes may be equally good for a pod.
+_MOST_NAMED = 10
 _LEAVE = (PodOutcome.MOVES, PodOutcome.WAITS, PodOutcome.ENDS)
 
 
@@ -218,7 +220,9 @@ def tied(target: str | None, choices: Sequence[str]) -> tuple[str, ...]:
     """What is taken for granted of a node that the scheduler draws; nothing if it has no choice."""
     if target is None or len(choices) < 2:
         return ()
-    return (f"of {', '.join(choices)}, which are equally good for it, the scheduler takes {target}",)
+    more = f" and {len(choices) - _MOST_NAMED} more" if len(choices) > _MOST_NAMED else ""
+    named = ", ".join(choices[:_MOST_NAMED])
+    return (f"of {named}{more}, which are equally good for it, the scheduler takes {target}",)
 
 
 def blocked(solution: Solution, drain: DrainPlan, allowed: frozenset[str]) -> Iterator[Blocked]:

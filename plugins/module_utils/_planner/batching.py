@@ -59,7 +59,9 @@ class Batching:
         most: how many nodes, if fewer than otherwise.
         """
         chosen: list[str] = []
-        open_nodes = [name for name in self._in_turn() if name not in put_off]
+        open_nodes = self._in_turn()
+        if put_off:
+            open_nodes = [name for name in open_nodes if name not in put_off]
         estimate = self._room.estimate(self.left) if self._rules.free else None
         while len(chosen) < min(self._most, most or self._most):
             joining = (name for name in open_nodes if self._may_join(name, chosen))
@@ -90,14 +92,10 @@ class Batching:
     def _in_turn(self) -> list[str]:
         """Those that may come next."""
         rules, found = self._rules, self.left
-        for wanted in (
-            [name for name in found if name in rules.first],
-            [name for name in found if name not in rules.last],
-        ):
-            if wanted:
-                found = wanted
-                break
-        same = [name for name in found if rules.together and self._value(name, rules.together) == self._group]
+        if rules.first or rules.last:
+            early = [name for name in found if name in rules.first]
+            found = early or [name for name in found if name not in rules.last] or found
+        same = [name for name in found if self._value(name, rules.together) == self._group] if rules.together else []
         return same or found
 
     def _may_join(self, name: str, chosen: Sequence[str]) -> bool:

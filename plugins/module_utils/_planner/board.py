@@ -45,6 +45,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.filter
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.framework import evaluate, total_scores
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.scores.registry import SCORERS, Profile
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.state import ClusterState, StateChange
+from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.tables.node_table import domains_of
 
 # What they say depends on no other pod.
 _OF_THE_NODE: tuple[FilterPlugin, ...] = (NodeUnschedulable(), NodeName(), TaintToleration(), NodeAffinity())
@@ -258,7 +259,6 @@ def pin_to(state: ClusterState, node: str) -> dict[str, str]:
 
 def _pinnable(state: ClusterState) -> BoolArray:
     """Nodes whose host name label is theirs alone."""
-    hostnames = [node.labels.get(HOSTNAME) for node in state.nodes.nodes]
-    seen = Counter(hostnames)
-    alone = [number for number, hostname in enumerate(hostnames) if hostname is not None and seen[hostname] == 1]
-    return state.nodes.numbered(alone)
+    hosts = domains_of(state.nodes, HOSTNAME)
+    alone: BoolArray = hosts.add_up(np.ones(len(state.nodes), dtype=np.int64))[hosts.ids] == 1
+    return alone

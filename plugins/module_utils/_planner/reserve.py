@@ -50,6 +50,7 @@ class MachineMemory:
             [node.labels.get(SCHEDULABLE) == "true" for node in nodes.nodes], dtype=np.bool_
         )
         self._taken: IntArray = np.zeros(len(nodes), dtype=np.int64)
+        self._failing: dict[Failing, tuple[IntArray, list[str]]] = {}
         self.look(nodes.names)
 
     def look(self, nodes: Iterable[str]) -> None:
@@ -69,7 +70,9 @@ class MachineMemory:
         capacity, requested = nodes.allocatable(MEMORY), state.resources.requested(MEMORY)
         free: FloatArray = np.where(serving, np.maximum(capacity - requested, 0), 0).astype(np.float64)
         taken: FloatArray = np.where(serving, self._after(solution), 0).astype(np.float64)
-        groups, names = self._groups(failing)
+        if failing not in self._failing:
+            self._failing[failing] = self._groups(failing)
+        groups, names = self._failing[failing]
         left = free.sum() - np.bincount(groups, free) - np.bincount(groups, taken)
         left = np.where(np.bincount(groups, serving) > 0, left, np.inf)
         worst = int(np.argmin(left))

@@ -8,7 +8,7 @@ The nodes with the same value of a label are a domain; counts on nodes are added
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from copy import copy
 from dataclasses import dataclass
 from functools import partial
@@ -76,30 +76,36 @@ class NodeTable:
         self._allocatable: dict[str, IntArray] = {}
         self._images: dict[str, tuple[IntArray, int]] = {}
         self._answers: Memo[BoolArray] = Memo(_REMEMBERED)
-        self._taints, self._taint_ids = self._number_taints()
+        # The distinct sets of taints, of which a cluster has few, by their numbers; and the number of each node's.
+        self._taints: dict[tuple[Taint, ...], int] = {}
+        numbers = (self._taints.setdefault(node.taints, len(self._taints)) for node in self.nodes)
+        self._taint_ids: IdArray = np.fromiter(numbers, dtype=np.int32)
 
-    def cordoned(self, names: Collection[str]) -> NodeTable:
+    def cordoned(self, names: Iterable[str]) -> NodeTable:
         """The same nodes, these cordoned and tainted for it. What does not depend on that is shared."""
-        return self._changed([node.cordoned() if node.name in names else node for node in self.nodes])
+        return self._changed(names, Node.cordoned)
 
-    def uncordoned(self, names: Collection[str]) -> NodeTable:
+    def uncordoned(self, names: Iterable[str]) -> NodeTable:
         """The same nodes, these with their cordons lifted."""
-        return self._changed([node.uncordoned() if node.name in names else node for node in self.nodes])
+        return self._changed(names, Node.uncordoned)
 
-    def maintained(self, names: Collection[str], labels: Labels, devices: Amounts) -> NodeTable:
+    def maintained(self, names: Iterable[str], labels: Labels, devices: Amounts) -> NodeTable:
         """The same nodes, the maintenance of these over, with labels and devices that come back by it."""
-        found = self._changed([node.maintained(labels, devices) if node.name in names else node for node in self.nodes])
+        found = self._changed(names, lambda node: node.maintained(labels, devices))
         found._columns = {key: column for key, column in self._columns.items() if key not in labels}
         found._allocatable = {name: amounts for name, amounts in self._allocatable.items() if name not in devices}
         return found
 
-    def _changed(self, nodes: Sequence[Node]) -> NodeTable:
-        """With other cordons and taints."""
-        found = copy(self)
+    def _changed(self, names: Iterable[str], change: Callable[[Node], Node]) -> NodeTable:
+        """With other cordons and taints of some nodes, at a cost that grows with these, but for copies of arrays."""
+        found, nodes = copy(self), list(self.nodes)
+        found.unschedulable, found._taint_ids = self.unschedulable.copy(), self._taint_ids.copy()
+        found._taints, found._answers = dict(self._taints), Memo(_REMEMBERED)
+        for number in (self.index[name] for name in names if name in self.index):
+            node = nodes[number] = change(nodes[number])
+            found.unschedulable[number] = node.unschedulable
+            found._taint_ids[number] = found._taints.setdefault(node.taints, len(found._taints))
         found.nodes = tuple(nodes)
-        found.unschedulable = np.fromiter((node.unschedulable for node in nodes), dtype=np.bool_)
-        found._answers = Memo(_REMEMBERED)
-        found._taints, found._taint_ids = found._number_taints()
         return found
 
     def __len__(self) -> int:
@@ -213,12 +219,6 @@ class NodeTable:
         ]
         result: BoolArray = np.array(verdicts, dtype=np.bool_)[self._taint_ids]
         return result
-
-    def _number_taints(self) -> tuple[tuple[tuple[Taint, ...], ...], IdArray]:
-        """The distinct sets of taints, of which a cluster has few, and the one of each node."""
-        numbers: dict[tuple[Taint, ...], int] = {}
-        ids = [numbers.setdefault(node.taints, len(numbers)) for node in self.nodes]
-        return tuple(numbers), np.array(ids, dtype=np.int32)
 
 
 @dataclass(frozen=True, slots=True)

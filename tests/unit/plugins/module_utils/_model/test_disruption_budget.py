@@ -68,6 +68,25 @@ def test_refusals(asked: Object, budgets: list[Object], reason: str) -> None:
     assert refusal is None or refusal.reason.startswith(reason)
 
 
+def test_budgets_are_found_by_whatever_they_ask_for_in_their_order() -> None:
+    named = [{"key": "app", "operator": "Exists"}]
+    several = [{"key": "app", "operator": "In", "values": ["db", "web"]}]
+    asking = [
+        ("of-it", {"matchLabels": {"tier": "back", "app": "db"}}),
+        ("of-another-tier", {"matchLabels": {"app": "db", "tier": "front"}}),
+        ("of-any", {"matchExpressions": named}),
+        ("of-the-other", {"matchLabels": {"app": "web"}}),
+        ("of-two", {"matchExpressions": several, "matchLabels": {"tier": "back"}}),
+        ("of-all", {}),
+    ]
+    asked = pod(labels={"app": "db", "tier": "back"})
+    found = Budgets(budget(name, selector=selector) for name, selector in asking)
+    for budgets in (found, found.without([])):
+        refusal = budgets.refusal(asked)
+        assert refusal is not None
+        assert refusal.budgets == ("of-it", "of-any", "of-two", "of-all")
+
+
 def test_whether_waiting_helps() -> None:
     idle, strict, broken = budget(), budget(), budget()
     idle["status"]["expectedPods"] = 3

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.actions import tied
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.drain import plan_drain
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.drain_plan import PodFate
 
@@ -83,6 +84,13 @@ def test_the_replacement_lands_where_the_scheduler_puts_it() -> None:
     scene.pod("web-1", "a", memory="2Gi")
     found = fate(scene)
     assert (found.target_node, found.choices) == ("c", ("c", "d"))
+
+
+def test_of_many_nodes_that_are_equally_good_a_few_are_named() -> None:
+    nodes = [f"n{number}" for number in range(12)]
+    words = "which are equally good for it, the scheduler takes n0"
+    assert tied("n0", nodes) == (f"of {', '.join(nodes[:10])} and 2 more, {words}",)
+    assert tied("n0", nodes[:10]) == (f"of {', '.join(nodes[:10])}, {words}",)
 
 
 def test_the_old_pod_counts_while_it_ends() -> None:
