@@ -269,7 +269,8 @@ def _obstacle(stuck: StuckMachine, machine: Machine, solution: Solution, *, pass
         return Obstacle("tolerates-cordon", "it tolerates the cordon, and starts again on a node that is drained")
     if stuck.blockers:
         blocker = stuck.blockers[0]
-        cleared_by = (POLICIES,) if _can_be_stopped(stuck, machine, solution) else ()
+        # Whatever its policy is, who can go soon is waited for, and may be going already.
+        cleared_by = (POLICIES,) if not passing and _can_be_stopped(stuck, machine, solution) else ()
         return Obstacle(blocker.id, blocker.problem, blocker.advice, cleared_by)
     if passing:
         return Obstacle("room-to-come", "others have to arrive first, or somebody has to uncordon a node")

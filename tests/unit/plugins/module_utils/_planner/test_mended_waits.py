@@ -157,3 +157,12 @@ def test_what_gives_nodes_back_waits_for_the_others_when_one_is_out_of_the_plan(
     assert after(rest, "1.maintain.a") == {"1.migrate.shop/x-1"}
     assert after(rest, "2.cordon.c") == {"1.uncordon.a", "1.uncordon.b"}
     assert after(left(plan, {"1.stop.shop/tied-1"}), "1.start.shop/tied-1") == {"1.uncordon.a", "1.migrate.shop/y-1"}
+
+
+def test_a_node_is_planned_anew_while_a_vm_of_another_one_is_being_shut_down() -> None:
+    scene = Scene(*(node(name) for name in ("a", "b", "c")))
+    scene.vm("vm", "a")
+    scene.vm("fixed", "b", status=FIXED)
+    plan = planned(scene.lists, ["a", "b"])
+    scene.lists["vmis"][1]["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    assert repair(plan, from_plain(scene.lists), node="a") == plan
