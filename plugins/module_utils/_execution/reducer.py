@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.commands import Answer, Command, Migrate
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.evicting import Evicting
@@ -113,11 +114,20 @@ def follow(plan: Plan, record: Record, execution: Execution, returned: frozenset
         known = record.entries.get(action.id)
         over = known is not None and not (known.unfinished or known.has_failed) and known.uid in returned
         same = known is not None and known.uid == action.object.uid and not over
-        entries[action.id] = known.redirected(action) if known is not None and same else _BEGIN[action.kind](action)
+        entries[action.id] = (
+            known.redirected(action) if known is not None and same else _begun(action, known if over else None)
+        )
     for name, entry in record.entries.items():
         if name not in entries and (kept := entry.forgotten()) is not None:
             entries[name] = kept
     return replace(record, entries=entries)
+
+
+def _begun(action: Action, before: Entry | None) -> Entry:
+    """before: of what has left and is there again, None if nothing has. What that has done stays done."""
+    entry: Any = _BEGIN[action.kind](action)
+    begun: Entry = replace(entry, has_acted=before is not None and before.has_acted)
+    return begun
 
 
 def questions(record: Record) -> Questions:

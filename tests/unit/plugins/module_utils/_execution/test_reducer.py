@@ -77,6 +77,16 @@ def test_an_action_waits_until_others_have_left_altogether(there: tuple[Any, ...
     assert commands(plan(X, Y), *there, execution=Execution("n2", "run-1")) == asked
 
 
+@pytest.mark.parametrize("has_acted", [True, False])
+def test_what_is_there_again_begins_anew_and_what_was_done_stays_done(has_acted: bool) -> None:
+    """Or its leaving has not been seen yet."""
+    there = replace(Migrating.begin(X), outcome="migrated", node="n4", migration="m-1", has_acted=has_acted)
+    left = follow(plan(X), Record({X.id: there}), N1)
+    again = follow(plan(X), left, N1, frozenset({there.uid}))
+    assert (left.entries[X.id].outcome, again.entries[X.id].outcome) == ("migrated", "waiting")
+    assert again.has_acted == left.has_acted == has_acted
+
+
 def test_an_action_waits_for_the_pod_of_what_was_stopped() -> None:
     there = (seen_vmi("h", phase="Failed"), seen_vmi("z"))
     assert commands(plan(HALT, Z), *there, launcher("h")) == []
