@@ -27,6 +27,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.drain im
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.drain_plan import Policy
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.mover import Mover
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.options import Option
+from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.order import all_ahead
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.prospects import with_prospects
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.search import (
     Attempt,
@@ -82,6 +83,8 @@ class PlannedCourse:
         policies = {name: Policy.FAIL if name in ignored else policy for name, policy in scene.policies.items()}
         self._scene, self._board, self._profile = replace(scene, policies=policies), scene.board, profile
         self._planned = planned
+        self._actions = {entry.action.id: entry.action for entry in planned}
+        self._going: set[str] = set()
         self._known = known
         self._machines = {machine.id: machine for machine in scene.residents.machines}
         self._movers = {mover.id: mover for mover in movers(scene) if mover.id not in ignored}
@@ -96,9 +99,13 @@ class PlannedCourse:
             before, left = len(left), self._keep_all(left)
             if len(left) == before:
                 break
-        free = [mover for name, mover in self._movers.items() if name not in self.kept]
+        late = [entry for entry in left if self._comes_late(entry)]
+        later = {entry.id for entry in late}
+        free = [mover for name, mover in self._movers.items() if name not in self.kept | later]
         self._place(free, disturbed=bool(left) or any(mover.id not in self._known for mover in free))
-        return finish(self._scene, self._course)
+        self._going = {step.mover.id for wave in self._course.waves for step in wave}
+        staying = dict.fromkeys((entry.id for entry in self._keep_all(late)), Policy.FAIL)
+        return finish(replace(self._scene, policies={**self._scene.policies, **staying}), self._course)
 
     def _keep_all(self, planned: Sequence[Planned]) -> list[Planned]:
         """Let those go that can go as planned; the others are returned."""
@@ -148,9 +155,19 @@ class PlannedCourse:
         # Who comes elsewhere meanwhile may be the company that it needs, but makes no room.
         if not (right or entry.fixed or (entry.trusted and self._board.has_room(mover, node))):
             return None
+        if not right and self._comes_late(entry):
+            return None
         if not right:
             self.unasked.add(entry.id)
         return _to(mover, node)
+
+    def _comes_late(self, entry: Planned) -> bool:
+        """Whether it waits for somebody for whom there is no place yet, and who gets none where it is itself so far."""
+        if not entry.fixed or entry.action.kind in HARMFUL:
+            return False
+        ahead = all_ahead(self._actions, entry.action.id)
+        others = (other for other in self._planned if other.action.id in ahead and not other.fixed)
+        return any(other.id not in self._going and other.id not in self.kept for other in others)
 
     def _evicted(self, mover: Mover, node: str | None) -> Step:
         """It leaves in any case; where its replacement is expected changes only if that has become impossible."""

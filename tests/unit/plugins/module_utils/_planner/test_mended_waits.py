@@ -18,7 +18,18 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.plan_opt
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.repair import repair
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.run_plan import plan_run
 
-from unit.plugins.module_utils._planner.scene import FIXED, HOST, ZONE, Json, Lists, Scene, apart, near, node
+from unit.plugins.module_utils._planner.scene import (
+    FIXED,
+    HOST,
+    ZONE,
+    Json,
+    Lists,
+    Scene,
+    apart,
+    apart_but_own,
+    near,
+    node,
+)
 
 
 def planned(lists: Lists, *batches: list[str]) -> Plan:
@@ -166,3 +177,14 @@ def test_a_node_is_planned_anew_while_a_vm_of_another_one_is_being_shut_down() -
     plan = planned(scene.lists, ["a", "b"])
     scene.lists["vmis"][1]["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
     assert repair(plan, from_plain(scene.lists), node="a") == plan
+
+
+def test_who_is_waited_for_gets_no_place_of_who_waits_for_it_on_another_node() -> None:
+    some = (node("c", "zc", kind="x"), node("e", "zb", kind="x"))
+    scene = Scene(node("a", "za"), node("b", "zb"), node("d", "za"), *some)
+    scene.vm("db-1", "a", rules={"affinity": apart_but_own(ZONE, "db"), "nodeSelector": {"kind": "x"}})
+    scene.vm("db-2", "b", rules={"affinity": apart_but_own(ZONE, "db"), "nodeSelector": {HOST: "d"}})
+    plan = plan_run(from_plain(scene.lists), "patch", [["a", "b"]], PlanOptions())
+    assert places(plan) == {"shop/db-1": "c", "shop/db-2": "d"}
+    assert after(plan, "1.migrate.shop/db-2") == {"1.migrate.shop/db-1"}
+    assert repair(plan, from_plain(scene.lists), node="a", failures={"shop/db-1": ["c"]}) == plan
