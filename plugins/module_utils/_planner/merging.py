@@ -59,6 +59,10 @@ class PlannedBatch:
             if self.node in (None, action.node)
             or (action.kind in LEAVING.union({ActionKind.START}) and action.object.title in leaving)
         }
+        # Also for whom it waits by what has begun elsewhere since: a wait for nobody would be dropped.
+        ahead = dict.fromkeys(name for action in fresh.values() for name in action.after)
+        known = {action.id for action in self.actions()}
+        fresh |= {name: wholly(whole, name) for name in ahead if name in whole.keys() - known - fresh.keys()}
         old = self._old(fresh)
         turns = {action.id: index for index, action in enumerate(found)}
         actions: dict[str, Action] = {}

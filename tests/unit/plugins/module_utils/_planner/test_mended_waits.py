@@ -188,3 +188,17 @@ def test_who_is_waited_for_gets_no_place_of_who_waits_for_it_on_another_node() -
     assert places(plan) == {"shop/db-1": "c", "shop/db-2": "d"}
     assert after(plan, "1.migrate.shop/db-2") == {"1.migrate.shop/db-1"}
     assert repair(plan, from_plain(scene.lists), node="a", failures={"shop/db-1": ["c"]}) == plan
+
+
+def test_who_is_on_its_way_by_the_plan_of_another_node_is_waited_for() -> None:
+    """That plan has found it a place since this one was made."""
+    scene = Scene(node("a", "za"), node("b", "zb"), node("c", "zc", cordoned=True), node("e", "zb", kind="x"))
+    scene.vm("db-1", "a", rules={"affinity": apart_but_own(ZONE, "db"), "nodeSelector": {"kind": "x"}})
+    scene.vm("db-2", "b", rules={"affinity": apart_but_own(ZONE, "db"), "nodeSelector": {HOST: "c"}})
+    plan = plan_run(from_plain(scene.lists), "patch", [["a", "b"]], PlanOptions())
+    assert places(plan) == {}
+    scene.lists["nodes"][2]["spec"]["unschedulable"] = False
+    scene.lists["migrations"] = [moving("db-2", "c")]
+    mended = repair(plan, from_plain(scene.lists), node="a")
+    assert places(mended) == {"shop/db-1": "e", "shop/db-2": "c"}
+    assert after(mended, "1.migrate.shop/db-1") == {"1.migrate.shop/db-2"}
