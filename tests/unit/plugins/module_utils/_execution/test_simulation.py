@@ -4,21 +4,41 @@
 from __future__ import annotations
 
 import os
+import random
 
 import pytest
 
-from unit.plugins.module_utils._execution.simulation.campaign import MACHINES, drive
+from ansible_collections.virtops.kubevirt.plugins.filter.feasible_nodes import feasible_nodes
+
+from unit.plugins.module_utils._execution.simulation import listing
+from unit.plugins.module_utils._execution.simulation.campaign import AS_PLANNED, BY_MODEL, MACHINES, drive
 from unit.plugins.module_utils._execution.simulation.driven import Driven
 from unit.plugins.module_utils._execution.simulation.histories import HISTORIES, replay
 from unit.plugins.module_utils._execution.simulation.mutants import MUTANTS
+from unit.plugins.module_utils._execution.simulation.scene import build
+from unit.plugins.module_utils._execution.simulation.world import ROOM, ZONES
 
 
 @pytest.mark.parametrize("machine", MACHINES)
 def test_what_must_hold_holds_in_any_interleaving(machine: type[Driven], request: pytest.FixtureRequest) -> None:
     histories = 50 if request.config.getoption("--few") else 375
+    if machine in AS_PLANNED:
+        histories = 15
     steps = drive(machine, histories)
     print(f"{steps} steps of {machine.__name__}")
     assert steps >= 60 * histories
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_vm_fits_where_it_fits_in_the_model(seed: int) -> None:
+    dice = random.Random(seed)
+    world = build(dice.randbytes(24), ("n1", "n2"))
+    for vmi in world.vmis.values():
+        vmi.size = dice.randint(1, ROOM)
+    lists = listing.snapshot(world).lists
+    for vmi in world.vmis.values():
+        found = set(feasible_nodes(lists, vmi.title)["fit"]) - {vmi.node}
+        assert found == {node for node in ZONES if node != vmi.node and world.fits(vmi, node)}
 
 
 @pytest.mark.parametrize("name", HISTORIES)
@@ -55,5 +75,5 @@ def test_a_wrong_reducer_is_noticed(mutant: str, monkeypatch: pytest.MonkeyPatch
 def _drive_all() -> None:
     """First a few of each, which is enough for most."""
     for histories in (50, 550, 4000):
-        for machine in MACHINES:
+        for machine in BY_MODEL:
             drive(machine, histories, shrink=False)

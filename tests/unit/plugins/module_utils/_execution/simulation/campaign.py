@@ -23,12 +23,22 @@ from hypothesis.stateful import run_state_machine_as_test
 from unit.plugins.module_utils._execution.simulation.driven import Driven
 from unit.plugins.module_utils._execution.simulation.histories import HISTORIES, replay
 from unit.plugins.module_utils._execution.simulation.invocations import TwoInvocations
-from unit.plugins.module_utils._execution.simulation.machine import OneNode, TwoBatches, TwoNodes
+from unit.plugins.module_utils._execution.simulation.machine import (
+    OneNode,
+    OneNodeAsPlanned,
+    TwoBatches,
+    TwoBatchesAsPlanned,
+    TwoNodes,
+    TwoNodesAsPlanned,
+)
 from unit.plugins.module_utils._execution.simulation.moving import Moved
 from unit.plugins.module_utils._execution.simulation.restoring import Restored
 from unit.plugins.module_utils._execution.simulation.returning import Returns
 
-MACHINES: tuple[type[Driven], ...] = (OneNode, TwoNodes, TwoBatches, TwoInvocations, Returns, Restored, Moved)
+BY_MODEL: tuple[type[Driven], ...] = (OneNode, TwoNodes, TwoBatches, TwoInvocations, Returns, Restored, Moved)
+# A history of theirs takes some ten times as long.
+AS_PLANNED: tuple[type[Driven], ...] = (OneNodeAsPlanned, TwoNodesAsPlanned, TwoBatchesAsPlanned)
+MACHINES = (*BY_MODEL, *AS_PLANNED)
 # Of a round by each machine.
 _EXAMPLES = 100
 

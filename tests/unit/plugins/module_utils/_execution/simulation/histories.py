@@ -9,7 +9,12 @@ from collections.abc import Mapping
 from typing import Any, TypeAlias
 
 from unit.plugins.module_utils._execution.simulation.driven import Driven
-from unit.plugins.module_utils._execution.simulation.machine import OneNode, TwoNodes
+from unit.plugins.module_utils._execution.simulation.machine import (
+    OneNode,
+    OneNodeAsPlanned,
+    TwoNodes,
+    TwoNodesAsPlanned,
+)
 from unit.plugins.module_utils._execution.simulation.moving import Moved
 from unit.plugins.module_utils._execution.simulation.restoring import Restored
 
@@ -76,6 +81,22 @@ HISTORIES: Mapping[str, History] = {
         (
             ("begin", {"shape": bytes(17) + b"\x08\x08\x08\tg\xe9X"}),
             ("somebody_migrates", {"then": bytes(11) + b"\x02", "which": 6, "to": "n2"}),
+        ),
+    ),
+    "a plan by a look that is older than the end of a migration": (
+        OneNodeAsPlanned,
+        (
+            ("begin", {"shape": b"\x02" + bytes(22) + b"\x08"}),
+            ("a_budget_changes", {"then": b"\x00\x00\x00\x00\x01\x03\x00\x00\x00\x01\x01\x01"}),
+            ("a_budget_changes", {"then": bytes(6) + b"\x01\x01\x08\x08\x08\x00"}),
+        ),
+    ),
+    "a plan for one node while a VM that cannot be migrated is ending on the other one": (
+        TwoNodesAsPlanned,
+        (
+            ("begin", {"shape": b"\x00\xb1" + bytes(5) + b"\xdb\x00\n" + bytes(14)}),
+            ("a_budget_changes", {"then": b"\xdb\x12-\x93C\x00\x00+\x00\x00\xdf\x00"}),
+            ("a_vm_ends", {"how": 1, "then": _QUIET, "which": 0}),
         ),
     ),
 }

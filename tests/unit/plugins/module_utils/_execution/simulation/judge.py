@@ -38,6 +38,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.migrat
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.record import WAITING, Entry
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.reducer import Execution, Record
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import Action, ActionKind, Plan
+from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.remainder import LEAVING
 
 from unit.plugins.module_utils._execution.simulation import rules
 from unit.plugins.module_utils._execution.simulation.fates import PASSING
@@ -127,7 +128,9 @@ class Judge:
         own = [entry for entry in world.migrations.values() if entry.ours and entry.vmi.uid == command.uid]
         tries = sum(entry.name.rpartition("-")[0] == command.name.rpartition("-")[0] for entry in own)
         tries -= sum(entry.phase == "Succeeded" for entry in own)
-        assert tries <= self._budget, f"attempt {tries}: {command}"
+        # Who was on the way by somebody else when the plan was made goes on as planned also if that has failed.
+        last = self._budget + (command.uid in world.snapshots[plan.snapshot.sha256].moving)
+        assert tries <= last, f"attempt {tries}: {command}"
         ours = [entry for entry in world.migrations.values() if entry.ours and entry.unfinished]
         assert len({entry.vmi.uid for entry in ours}) == len(ours), f"two migrations of a VM: {command}"
         vmi = world.vmi(command.vmi)
@@ -182,7 +185,7 @@ class Judge:
         """Of a drain that ends though its node is not empty: what is there has a reason, and nothing is under way."""
         assert not under_way(drain.record), f"{drain.record} is left alone"
         names = {(entry.object.namespace, entry.object.name) for entry in hindrances(drain.plan, drain.here)}
-        told = {entry.uid for entry in drain.record.failed}
+        told = _and_behind(drain.plan, {entry.uid for entry in drain.record.failed})
         if drain.failed:
             told |= {action.object.uid for action in drain.plan.actions}
         for item in drain.here.all:
@@ -194,7 +197,7 @@ class Judge:
         if not drain.is_lost:
             self.residents(drain.execution.node, here, drain.first)
         names = {(entry.object.namespace, entry.object.name) for entry in hindrances(drain.plan, here)}
-        failed = {entry.uid for entry in record.failed}
+        failed = _and_behind(drain.plan, {entry.uid for entry in record.failed})
         if not drain.failed:
             named = {entry.object.uid for entry in drain.plan.blocked} | failed
             assert named.issuperset(item.uid for item in here.all), f"{here} is not all named by {named}"
@@ -216,6 +219,8 @@ class Judge:
     def _has_ended(self, name: str, command: Command) -> None:
         action = self._actions[name]
         world, uid, node = self._world, action.object.uid, action.source or action.node
+        if action.kind not in LEAVING:
+            return  # of nodes, who are cordoned before anything begins
         assert world.had_left(uid, node), f"{command} does not wait for {name}"
         if action.kind is ActionKind.STOP:
             assert not any(world.pods_of(uid)), f"{command} does not wait for the pod of {name}"
@@ -224,7 +229,11 @@ class Judge:
         assert (command.source, command.target) == (action.source, action.target), f"{command} is not {action}"
         assert dict(command.selector) == dict(action.selector), f"{command} is not {action}"
         namesakes = [entry for entry in self._world.migrations.values() if entry.vmi.uid == command.uid and entry.ours]
-        others = [entry for entry in namesakes if entry.unfinished and entry.name != command.name]
+        # A drain of another node that has failed and begun again since counts, and names, its attempts anew.
+        known = [
+            entry for entry in namesakes if fresh or entry.name.rpartition("-")[0] == command.name.rpartition("-")[0]
+        ]
+        others = [entry for entry in known if entry.unfinished and entry.name != command.name]
         assert not others, f"{command} while {others[0].name} is not over"
         if fresh:
             vmi = self._world.vmis.get(command.uid)
@@ -310,3 +319,13 @@ class Judge:
         if reason.startswith("somebody deleted"):
             moving = self._world.migrations.get(entry.failed[-1].uid)
             assert moving is None or moving.cancelled, f"{entry}, and yet {moving} is there"
+
+
+def _and_behind(plan: Plan, uids: Collection[str]) -> set[str]:
+    """With uids of what waits for these in vain, directly or not."""
+    found, names = set(uids), set[str]()
+    for action in plan.actions:  # whoever waits comes later than what it waits for
+        if action.object.uid in uids or not names.isdisjoint(action.after):
+            names.add(action.id)
+            found.add(action.object.uid)
+    return found

@@ -12,12 +12,13 @@ from hypothesis.stateful import initialize, precondition
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan import remainder
 
-from unit.plugins.module_utils._execution.simulation import controllers, planner, requests
+from unit.plugins.module_utils._execution.simulation import controllers, requests
 from unit.plugins.module_utils._execution.simulation.calm import come_to_rest
 from unit.plugins.module_utils._execution.simulation.chances import Chances
 from unit.plugins.module_utils._execution.simulation.driven import BYTES, SMALL, Disturbed, happens
 from unit.plugins.module_utils._execution.simulation.fates import BITS, DRAWN
 from unit.plugins.module_utils._execution.simulation.judge import Judge
+from unit.plugins.module_utils._execution.simulation.planning import ByModel, ByProduct, Planning
 from unit.plugins.module_utils._execution.simulation.process import BUDGET, Process, Ways
 from unit.plugins.module_utils._execution.simulation.scene import MOST, add, build
 from unit.plugins.module_utils._execution.simulation.world import (
@@ -33,11 +34,15 @@ from unit.plugins.module_utils._execution.simulation.world import (
 
 
 class Simulation(Disturbed):
-    """batch: the nodes that are emptied, each by a process of its own. alone: there is never another one at a time."""
+    """batch: the nodes that are emptied, each by a process of its own. alone: there is never another one at a time.
+
+    planning: who makes the plans.
+    """
 
     batch: tuple[str, ...]
     alone = False
     judge: Judge
+    planning: Planning = ByModel()
 
     def __init__(self) -> None:
         super().__init__()
@@ -48,8 +53,10 @@ class Simulation(Disturbed):
     def begin(self, shape: bytes) -> None:
         world = self.world = build(shape, self.batch)
         self.judge = Judge(world, alone=self.alone, budget=BUDGET)
-        plan = planner.plan(world, self.batch)
-        self.processes = [Process(world, self.judge, node, self.batch, plan, Ways.of(shape[0])) for node in self.batch]
+        plan, ways = self.planning.made(world, self.batch), Ways.of(shape[0])
+        self.processes = [
+            Process(world, self.judge, node, self.batch, plan, self.planning, ways) for node in self.batch
+        ]
 
     @happens(choices=BYTES, fates=DRAWN)
     def time_goes_by(self, choices: bytes, fates: int = 0) -> None:
@@ -179,7 +186,8 @@ class Simulation(Disturbed):
 
         It comes to no worse an end. It may try once more what was refused for good, or what somebody cancelled just
         then; of several nodes another one may then get the last room, and one that gives up early may do so at another
-        moment.
+        moment. Whether a pod that tolerates the cordon goes, or stands in the way, depends on where the scheduler would
+        put the next one then.
         """
         super().teardown()
         if not (self.processes and self.holds):
@@ -194,7 +202,9 @@ class Simulation(Disturbed):
         ]
         ends, others = come_to_rest(self.world, self.processes), come_to_rest(world, processes)
         if len(ends) == 1 and not self.processes[-1].ways.gives_up_early:
-            assert all(others[node] for node in ends if ends[node]), f"{ends}, but {others} after a resume"
+            spared = self.planning.spares_who_returns
+            fine = {node: others[node] or (spared and world.is_empty(node, frozenset())) for node in ends}
+            assert all(fine[node] for node in ends if ends[node]), f"{ends}, but {others} after a resume"
 
     def _process(self, which: int) -> Process:
         return self.processes[which % len(self.processes)]
@@ -248,7 +258,26 @@ class TwoBatches(OneNode):
         if is_back:
             first.leave()
             del world.cordons["n1"]
+            world.given_back.add("n1")
             self.processes.clear()
         world.cordons[node], world.epochs[node] = OURS, "2"
-        plan = planner.plan(world, self.batches[1])
-        self.processes.append(Process(world, self.judge, node, self.batches[1], plan, first.ways))
+        plan = self.planning.made(world, self.batches[1])
+        self.processes.append(Process(world, self.judge, node, self.batches[1], plan, self.planning, first.ways))
+
+
+class OneNodeAsPlanned(OneNode):
+    """Planned and mended by the product."""
+
+    planning = ByProduct([OneNode.batch])
+
+
+class TwoNodesAsPlanned(TwoNodes):
+    """Each has a plan that is mended for it alone."""
+
+    planning = ByProduct([TwoNodes.batch])
+
+
+class TwoBatchesAsPlanned(TwoBatches):
+    """Both are in one plan, which is held against a fresh look when the second one begins."""
+
+    planning = ByProduct(TwoBatches.batches)

@@ -1,7 +1,11 @@
 # Copyright: Contributors to the virtops.kubevirt project
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A simple planner for the model: a legal node for each VM that can migrate, now or when another has left."""
+"""A simple planner for the model: a legal node for each VM that can migrate, now or when another has left.
+
+It is quick, so that many histories can be gone through, and it is none of the product's: what that plans and mends is
+driven by the machines of `machine` that are named AsPlanned.
+"""
 
 from __future__ import annotations
 

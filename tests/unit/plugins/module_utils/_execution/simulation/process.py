@@ -12,19 +12,19 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.drain im
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.plan_run import Means
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.clock import Clock
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.failure import Failure
-from ansible_collections.virtops.kubevirt.plugins.module_utils._execution import draining
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.commands import Answer, Command
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.reducer import Execution, Record
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.slots import MigrationCaps
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.standing import Standing
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import Plan
 
-from unit.plugins.module_utils._execution.simulation import notes, planner, requests
+from unit.plugins.module_utils._execution.simulation import notes, requests
 from unit.plugins.module_utils._execution.simulation.chances import Chances, Died, Halting
 from unit.plugins.module_utils._execution.simulation.deeds import Deeds
 from unit.plugins.module_utils._execution.simulation.fates import Fate
 from unit.plugins.module_utils._execution.simulation.judge import Judge
 from unit.plugins.module_utils._execution.simulation.notes import Notes
+from unit.plugins.module_utils._execution.simulation.planning import Mending, Planning
 from unit.plugins.module_utils._execution.simulation.watches import Watches
 from unit.plugins.module_utils._execution.simulation.world import OURS, RUN, World
 
@@ -101,6 +101,7 @@ class Process:
     node: str
     batch: tuple[str, ...]
     plan: Plan
+    planning: Planning
     ways: Ways
     invocation: int = 0
     is_running: bool = True
@@ -151,7 +152,7 @@ class Process:
     def heir(self, world: World, judge: Judge, invocation: int, *, remembering: bool) -> Process:
         """Another process that goes on: of another invocation, or in a copy of the model."""
         plan = self._inherited(world, remembering=remembering)
-        return Process(world, judge, self.node, self.batch, plan, self.ways, invocation)
+        return Process(world, judge, self.node, self.batch, plan, self.planning, self.ways, invocation)
 
     def leave(self) -> None:
         """Where it stands still it stays."""
@@ -160,7 +161,9 @@ class Process:
             halting.end()
 
     def recall(self, record: Record, now: float) -> Record:
-        return self.notes.recall(record, now)
+        """Results that are remembered have been judged when they came about."""
+        self._before = self.notes.recall(record, now)
+        return self._before
 
     def keep(self, record: Record) -> None:
         """As comes after a look, before anything is done."""
@@ -197,15 +200,19 @@ class Process:
         if not remembering:
             notes.forget(world, self.node)
             if len(self.batch) == 1:
-                return planner.plan(world, self.batch)
-        plan = self.drain.plan
-        return plan if self.is_running else planner.plan(world, self.batch, before=plan)
+                return self.planning.own(world, self.batch)
+        return self.planning.resumed(world, self.batch, self.node, self.drain.plan, is_over=not self.is_running)
+
+    @property
+    def _is_in_vain(self) -> bool:
+        """Whether it ends the same each time: also where nothing starts again what was restarted."""
+        return self.drain.is_lost or bool(self.drain.off)
 
     def _runs_again(self) -> bool:
         """If there is a reason for it."""
         world = self.world
         is_ours = world.holder == self.invocation and all(world.cordons.get(name) == OURS for name in self.batch)
-        if self._chances.lagging or not is_ours or (world.calm and self.drain.is_lost):
+        if self._chances.lagging or not is_ours or (world.calm and self._is_in_vain):
             return False
         if self.drain.is_done and world.is_empty(self.node, self.drain.first):
             return False
@@ -291,19 +298,9 @@ class Process:
         ended: Collection[str],
         replaced: Collection[str],
     ) -> Plan:
-        """replaced: whoever has come in the place of another is planned for in any case."""
         self._chances.asks()
         self.world.happened["a plan is made anew"] += 1
-        record, here = self.drain.record, self.drain.here
-        returned = draining.returned(record, here)
-        mended = planner.plan(
-            self.world,
-            self.batch,
-            before=plan,
-            staying=frozenset(self.world.pods) - {pod.uid for pod in here.pods},
-            failures=failures,
-            hopeless=hopeless,
-            ended=[name for name in ended if record.entries[name].uid not in returned],
-        )
+        mending = Mending(self.drain, failures, hopeless, ended, replaced)
+        mended = self.planning.mended(self.world, self.batch, plan, mending)
         self.judge.knows(mended)
         return mended

@@ -41,10 +41,10 @@ def _broken(world: World) -> Iterator[str]:
 def hindrance(world: World, command: Migrate, plan: Plan) -> str:
     """Which rule the pod that a command brings would break by what its plan foresaw; empty if none."""
     vmi, node, snapshot = world.vmis[command.uid], command.target, world.snapshots[plan.snapshot.sha256]
-    if vmi.picky and node not in LARGE:
-        return "that is no large node"
     if vmi.uid in snapshot.moving:
         return ""
+    if vmi.picky and node not in LARGE:
+        return "that is no large node"
     sent = {(action.object.uid, action.target) for action in plan.actions if action.kind is ActionKind.MIGRATE}
     places = {(uid, place) for uid, place in _present(world) if (uid, place) in sent | snapshot.places.keys()}
     others = {(uid, place) for uid, place in places - world.left if uid != vmi.uid}

@@ -14,6 +14,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.memory import Remembered
+from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import Plan
 
 NAMESPACE = "shop"
 VM, REPLICA_SET = "VirtualMachine", "VirtualMachineInstanceReplicaSet"
@@ -183,7 +184,8 @@ class World:
     saved: by node, what a drain of it has left for the next one. uncordoned_at: by node, when somebody has taken our
     cordon away.
 
-    snapshots: by the hash that plans have of them.
+    snapshots: by the hash that plans have of them. in_force: the plan that the run keeps, if the product makes plans.
+    given_back: nodes with which the run is done.
     calm: nothing fails any more that need not fail. frail: launchers may die before their VMs run. gone: uids of what
     is no more. places: by uid of a VMI, all nodes it has run on. left: uid and node of what has once left a node
     altogether. holder: which invocation holds the run. lost_at: by invocation, when it lost the run. number: of objects
@@ -201,6 +203,8 @@ class World:
     saved: dict[str, Remembered] = field(default_factory=dict)
     uncordoned_at: dict[str, float] = field(default_factory=dict)
     snapshots: dict[str, Snapshot] = field(default_factory=dict)
+    in_force: Plan | None = None
+    given_back: set[str] = field(default_factory=set)
     tight: bool = False
     calm: bool = False
     frail: bool = False
