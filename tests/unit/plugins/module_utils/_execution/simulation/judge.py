@@ -229,12 +229,9 @@ class Judge:
         assert (command.source, command.target) == (action.source, action.target), f"{command} is not {action}"
         assert dict(command.selector) == dict(action.selector), f"{command} is not {action}"
         namesakes = [entry for entry in self._world.migrations.values() if entry.vmi.uid == command.uid and entry.ours]
-        # A drain of another node that has failed and begun again since counts, and names, its attempts anew.
-        known = [
-            entry for entry in namesakes if fresh or entry.name.rpartition("-")[0] == command.name.rpartition("-")[0]
-        ]
-        others = [entry for entry in known if entry.unfinished and entry.name != command.name]
-        assert not others, f"{command} while {others[0].name} is not over"
+        # Another node's drain, which this one has not seen yet, may send it, too: then it is refused.
+        others = [entry for entry in namesakes if entry.unfinished and entry.name != command.name]
+        assert not (fresh and others), f"{command} while {others[0].name} is not over"
         if fresh:
             vmi = self._world.vmis.get(command.uid)
             assert vmi is not None, f"{command} for a VM that is gone"
