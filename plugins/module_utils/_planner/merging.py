@@ -61,8 +61,12 @@ class PlannedBatch:
         }
         # Also for whom it waits by what has begun elsewhere since: a wait for nobody would be dropped.
         ahead = dict.fromkeys(name for action in fresh.values() for name in action.after)
-        known = {action.id for action in self.actions()}
-        fresh |= {name: wholly(whole, name) for name in ahead if name in whole.keys() - known - fresh.keys()}
+        known = {action.id: action.target for action in self.actions()}
+        fresh |= {
+            name: wholly(whole, name)
+            for name in ahead
+            if name in whole.keys() - fresh.keys() and (name not in known or known[name] != whole[name].target)
+        }
         old = self._old(fresh)
         turns = {action.id: index for index, action in enumerate(found)}
         actions: dict[str, Action] = {}

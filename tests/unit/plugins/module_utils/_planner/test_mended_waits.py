@@ -202,3 +202,17 @@ def test_who_is_on_its_way_by_the_plan_of_another_node_is_waited_for() -> None:
     mended = repair(plan, from_plain(scene.lists), node="a")
     assert places(mended) == {"shop/db-1": "e", "shop/db-2": "c"}
     assert after(mended, "1.migrate.shop/db-1") == {"1.migrate.shop/db-2"}
+
+
+def test_who_is_on_its_way_elsewhere_is_waited_for_where_it_goes() -> None:
+    nodes = [node("a", "za"), node("b", "zb"), node("c", "zc", kind="y"), node("d", "zd", kind="y")]
+    scene = Scene(*nodes, node("e", "zb", kind="x"), node("f", "zf", kind="x"))
+    scene.vm("db-1", "a", rules={"affinity": apart_but_own(ZONE, "db"), "nodeSelector": {"kind": "x"}})
+    scene.vm("db-2", "b", rules={"affinity": apart_but_own(ZONE, "db"), "nodeSelector": {"kind": "y"}})
+    plan = plan_run(from_plain(scene.lists), "patch", [["a", "b"]], PlanOptions())
+    assert (places(plan)["shop/db-1"], after(plan, "1.migrate.shop/db-1")) == ("f", set())
+    other = {"c": "d", "d": "c"}[places(plan)["shop/db-2"] or ""]
+    scene.lists["migrations"] = [moving("db-2", other)]
+    mended = repair(plan, from_plain(scene.lists), node="a", failures={"shop/db-1": ["f"]})
+    assert places(mended) == {"shop/db-1": "e", "shop/db-2": other}
+    assert after(mended, "1.migrate.shop/db-1") == {"1.migrate.shop/db-2"}
