@@ -86,6 +86,7 @@ def test_who_leaves_everything_where_it_is_hears_nothing_of_it(tmp_path: Path) -
     assert (status, LATER in told, REBALANCE in told) == (0, False, False), told
 
 
+@pytest.mark.slow
 def test_the_readme_rebalances_only_after_all_nodes(tmp_path: Path) -> None:
     told, status = ended(tmp_path, readme(), done=["n1"])
     assert (status, REBALANCE in told) == (2, False), told
@@ -122,7 +123,7 @@ def comes_back(api: RunApi) -> None:
     api.objects[vm_path("db-1")]["metadata"]["labels"].clear()
 
 
-@pytest.mark.parametrize("whose", ["rolling_maintenance", "readme"])
+@pytest.mark.parametrize("whose", ["rolling_maintenance", pytest.param("readme", marks=pytest.mark.slow)])
 def test_a_run_that_leaves_something_off_is_not_complete(tmp_path: Path, api: RunApi, whose: str) -> None:
     """Though each of its nodes is done."""
     play, nodes, cluster = letting_go()[whose], ["n1", "n2"], tmp_path / "files/cluster.kubeconfig"
@@ -156,7 +157,14 @@ def abort_command(told: str) -> list[str]:
     return shlex.split(message[message.index("ansible-playbook virtops.kubevirt.abort") :])[2:]
 
 
-@pytest.mark.parametrize("named", ["by variables", "by the environment", "by a relative path"])
+@pytest.mark.parametrize(
+    "named",
+    [
+        "by variables",
+        pytest.param("by the environment", marks=pytest.mark.slow),
+        pytest.param("by a relative path", marks=pytest.mark.slow),
+    ],
+)
 def test_the_command_that_undoes_a_run_works_as_it_is_told(tmp_path: Path, api: RunApi, named: str) -> None:
     """From any folder and environment, though the path has a space."""
     cluster, elsewhere = tmp_path / "my cluster" / "kubeconfig", tmp_path / "elsewhere"

@@ -162,7 +162,11 @@ def test_without_a_mistake_the_run_begins_and_goes_on(scene: Scene) -> None:
 
 
 @pytest.mark.parametrize(
-    ("node", "words"), [("n2", ""), ("n3", "plan_maintenance_nodes stands for n3, which the plan does not")]
+    ("node", "words"),
+    [
+        pytest.param("n2", "", marks=pytest.mark.slow),
+        ("n3", "plan_maintenance_nodes stands for n3, which the plan does not"),
+    ],
 )
 def test_a_plan_is_of_the_node_that_drain_node_of_a_host_says(scene: Scene, node: str, words: str) -> None:
     """As an inventory has it: a plan that was approved is the run's, or one of other nodes."""
@@ -173,6 +177,7 @@ def test_a_plan_is_of_the_node_that_drain_node_of_a_host_says(scene: Scene, node
     assert (status, words in told, kept) == (2 if words else 0, True, []), told
 
 
+@pytest.mark.slow
 def test_what_was_stopped_does_not_wait_for_a_node_that_is_made_anew(scene: Scene) -> None:
     """As by a maintenance that provisions it, in which the first start has crashed."""
     scene.start(nodes=["n1", "n2"])
@@ -184,6 +189,7 @@ def test_what_was_stopped_does_not_wait_for_a_node_that_is_made_anew(scene: Scen
     assert scene.api.objects[vm_path("old")]["spec"]["runStrategy"] == "Always"
 
 
+@pytest.mark.slow
 def test_an_answer_that_is_left_blank_takes_no_wish_back(scene: Scene) -> None:
     told, status = scene.start("--check", file="forced", force="", batch_constraints="", policies=[])
     assert (status, "Run kernel: 2 of 2 nodes to maintain" in told) == (0, True), told
@@ -205,6 +211,7 @@ def test_what_a_drain_is_asked_for_beside_the_plan_of_its_run_is_refused(scene: 
     assert f"{NODES}/n1" not in [request.path for request in scene.api.writes()]
 
 
+@pytest.mark.slow
 def test_what_a_drain_is_asked_for_may_be_as_the_plan_of_its_run_has_it(scene: Scene) -> None:
     asked = {"force": True, "policies": [{"policy": "stop"}]}
     options = ("--check", "-e", "drain_force=yes", "-e", json.dumps({"drain_policies": '[{"policy": "stop"}]'}))

@@ -77,7 +77,7 @@ def test_a_batch_begins_when_it_is_its_turn(
     assert ("the next play" in output) is (status == 0)
 
 
-@pytest.mark.parametrize(("options", "boot_id"), [([], "b2"), (["--check"], "b1")])
+@pytest.mark.parametrize(("options", "boot_id"), [pytest.param([], "b2", marks=pytest.mark.slow), (["--check"], "b1")])
 def test_the_last_look_before_the_maintenance_tells_what_a_reboot_changes(
     tmp_path: Path, options: list[str], boot_id: str
 ) -> None:
@@ -109,6 +109,7 @@ def test_the_last_look_before_the_maintenance_tells_what_a_reboot_changes(
     assert (status, f"{boot_id} since 2026-01-01T00:01:00Z in {CLUSTER}" in told) == (0, True), told
 
 
+@pytest.mark.slow
 def test_a_node_of_no_run_is_drained_in_one_cluster(tmp_path: Path) -> None:
     """Another one, which answers once the node was emptied, is not taken for one in which it is empty."""
     api = busy_run()
@@ -155,6 +156,7 @@ def test_a_path_of_a_plan_starts_from_the_folder_in_which_it_runs(tmp_path: Path
     assert (status, f"Cannot read the plan ({begun_in}/plans/none.json)" in told) == (2, True), told
 
 
+@pytest.mark.slow
 def test_an_owner_with_a_slash_has_files_of_its_own_in_each_cluster(tmp_path: Path) -> None:
     told, status = drained(tmp_path, {"owner": "team/disk"}, tmp_path)
     names = {path.name for path in (tmp_path / "home/tmp").glob("*.json")}
@@ -162,6 +164,7 @@ def test_an_owner_with_a_slash_has_files_of_its_own_in_each_cluster(tmp_path: Pa
     assert (status, names) == (0, {f"{own}.json", f"{own}-plan.json"}), told
 
 
+@pytest.mark.slow
 def test_the_folder_of_a_snapshot_is_made(tmp_path: Path) -> None:
     """Where Ansible has its own files elsewhere."""
     (tmp_path / "ansible.cfg").write_text(f"[defaults]\nlocal_tmp={tmp_path}/local\n[connection]\npipelining=True\n")

@@ -156,6 +156,7 @@ def test_a_node_of_no_run_is_given_back_in_the_cluster_in_which_it_was_drained(t
     assert (status, f"its uid is {CLUSTER}, not uid-of-before" in told, is_cordoned(api)) == (2, True, True), told
 
 
+@pytest.mark.slow
 def test_whoever_is_to_leave_stays_by_choice(tmp_path: Path, api: RunApi) -> None:
     evacuate(api)
     told, status = uncordon(tmp_path, uncordon_evacuations="withdraw", uncordon_wait_timeout=60)

@@ -26,6 +26,8 @@ from unit.plugins.support.object_api import NAMESPACES
 from unit.plugins.support.playbooks import write_kubeconfig
 from unit.plugins.support.run_api import LEASES, RunApi, running
 
+pytestmark = pytest.mark.playbook
+
 # Seconds in which everything is over after ansible-playbook: two, and what a busy machine needs more. Less than the
 # minute after which the same command is to go on.
 SOON = 50.0

@@ -19,6 +19,8 @@ from unit.plugins.support.fake_api import serving
 from unit.plugins.support.playbooks import Task, run_task, write_kubeconfig
 from unit.plugins.support.replicas_api import ReplicasApi, shop
 
+pytestmark = pytest.mark.playbook
+
 PASSWORD = "correct-horse-battery"
 TEMPLATE: dict[str, Any] = {
     "metadata": {"labels": {"app": "db"}, "annotations": confidential.notes(PASSWORD)},

@@ -25,6 +25,8 @@ from unit.plugins.support.inventories import ansible, listed, write
 from unit.plugins.support.objects import node
 from unit.plugins.support.playbooks import write_kubeconfig
 
+pytestmark = pytest.mark.playbook
+
 ZONE = "topology.kubernetes.io/zone"
 EVIL = "{{ lookup('ansible.builtin.pipe', 'touch %s') }}"
 

@@ -16,6 +16,8 @@ from unit.plugins.support.fake_api import Answer, FakeApi, Fault, refusal
 from unit.plugins.support.inventories import Ended, ansible, listed, write
 from unit.plugins.support.objects import node
 
+pytestmark = pytest.mark.playbook
+
 PARSER_ERROR = 4
 Options = dict[str, Any]
 

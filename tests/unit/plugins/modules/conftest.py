@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from ansible_collections.virtops.kubevirt.plugins.module_utils._module import drain_task
 from ansible_collections.virtops.kubevirt.plugins.modules import node_drain
 
 from unit.plugins.support.modules import ModuleRunner
@@ -17,6 +18,12 @@ from unit.plugins.support.unhurried import unhurried
 @pytest.fixture(autouse=True)
 def unhurried_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
     unhurried(monkeypatch)
+
+
+@pytest.fixture(autouse=True)
+def landings_seen_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Here nobody schedules, so a pod that comes instead of another does so at once or never."""
+    monkeypatch.setattr(drain_task, "_LAND_WITHIN", 1.0)
 
 
 @pytest.fixture

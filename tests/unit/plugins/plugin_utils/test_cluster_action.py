@@ -19,6 +19,8 @@ from unit.plugins.support.fake_api import serving
 from unit.plugins.support.migrating_api import MigratingApi, shop
 from unit.plugins.support.playbooks import Task, run_task, write_kubeconfig
 
+pytestmark = pytest.mark.playbook
+
 Play = Callable[..., tuple[dict[str, Any], list[str]]]
 TASK = {"namespace": "shop", "name": "db", "target_node": "n2"}
 VAULT_PASSWORD = "open-sesame"

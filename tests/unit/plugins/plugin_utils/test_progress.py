@@ -26,6 +26,8 @@ from ansible_collections.virtops.kubevirt.plugins.plugin_utils import _progress
 from unit.plugins.module_utils._execution.standings import standing
 from unit.plugins.support.listener import listener
 
+pytestmark = pytest.mark.playbook
+
 HOSTS = ("a", "b", "c")
 NUMBER = 8
 # A play ends long before, unless it hangs.
