@@ -82,11 +82,13 @@ class Execution:
 class Record:
     """`entries`: of the actions that are carried out here, by id, in the order of the plan.
 
-    courtesy: what was left to the processes of other nodes.
+    courtesy: what was left to the processes of other nodes. has_changed: something in the cluster was changed, or may
+    have been, by an entry that is not among these any more.
     """
 
     entries: Mapping[str, Entry] = field(default_factory=dict)
     courtesy: Courtesy = field(default_factory=Courtesy)
+    has_changed: bool = False
 
     @property
     def unfinished(self) -> list[Entry]:
@@ -98,7 +100,8 @@ class Record:
 
     @property
     def has_acted(self) -> bool:
-        return any(entry.has_acted for entry in self.entries.values())
+        """Whether something in the cluster was changed, or may have been."""
+        return self.has_changed or any(entry.has_acted for entry in self.entries.values())
 
     def of(self, kind: type[Entry]) -> list[Entry]:
         return [entry for entry in self.entries.values() if isinstance(entry, kind)]
@@ -120,7 +123,9 @@ def follow(plan: Plan, record: Record, execution: Execution, returned: frozenset
     for name, entry in record.entries.items():
         if name not in entries and (kept := entry.forgotten()) is not None:
             entries[name] = kept
-    return replace(record, entries=entries)
+    acting = {name for name, entry in entries.items() if entry.has_acted}
+    lost = any(entry.has_acted and name not in acting for name, entry in record.entries.items())
+    return replace(record, entries=entries, has_changed=record.has_changed or lost)
 
 
 def _begun(action: Action, before: Entry | None) -> Entry:

@@ -61,11 +61,11 @@ class PlannedBatch:
         }
         # Also for whom it waits by what has begun elsewhere since: a wait for nobody would be dropped.
         ahead = dict.fromkeys(name for action in fresh.values() for name in action.after)
-        known = {action.id: action.target for action in self.actions()}
+        known = {action.id: _way(action) for action in self.actions()}
         fresh |= {
             name: wholly(whole, name)
             for name in ahead
-            if name in whole.keys() - fresh.keys() and (name not in known or known[name] != whole[name].target)
+            if name in whole.keys() - fresh.keys() and (name not in known or known[name] != _way(whole[name]))
         }
         old = self._old(fresh)
         turns = {action.id: index for index, action in enumerate(found)}
@@ -140,3 +140,8 @@ class PlannedBatch:
             verdict=verdict(self.plan.batches, entries),
             totals=replace(counted, seconds=self.plan.totals.seconds),
         )
+
+
+def _way(action: Action) -> tuple[object, ...]:
+    """Who leaves, which is another one of the same name when it was made anew, from where and where to."""
+    return action.object, action.source, action.target

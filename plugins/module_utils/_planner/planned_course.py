@@ -155,7 +155,7 @@ class PlannedCourse:
         # Who comes elsewhere meanwhile may be the company that it needs, but makes no room.
         if not (right or entry.fixed or (entry.trusted and self._board.has_room(mover, node))):
             return None
-        if not right and self._comes_late(entry):
+        if self._comes_late(entry):
             return None
         if not right:
             self.unasked.add(entry.id)

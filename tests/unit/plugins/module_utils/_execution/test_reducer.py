@@ -87,6 +87,16 @@ def test_what_is_there_again_begins_anew_and_what_was_done_stays_done(has_acted:
     assert again.has_acted == left.has_acted == has_acted
 
 
+def test_what_was_done_stays_done_when_the_plan_drops_it_or_means_another_one() -> None:
+    """As it has left, came back, and is blocked now; or was made anew."""
+    there = replace(Migrating.begin(X), outcome="migrated", node="n4", migration="m-1", has_acted=True)
+    again = follow(plan(X), Record({X.id: there}), N1, frozenset({there.uid}))
+    assert (dict(follow(plan(), again, N1).entries), follow(plan(), again, N1).has_acted) == ({}, True)
+    another = replace(X, object=replace(X.object, uid="another"))
+    anew = follow(plan(another), Record({X.id: there}), N1)
+    assert (anew.entries[X.id].outcome, anew.has_acted) == ("waiting", True)
+
+
 def test_an_action_waits_for_the_pod_of_what_was_stopped() -> None:
     there = (seen_vmi("h", phase="Failed"), seen_vmi("z"))
     assert commands(plan(HALT, Z), *there, launcher("h")) == []

@@ -216,3 +216,55 @@ def test_who_is_on_its_way_elsewhere_is_waited_for_where_it_goes() -> None:
     mended = repair(plan, from_plain(scene.lists), node="a", failures={"shop/db-1": ["f"]})
     assert places(mended) == {"shop/db-1": "e", "shop/db-2": other}
     assert after(mended, "1.migrate.shop/db-1") == {"1.migrate.shop/db-2"}
+
+
+def by_each_other() -> tuple[Scene, Plan]:
+    """The VM of b waits for the one of a, as it did for a place that it does not go to any more."""
+    some = (node("c", "zc", kind="x"), node("e", "zb", kind="x"), node("g", "zg", kind="y", cordoned=True))
+    scene = Scene(node("a", "za"), node("b", "zb"), node("d", "za", kind="y"), *some)
+    scene.vm("db-1", "a", rules={"affinity": apart_but_own(ZONE, "db"), "nodeSelector": {"kind": "x"}})
+    scene.vm("db-2", "b", rules={"affinity": apart_but_own(ZONE, "db"), "nodeSelector": {"kind": "y"}})
+    plan = plan_run(from_plain(scene.lists), "patch", [["a", "b"]], PlanOptions())
+    cordon(scene, "g", False)
+    cordon(scene, "d", True)
+    found = repair(plan, from_plain(scene.lists))
+    assert places(found) == {"shop/db-1": "c", "shop/db-2": "g"}
+    assert after(found, "1.migrate.shop/db-2") == {"1.migrate.shop/db-1"}
+    return scene, found
+
+
+def cordon(scene: Scene, name: str, value: bool) -> None:
+    next(entry for entry in scene.lists["nodes"] if entry["metadata"]["name"] == name)["spec"]["unschedulable"] = value
+
+
+@pytest.mark.parametrize("by_cordon", [True, False])
+def test_nobody_gets_the_place_of_who_waits_for_it_for_a_reason_that_is_no_more(*, by_cordon: bool) -> None:
+    scene, plan = by_each_other()
+    cordon(scene, "c", by_cordon)
+    found = repair(plan, from_plain(scene.lists), node="a", failures={} if by_cordon else {"shop/db-1": ["c"]})
+    assert [entry.passing for entry in found.blocked] == [True] * by_cordon
+    assert places(found) == ({} if by_cordon else {"shop/db-1": "c", "shop/db-2": "g"})
+
+
+def test_who_is_on_its_way_is_waited_for_also_where_it_was_made_anew() -> None:
+    """As it was restarted on its node since the plan was made, which the process of that node has seen."""
+    scene = Scene(
+        node("a", "za"),
+        node("b", "zb"),
+        node("c", "zc", kind="y"),
+        node("e", "zb", kind="x"),
+        node("f", "zf", kind="x"),
+    )
+    scene.vm("db-1", "a", rules={"affinity": apart_but_own(ZONE, "db"), "nodeSelector": {"kind": "x"}})
+    scene.vm("db-2", "b", rules={"affinity": apart_but_own(ZONE, "db"), "nodeSelector": {"kind": "y"}})
+    plan = plan_run(from_plain(scene.lists), "patch", [["a", "b"]], PlanOptions())
+    assert places(plan) == {"shop/db-1": "f", "shop/db-2": "c"}
+    (vmi,) = (item for item in scene.lists["vmis"] if item["metadata"]["name"] == "db-2")
+    old, vmi["metadata"]["uid"] = vmi["metadata"]["uid"], "another"
+    for pod in scene.lists["pods"]:
+        for owner in pod["metadata"].get("ownerReferences", ()):
+            owner["uid"] = "another" if owner["uid"] == old else owner["uid"]
+    scene.lists["migrations"] = [moving("db-2", "c")]
+    found = repair(plan, from_plain(scene.lists), node="a", failures={"shop/db-1": ["f"]})
+    assert {action.object.uid for action in found.actions if action.object.name == "db-2"} == {"another"}
+    assert after(found, "1.migrate.shop/db-1") == {"1.migrate.shop/db-2"}
