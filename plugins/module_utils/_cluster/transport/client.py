@@ -23,7 +23,11 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transpor
     is_as_wanted,
     is_just_as_wanted,
 )
-from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.dialling import Dialled, Dialler
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.dialling import (
+    Dialled,
+    Dialler,
+    unusable_settings,
+)
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.failure import Failure
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.line import Line
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.persistence import (
@@ -252,6 +256,8 @@ class Client:
             return used.client.request(method, path, serialize=False, _request_timeout=timeout, **arguments)
         except TRANSPORT_ERRORS as error:
             raise failure(error, attempted, self.server) from error
+        except ValueError as error:  # of a header for a token that was renewed, which it quotes
+            raise unusable_settings(error, attempted, self.server) from None
 
 
 def connect(module: AnsibleK8SModule, timeout: float, persistence: Persistence) -> Client:

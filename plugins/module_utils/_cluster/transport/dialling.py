@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import re
 import threading
 from collections.abc import Callable, Mapping
 from http import HTTPStatus
@@ -28,6 +29,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transpor
 )
 
 try:
+    import urllib3.exceptions as urllib3_errors
     from kubernetes.config import ConfigException
     from kubernetes.config.kube_config import KUBE_CONFIG_DEFAULT_LOCATION, KubeConfigMerger
     from yaml import YAMLError
@@ -104,20 +106,21 @@ class Dialler:
         self._lock = threading.Lock()
         self._hanging: threading.Thread | None = None
         # The path of a kubeconfig is a secret to Ansible and would be struck from the message.
-        self._where = (module.params if module else options).get("host") or "the server of the kubeconfig"
+        host = (module.params if module else options).get("host")
+        self._where = without_user(str(host or "the server of the kubeconfig"))
 
     def dialled(self, seconds: float) -> Dialled:
         """seconds: for reading the credentials, and for the server. Raises Failure."""
         where = self._where
         try:
             configuration, headers = self.read(self._settings, seconds)
-            where = str(configuration.host)
+            where = without_user(str(configuration.host))
             # What urllib3 repeats by itself it repeats when the server says so, after a day if that says a day.
             configuration.retries = False
             dynamic = _in_time(lambda: _asked(configuration, headers), seconds)
         except _SETTINGS_ERRORS as error:
-            message = f"its settings are not usable, {_first_line(error)}"
-            raise Failure(_CONNECT, where, message, _SETTINGS_REMEDY, reason="SettingsInvalid") from error
+            # Not from the error, whose text Ansible would show with its traceback.
+            raise unusable_settings(error, _CONNECT, where) from None
         except _Late:
             raise failure(TimeoutError(), _CONNECT, where) from None
         except TRANSPORT_ERRORS as error:
@@ -144,6 +147,9 @@ class Dialler:
     def _settings(self) -> tuple[Any, dict[str, Any]]:
         """As get_api_client reads them, which then asks the server by what urllib3 repeats."""
         configuration = kubernetes_core._create_configuration(self._given())
+        _trim(configuration)
+        if configuration.refresh_api_key_hook is not None:
+            configuration.refresh_api_key_hook = _trimming(configuration.refresh_api_key_hook)
         return configuration, kubernetes_core._create_headers(self._module, **self._options)
 
     def _given(self) -> dict[str, Any]:
@@ -209,7 +215,7 @@ def _asked(configuration: Any, headers: Mapping[str, Any]) -> Any:
         # The client library gives what is not JSON on as it is, and looks for groups in whatever is.
         page = getattr(error, "obj", None)
         text = page if isinstance(page, str) else None
-        raise not_json(text, HTTPStatus.OK, _CONNECT, str(configuration.host)) from error
+        raise not_json(text, HTTPStatus.OK, _CONNECT, without_user(str(configuration.host))) from error
 
 
 def _alone(dynamic: Any) -> Any:
@@ -241,6 +247,44 @@ def _named(entries: list[dict[str, Any]], name: str) -> dict[str, Any]:
     return {entry["name"]: entry for entry in entries}[name]
 
 
-def _first_line(error: BaseException) -> str:
-    """The first line only: YAML's errors go on with the text of the file, which may hold a key."""
-    return (str(error).strip().splitlines() or [type(error).__name__])[0]
+def _trim(configuration: Any) -> None:
+    """Take from tokens what a file has around them, such as its last line break, as kubectl does."""
+    kinds = {name: key.partition(" ") for name, key in configuration.api_key.items()}
+    configuration.api_key = {name: f"{kind}{space}{key.strip()}" for name, (kind, space, key) in kinds.items()}
+
+
+def _trimming(renew: Callable[[Any], None]) -> Callable[[Any], None]:
+    """The same hook, which hangs itself on the configuration that it renews."""
+
+    def renew_trimmed(configuration: Any) -> None:
+        renew(configuration)
+        _trim(configuration)
+        configuration.refresh_api_key_hook = renew_trimmed
+
+    return renew_trimmed
+
+
+def without_user(address: str) -> str:
+    """An address without the user name and password that it may have."""
+    return re.sub(r"//.*@", "//", address)
+
+
+def unusable_settings(error: BaseException, attempted: str, where: str) -> Failure:
+    """What to tell where settings cannot be used."""
+    message = f"its settings are not usable, {_words(error)}"
+    return Failure(attempted, where, message, _SETTINGS_REMEDY, reason="SettingsInvalid")
+
+
+def _words(error: BaseException) -> str:
+    """Of errors that quote what they cannot use nothing more than what that is: it may be a token or a password.
+
+    Else the first line only: YAML's errors go on with the text of the file, which may hold a key.
+    """
+    text = str(error).strip()
+    if isinstance(error, urllib3_errors.LocationValueError) or text.startswith("Port "):
+        return (
+            "the address of the server or of a proxy cannot be read. A user name or password in it has to be %-encoded"
+        )
+    if isinstance(error, ValueError) and "header" in text.lower():
+        return "the token, or what else is sent with a request, holds a line break"
+    return (text.splitlines() or [type(error).__name__])[0]

@@ -13,7 +13,11 @@ import threading
 from pathlib import Path
 from typing import Any
 
-from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.dialling import Dialled, Dialler
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.dialling import (
+    Dialled,
+    Dialler,
+    without_user,
+)
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.failure import Failure
 
 
@@ -34,7 +38,7 @@ class Line:
 
     @property
     def server(self) -> str:
-        return str(self.configuration.host)
+        return without_user(str(self.configuration.host))
 
     def ready(self, seconds: float) -> Dialled:
         """What is to be asked by, renewed if it has run out and can be. Raises Failure if that takes longer."""

@@ -52,6 +52,8 @@ _REFUSED = re.compile(
     r"WRONG_VERSION_NUMBER|RECORD_LAYER_FAILURE|UNSUPPORTED_PROTOCOL|NO_PROTOCOLS_AVAILABLE|PEM_LIB|KEY_TOO_SMALL"
     r"|ALERT_(PROTOCOL_VERSION|HANDSHAKE_FAILURE|INSUFFICIENT_SECURITY|ACCESS_DENIED|UNKNOWN_CA|\w*CERTIFICATE\w*)"
 )
+# By which http.client (HTTPConnection._tunnel) tells of a proxy that has understood and refused; not if only for now.
+_TUNNEL, _FOR_NOW = re.compile(r"Tunnel connection failed: (4\d\d) (.*)"), ("404", "408", "421", "425", "429")
 # X509_V_ERR_* of OpenSSL.
 _EXPIRED, _NOT_YET_VALID, _WRONG_HOST, _WRONG_ADDRESS = 10, 9, 62, 64
 
@@ -96,6 +98,9 @@ def failure(error: BaseException, attempted: str, where: str, *, always_served: 
     for known in chain:
         if getattr(known, "status", None) and hasattr(known, "body"):
             return _from_answer(known, attempted, where, always_served=always_served)
+    if proxy := _refused_by_proxy(chain):
+        status, message = int(proxy[1]), f"the proxy on the way answered {proxy[1]}, {proxy[2]}"
+        return Failure(attempted, where, message, _PROXY_REMEDY, status=status, reason="ProxyRefused", unsent=True)
     unsent = any(isinstance(known, _UNCONNECTED) for known in chain)
     for cause, explain in _CAUSES:
         for known in reversed(chain):
@@ -145,6 +150,12 @@ def _of_proxy(chain: list[BaseException]) -> Explained | None:
     if not TRANSPORT_ERRORS or not any(isinstance(known, urllib3_errors.ProxyError) for known in chain):
         return None
     return "ProxyFailed", "the proxy on the way does not answer as one", _PROXY_REMEDY
+
+
+def _refused_by_proxy(chain: list[BaseException]) -> re.Match[str] | None:
+    """What a proxy answers that lets nobody through to the server, such as one with other credentials; it stays so."""
+    found = (_TUNNEL.match(str(known)) for known in chain if isinstance(known, OSError))
+    return next((match for match in found if match and match[1] not in _FOR_NOW), None)
 
 
 def _from_answer(error: Any, attempted: str, where: str, *, always_served: bool) -> Failure:

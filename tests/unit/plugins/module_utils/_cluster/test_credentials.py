@@ -12,6 +12,7 @@ from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
 from threading import Event
+from traceback import format_exception
 from types import SimpleNamespace
 from typing import Any
 from urllib.parse import urlsplit
@@ -252,3 +253,63 @@ def test_a_pods_token_stays_while_the_next_cannot_be_read(
     token.write_text("second")
     read(client)
     assert api.requests[-1].authorization == "bearer second"
+
+
+@pytest.mark.parametrize("around", ["{}\n", "  {}\r\n", "\n{}"])
+def test_what_a_file_has_around_a_token_is_not_of_it(
+    api: ObjectApi, kubeconfig: Path, authority: Authority, around: str
+) -> None:
+    """As `echo` writes it, and kubectl reads it."""
+    (kubeconfig.parent / "token").write_text(around.format("first"))
+    give(kubeconfig, tokenFile="token")
+    assert read(connect_by({"kubeconfig": str(kubeconfig)}, LONG, Persistence(LONG))) == {"old": "1"}
+    given = {"host": api.url, "ca_cert": str(authority.cert), "api_key": around.format("first")}
+    client = connect_by(given, LONG, Persistence(LONG))
+    assert read(client) == {"old": "1"}
+    api.token = "second"
+    with pytest.raises(Failure, match="401"):
+        read(client)
+
+
+SECRET = "a-secret"
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"api_key": f"first\n{SECRET}"}, "sent with a request, holds a line break"),
+        ({"proxy": f"http://joe:{SECRET}/1@127.0.0.1:1"}, "or of a proxy cannot be read. A user name or password"),
+        ({"proxy": f"http://joe:{SECRET}#1@127.0.0.1:1"}, "or of a proxy cannot be read. A user name or password"),
+        ({"host": f"https://joe:{SECRET}@127.0.0.1:1"}, "(https://127.0.0.1:1): connection refused"),
+        ({"host": f"https://joe:{SECRET}@127.0.0.1:no"}, "(https://127.0.0.1:no): its settings are not usable"),
+    ],
+)
+def test_no_credential_is_told_that_cannot_be_used(
+    api: ObjectApi, authority: Authority, monkeypatch: pytest.MonkeyPatch, given: dict[str, Any], words: str
+) -> None:
+    monkeypatch.setattr(persistence, "READING", 0.0)
+    options = {"host": api.url, "ca_cert": str(authority.cert), "api_key": "first", **given}
+    with pytest.raises(Failure) as told:
+        connect_by(options, LONG)
+    assert (words in str(told.value), SECRET in "".join(format_exception(told.value))) == (True, False), told.value
+
+
+def test_no_token_is_told_that_cannot_be_used_when_it_was_read_anew(
+    api: ObjectApi, client: Client, kubeconfig: Path
+) -> None:
+    read(client)
+    api.token = "second"
+    give(kubeconfig, token=f"second\n{SECRET}")
+    with pytest.raises(Failure, match=r"Cannot read .* its settings are not usable, the token") as told:
+        read(client)
+    assert SECRET not in "".join(format_exception(told.value))
+
+
+def test_no_token_is_told_that_cannot_be_used_when_it_was_renewed(api: ObjectApi, client: Client) -> None:
+    def renew(configuration: Any) -> None:
+        configuration.api_key = {"authorization": f"Bearer second\n{SECRET}"}
+
+    client._line.dialled._renew = renew
+    with pytest.raises(Failure, match=r"Cannot read .* its settings are not usable, the token") as told:
+        read(client)
+    assert SECRET not in "".join(format_exception(told.value))

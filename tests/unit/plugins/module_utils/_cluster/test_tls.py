@@ -182,3 +182,19 @@ def test_what_another_server_has_answered_at_its_address_counts_for_nothing(
     isolate(monkeypatch, elsewhere)
     with server(reset, port=int(api.url.rpartition(":")[2])) as address:
         assert "; tried " in told(address, authority).message
+
+
+@pytest.mark.parametrize(("status", "lasts"), [(407, True), (403, True), (429, False), (503, False)])
+def test_a_proxy_that_refuses_for_good_is_told_at_once(
+    authority: Authority, slept: list[float], status: int, *, lasts: bool
+) -> None:
+    def refuse(connection: socket.socket) -> None:
+        connection.recv(1)
+        connection.sendall(f"HTTP/1.1 {status} No Way\r\nContent-Length: 0\r\n\r\n".encode())
+        drain(connection)
+
+    with server(refuse) as proxy:
+        address = proxy.replace("https://", "http://joe:a-secret@")
+        failure = told("https://127.0.0.1:1", authority, proxy=address)
+    assert ("a-secret" in str(failure), bool(slept), failure.passing) == (False, not lasts, not lasts)
+    assert not lasts or f"the proxy on the way answered {status}, No Way. Check the proxy" in str(failure)
