@@ -80,6 +80,7 @@ class _Trouble:
         self._tell = tell
         self._lock = Lock()
         self._since, self._begun = float("inf"), ""
+        self._not_before = 0.0
         self._error: Failure | None = None
         self.is_told = False
         self._teller: _Request | None = None
@@ -109,10 +110,16 @@ class _Trouble:
                 self._since, self._begun = now, request.begun
             request.troubled = self._begun if self._since < request.since else ""
             self._error = error
+            self._not_before = now + min(error.retry_after or 0.0, _MOST_ASKED_FOR)
             began = self._began(request)
             if now - began >= TOLD_AFTER:
                 self._tell_of(request, error, request.troubled or request.begun)
         return began
+
+    def rest(self) -> float:
+        """Seconds for which the server has asked to be left alone, where that is not waited for in a request."""
+        now = clock.now()
+        return min(self._not_before - now, BRIEF) if now - self._since >= BRIEF else 0.0
 
     def is_over(self) -> None:
         """The server has answered."""
@@ -214,6 +221,8 @@ class Persistence:
         """
         request = _Request(reads)
         with self._trouble.watching(request):
+            if self._brief and (rest := self._trouble.rest()) > 0.0:
+                time.sleep(rest)
             while True:
                 held = error = self._unasked(request)
                 if error is None:

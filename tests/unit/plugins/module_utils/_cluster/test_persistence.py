@@ -239,3 +239,22 @@ def test_requests_share_the_time_for_which_a_server_may_be_away(time: Time) -> N
     with pytest.raises(Failure):
         patience.carry(failing(*[REFUSED] * 10_000), None, reads=True)
     assert time.now == pytest.approx(1240.0), "it had been back meanwhile"
+
+
+@pytest.mark.parametrize(("asked", "most"), [(30.0, 5.0), (2.0, 2.0), (None, 0.0), (-3.0, 0.0)])
+def test_who_asks_anew_does_so_when_the_server_says_within_reason(asked: float | None, most: float, time: Time) -> None:
+    """Also when nothing is waited for in a request any more; then a loop would ask twice a second."""
+    patience = Persistence(DAY).briefly(always)
+    busy = failure(429, retry_after=asked)
+    for _attempt in range(2):
+        with pytest.raises(Failure):
+            patience.carry(failing(*[busy] * 100), None, reads=True)
+    before = time.now
+    with pytest.raises(Failure):
+        patience.carry(failing(busy), None, reads=True)
+    assert time.now - before == pytest.approx(most)
+    time.sleep(60.0)
+    begun = time.now
+    assert patience.carry(failing(), None, reads=True) == "done"
+    assert patience.carry(failing(busy), None, reads=True) == "done"
+    assert time.now - begun <= 5.0
