@@ -78,11 +78,17 @@ def require_agreement(params: Mapping[str, Any], given: Collection[str], plan: P
     problems = [
         f"{params['option_prefix']}{name} is {_shown(asked[name])}, and the plan has {_shown(has[name])}"
         for name in ("policies", "avoid", *_NEEDS)
-        if name in given and asked[name] != has[name]
+        if name in given and _meant(asked[name]) != _meant(has[name])
     ]
     if problems:
         remedy = "Leave them out, as the plan has its own, or plan with them; nothing was changed."
         raise InvalidRequest(f"drain node {params['name']} by the plan", problems, remedy)
+
+
+def _meant(value: Any) -> Any:
+    """Of names of nodes the order means nothing; of rules the first that fits counts."""
+    is_names = isinstance(value, list) and all(isinstance(entry, str) for entry in value)
+    return sorted(set(value)) if is_names else value
 
 
 def policies(params: Mapping[str, Any]) -> list[dict[str, Any]]:

@@ -16,6 +16,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.looks.sn
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.client import Client
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.failure import Failure
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.cordon import nodes_cordoned, nodes_done
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.printable import listed
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot import Snapshot
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module import drain_arguments
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module.run import explained
@@ -141,7 +142,7 @@ def _require_same(client: Client, name: str, changes: Sequence[str]) -> None:
         raise Failure(
             f"drain node {name} by the plan",
             client.server,
-            f"the cluster has changed since it was made: {'; '.join(changes)}",
+            f"the cluster has changed since it was made: {listed(changes)}",
             "Plan and approve anew, or set drift to repair.",
             reason=DRIFTED,
             details={"problems": list(changes)},

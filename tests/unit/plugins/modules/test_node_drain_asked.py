@@ -62,6 +62,14 @@ def test_what_is_given_as_by_default_contradicts_a_plan_as_well(
     assert drain(plan=path, **asked)["left"] == []
 
 
+def test_names_of_nodes_may_come_in_another_order(
+    drain: Any, run_module: ModuleRunner, connection: dict[str, Any], tmp_path: Path
+) -> None:
+    given: dict[str, Any] = {"run": "kernel", "nodes": ["n1"], "path": str(tmp_path / "asked.json")}
+    path = run_module(maintenance_plan.main, **connection, **given, avoid=["n3", "n2"])["plan_path"]
+    assert drain(plan=path, avoid=["n2", "n3"])["left"] == []
+
+
 def test_a_node_to_avoid_is_taken_only_where_there_is_no_other(drain: Any, api: RunApi) -> None:
     """By a plan of the task's own."""
     foretell = partial(drain, plan=None, avoid=["n2"], check=True)

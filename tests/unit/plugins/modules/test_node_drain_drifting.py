@@ -60,6 +60,16 @@ def test_a_plan_that_may_not_drift_is_refused_before_anything_is_written(
     assert not api.node("n1")["spec"].get("unschedulable")
 
 
+def test_of_much_that_has_changed_the_first_is_told(drain: Any, api: RunApi) -> None:
+    for number in range(12):
+        api.add_vmi(f"new-{number}")
+    refused = drain(drift="fail")
+    problems = refused["error"]["problems"]
+    assert len(problems) > 10
+    assert f"{problems[9]}; and {len(problems) - 10} more. Plan and approve anew" in refused["msg"]
+    assert problems[10] not in refused["msg"]
+
+
 def test_a_plan_that_may_not_drift_is_carried_out_if_it_is_right(drain: Any, api: RunApi, store: RunStore) -> None:
     planned = target(store)
     assert drain(drift="fail")["moves"][0]["target_node"] == planned
