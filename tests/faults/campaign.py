@@ -8,6 +8,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Sequence
+from datetime import datetime, timezone
 from pathlib import Path
 
 from faults import aftermath, messages
@@ -16,11 +17,13 @@ from faults.history import History
 from faults.invocation import begin
 from faults.outcome import Outcome
 from faults.scene import NODES, Scene, scene
-from testbed.api import Object
+from testbed.api import Api, Object
 from testbed.handle import RunningTestbed
 from testbed.home import TestbedError
 from testbed.waiting import wait_for
 
+DEPLOYMENTS = "/apis/apps/v1/deployments"
+VIRT_CONTROLLER = "/apis/coordination.k8s.io/v1/namespaces/kubevirt/leases/virt-controller"
 ATTEMPTS, SECONDS = 10, 400.0
 # When disturbances happen, in seconds after the run has begun.
 _FIRST, _LAST = 2.0, 70.0
@@ -84,11 +87,25 @@ def _settle(made: Scene) -> None:
 
 
 def _come_to_itself(made: Scene) -> None:
-    """Wait, as whoever starts a run again does, until nodes that an outage has made unready can take VMs again."""
+    """Wait, as whoever starts a run again does, until what an outage has broken can move VMs and pods again."""
+    since = datetime.now(timezone.utc)
     try:
+        wait_for("virt-controller to be at work", lambda: _is_led(made.api, since), 120, 0.5)
         wait_for("the nodes to be well", lambda: all(map(_is_well, made.api.items(NODES))), 20, 0.5)
+        # Else a disruption budget holds a pod for one that is still to come, where it finds a node.
+        wait_for("all replicas to be ready", lambda: all(map(_is_whole, made.api.items(DEPLOYMENTS))), 20, 0.5)
     except TestbedError as error:
         print(error, file=sys.stderr)
+
+
+def _is_led(api: Api, since: datetime) -> bool:
+    """One that has lost its Lease has ended, and the next one waits until that has run out."""
+    renewed = api.get(VIRT_CONTROLLER)["spec"].get("renewTime") or "1970-01-01T00:00:00Z"
+    return datetime.fromisoformat(renewed.replace("Z", "+00:00")) >= since
+
+
+def _is_whole(deployment: Object) -> bool:
+    return bool(deployment["status"].get("readyReplicas", 0) >= deployment["spec"]["replicas"])
 
 
 def _is_well(node: Object) -> bool:
