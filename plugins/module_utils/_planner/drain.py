@@ -35,7 +35,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.mover im
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.pace import seconds
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.plan_options import NEEDS
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.policies import Rule, policy_for
-from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.prospects import prospect
+from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.prospects import prospects
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.residents import (
     Machine,
     Residents,
@@ -209,17 +209,16 @@ def movers(scene: Scene) -> list[Mover]:
 
 def finish(scene: Scene, course: Course) -> Solution:
     """Let those leave that have no place: by their policies, if they have no prospect either."""
-    board, prospects = scene.board, dict[str, str]()
+    board, patient = scene.board, dict[str, str]()
     if scene.patient:
-        clauses = ((mover.id, prospect(board, mover, scene.cluster)) for mover in course.stuck if mover.chosen)
-        prospects = {name: clause for name, clause in clauses if clause is not None}
+        patient = prospects(board, [mover for mover in course.stuck if mover.chosen], scene.cluster)
     waiting = {name for name, way in scene.ways.items() if passes(way) or scene.policies[name] is Policy.FAIL}
-    left = [vm for vm in scene.residents.machines if vm.id not in waiting | prospects.keys() | course.on_their_way()]
+    left = [vm for vm in scene.residents.machines if vm.id not in waiting | patient.keys() | course.on_their_way()]
     found = {vm.id: interruption(vm, scene.policies[vm.id], scene.cluster, board.state) for vm in left}
     interruptions = {name: mover for name, mover in found.items() if isinstance(mover, Mover)}
     course.depart(interruptions, {name for name in interruptions if scene.policies[name] is Policy.RESTART})
     objections = {name: reason for name, reason in found.items() if isinstance(reason, str)}
-    still = {name: clause for name, clause in prospects.items() if name not in course.on_their_way()}
+    still = {name: clause for name, clause in patient.items() if name not in course.on_their_way()}
     return Solution(scene, course.waves, frozenset(course.last), objections, still)
 
 

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What could give a VM a place without anybody's doing: others that are on their way, or somebody's maintenance over.
 
-Whoever has such a prospect waits, and is not interrupted.
+Whoever has such a prospect waits, and is not interrupted; nor is who waits for one of these.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.workloa
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.cordon import find_mark
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.printable import brief
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.resources import KUBEVIRTS_DEVICES, Amounts
-from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.board import Board
+from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.board import Board, Stage
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.mover import Mover
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.scores.registry import Profile
 
@@ -25,8 +25,18 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.scores
 _BACK = {SCHEDULABLE: "true"}
 
 
-def prospect(board: Board, mover: Mover, cluster: Surroundings) -> str | None:
-    """A clause on what a VM without a node has to wait for; None if nothing would help that passes by itself."""
+def prospects(board: Board, movers: Sequence[Mover], cluster: Surroundings) -> dict[str, str]:
+    """By id of the VMs that have one, of some without a node, a clause on what each has to wait for."""
+    clauses = {mover.id: _prospect(board, mover, cluster) for mover in movers}
+    found = {name: clause for name, clause in clauses.items() if clause is not None}
+    for mover, node, others in _by_each_other(board, movers, found):
+        who = f"{others[0].key} has left, which waits" if len(others) == 1 else "others have left, which wait"
+        found[mover.id] = f"{node} can take it once {who} as well"
+    return found
+
+
+def _prospect(board: Board, mover: Mover, cluster: Surroundings) -> str | None:
+    """None if nothing would help that passes by itself."""
     with _when_all_have_arrived(board, cluster):
         if options := board.options(mover, Profile.NO_SCORING):
             return f"{options[0].node} can take it once what is on its way there or from there has arrived"
@@ -42,7 +52,30 @@ def with_prospects(board: Board, movers: Sequence[Mover], cluster: Surroundings)
     with _when_all_have_arrived(board, cluster):
         found = {mover.id for mover in movers if board.options(mover, Profile.NO_SCORING)}
         with board.state.maintained(cordoned_by_others(board), _BACK, _devices(board)):
-            return found | {mover.id for mover in movers if board.options(mover, Profile.NO_SCORING)}
+            found |= {mover.id for mover in movers if board.options(mover, Profile.NO_SCORING)}
+    return found.union(mover.id for mover, _node, _others in _by_each_other(board, movers, found))
+
+
+def _by_each_other(
+    board: Board, movers: Sequence[Mover], known: Collection[str]
+) -> Iterator[tuple[Mover, str, Sequence[Mover]]]:
+    """Who only has to wait for VMs that have a prospect, with the node that takes it then, and for which it waits.
+
+    known: ids of those. Each round looks at all that are left, and has to find one that waits for those before.
+    """
+    gone: list[Mover] = []
+    news, left = [mover for mover in movers if mover.id in known], [mover for mover in movers if mover.id not in known]
+    try:
+        while news and left:
+            for mover in news:
+                board.put(mover, Stage.AFTER)
+            gone += news
+            options = {mover.id: board.options(mover, Profile.NO_SCORING) for mover in left}
+            news = [mover for mover in left if options[mover.id]]
+            left = [mover for mover in left if not options[mover.id]]
+            yield from ((mover, options[mover.id][0].node, tuple(gone)) for mover in news)
+    finally:
+        board.reset(gone[::-1])
 
 
 def cordoned_by_others(board: Board) -> list[str]:

@@ -15,7 +15,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.plan_opt
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.repair import repair
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.run_plan import plan_run
 
-from unit.plugins.module_utils._planner.scene import Json, Scene, node
+from unit.plugins.module_utils._planner.scene import HOST, ZONE, Json, Scene, apart_but_own, node
 
 WAITS = ("b, which could take it, is cordoned by somebody",)
 
@@ -82,3 +82,20 @@ def test_a_maintenance_of_others_is_waited_for_at_every_stage(stage: Json, polic
 )
 def test_what_no_maintenance_brings_is_not_waited_for(change: Any) -> None:
     assert "1.stop.shop/vm-1" in {action.id for action in planned(with_a_node_of_others(change), "stop").actions}
+
+
+@pytest.mark.parametrize("policy", ["fail", "stop", "restart"])
+def test_who_waits_for_one_that_waits_does_so_too(policy: str) -> None:
+    """And so on."""
+    zones = {"a": "za", "b": "zb", "f": "zf", "c": "zc", "d": "za", "e": "zb"}
+    scene = Scene(*(node(name, zone, cordoned=name == "c") for name, zone in zones.items()))
+    for name, source, target in (("db-1", "a", "c"), ("db-2", "b", "d"), ("db-3", "f", "e")):
+        scene.vm(name, source, rules={"affinity": apart_but_own(ZONE, "db"), "nodeSelector": {HOST: target}})
+    options = PlanOptions(policies=[{"policy": policy}])
+    plan = plan_run(from_plain(scene.lists), "patch", [["a", "b", "f"]], options)
+    assert {entry.object.name: (*entry.reasons, entry.passing) for entry in plan.blocked} == {
+        "db-1": ("c, which could take it, is cordoned by somebody", True),
+        "db-2": ("d can take it once shop/db-1 has left, which waits as well", True),
+        "db-3": ("e can take it once others have left, which wait as well", True),
+    }
+    assert {action.kind.value for action in plan.actions} == {"cordon", "maintain", "uncordon"}
