@@ -198,6 +198,7 @@ def test_an_answer_that_is_left_blank_takes_no_wish_back(scene: Scene) -> None:
 DRAIN = {"hosts": "maintenance", "gather_facts": False, "roles": ["virtops.kubevirt.drain"]}
 
 
+@pytest.mark.slow
 def test_what_a_drain_is_asked_for_beside_the_plan_of_its_run_is_refused(scene: Scene) -> None:
     """Also as it is by default, and where all hosts of a group have it. It was passed over."""
     (scene.folder / "hosts.ini").write_text("n1\n[workers]\nn1\n[workers:vars]\ndrain_avoid=n3\n")

@@ -213,6 +213,7 @@ def test_who_slept_does_not_take_back_what_another_holds(playbook: Playbook, sta
     assert playbook.lease == lease
 
 
+@pytest.mark.campaign
 @pytest.mark.parametrize(
     ("lose", "words"),
     [
