@@ -131,6 +131,7 @@ def test_a_run_that_leaves_something_off_is_not_complete(tmp_path: Path, api: Ru
     assert status == 2, told
     assert "VirtualMachine shop/db-1, stopped for node n1; node n1, not given back" in told
     assert "start the same command again" in told
+    assert "without plan_maintenance_file and its digest if that has other nodes" in told
     assert "abort_run=kernel" in told
     assert len(api.config_maps()) == 1
     comes_back(api)
