@@ -230,7 +230,16 @@ def test_purity(source: str, sentence: str) -> None:
             },
             "fits.py: it may use jmespath, which the requirements of its documentation do not name.",
         ),
-        ("scenarios", {"extensions/molecule/drain/converge.yml": ""}, "molecule/drain: it has no verify.yml"),
+        (
+            "scenarios",
+            {f"extensions/molecule/drain/{name}.yml": "" for name in ("molecule", "converge")},
+            "molecule/drain: it has no verify.yml",
+        ),
+        (
+            "scenarios",
+            {f"extensions/molecule/drain/{name}.yml": "" for name in ("converge", "verify")},
+            "molecule/drain: it has no molecule.yml",
+        ),
         ("roles", {"roles/drain/tasks/main.yml": ""}, "roles/drain: it has no meta/argument_specs.yml"),
         (
             "roles",
