@@ -25,7 +25,7 @@ demo: ## maintain a whole cluster on this machine, from nothing, and watch
 test: ## the gate, which CI runs: one of everything, in minutes
 	@$(TOOLS) test
 
-test-all: ## everything, on both ansible-core stacks
+test-all: ## everything, and a few parts on ansible-core 2.21 as well
 	@$(TOOLS) test-all
 
 steady: ## run TESTS on a testbed ten times, five of them beside busy loops (all tests of the gate without TESTS)
