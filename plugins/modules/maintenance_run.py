@@ -58,8 +58,7 @@ options:
       - Lines that tell what this C(ansible-playbook) has done in the run. C(state=released) leaves them in the cluster
         if what that remembers of the run stays, as O(keep_record) asks for, or because something is left of the run.
       - RV(report) returns them, with those of other starts of the run, to whoever asks later, from whatever machine.
-        Whoever may read the ConfigMaps in O(lease_namespace) can read them.
-      - Not being able to keep them is a warning.
+        Whoever may read the ConfigMaps in O(lease_namespace) can read them. Not being able to keep them is a warning.
     type: list
     elements: str
   wait_timeout:
@@ -88,10 +87,11 @@ attributes:
     support: full
     details:
       - Tells who holds the run, and writes nothing. A run that somebody else holds is a warning.
+      - With C(state=aborted) that is no warning, but stands in the diff, and no rights are asked for.
   diff_mode:
     support: full
     details:
-      - The diff shows who holds the run.
+      - The diff shows who holds the run, and with C(state=aborted) all that is undone, or would be in check mode.
   idempotent:
     support: full
     details:
