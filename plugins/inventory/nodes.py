@@ -120,7 +120,7 @@ extends_documentation_fragment:
   - ansible.builtin.inventory_cache
 seealso:
   - ref: ansible_collections.virtops.kubevirt.docsite.rights
-    description: Accounts with just the rights of maintenance.
+    description: Accounts with the rights of maintenance.
 notes:
   - All it needs is the right to list nodes, a C(ClusterRole) with C(apiGroups=[""]), C(resources=[nodes]) and
     C(verbs=[list]).

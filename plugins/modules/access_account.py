@@ -7,7 +7,7 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: access_account
-short_description: Make a service account with just the rights that maintenance takes, or remove it
+short_description: Make a service account with the rights that maintenance takes, or remove it
 version_added: 0.1.0
 author:
   - Contributors to the virtops.kubevirt project (@virtops)
