@@ -54,11 +54,14 @@ class MachineMemory:
         self.look(nodes.names)
 
     def look(self, nodes: Iterable[str]) -> None:
-        """Take these nodes as they are on the ground now. Who is on its way is where it comes from."""
+        """Take these nodes as they are on the ground now. Who is on its way is where it comes from.
+
+        Who only starts comes from nowhere: it is where its pod is.
+        """
         state, workloads = self._ground.state, self._ground.cluster.workloads
         for name in nodes:
             machines = residents(self._ground.pods_on([name]), workloads).machines
-            here = (machine.id for machine in machines if not machine.arriving and machine.id in state)
+            here = (machine.id for machine in machines if not machine.migrating_in and machine.id in state)
             self._taken[state.nodes.index[name]] = sum(_memory(state.placement(key).occupant) for key in here)
 
     def reserve(self, solution: Solution, failing: Failing) -> Reserve | None:

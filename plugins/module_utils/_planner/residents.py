@@ -50,6 +50,11 @@ class Machine:
         """The same of the pod, as of its mover."""
         return title(self.source_pod)
 
+    @property
+    def migrating_in(self) -> bool:
+        """Whether it runs elsewhere, and the pod is where a migration brings it."""
+        return self.arriving and bool((self.vmi.get("status") or {}).get("nodeName"))
+
 
 @dataclass(frozen=True, slots=True)
 class Resident:

@@ -118,6 +118,17 @@ def test_who_is_on_its_way_counts_where_it_goes_and_once() -> None:
     assert plan(made.lists, ["n1"]).totals.batch_reserves == before
 
 
+def test_who_is_just_starting_counts_where_its_pod_is() -> None:
+    """No node is named as its VMI's yet, and it would need room elsewhere all the same."""
+    made = scene("n2", "n2", "n2", zones="aaa")
+    # Room for two of the three.
+    made.lists["nodes"][2]["status"]["allocatable"]["memory"] = "6Gi"
+    del made.lists["vmis"][-1]["status"]["nodeName"]
+    made.lists["vmis"][-1]["status"]["phase"] = "Scheduling"
+    found = plan(made.lists, ["n1"], reserve=Failing.LARGEST_NODE)
+    assert [entry.obstacle.id for entry in found.blocked] == ["no-reserve"]
+
+
 def test_a_reserve_that_is_gone_when_the_batch_begins_keeps_it_from_that() -> None:
     made = scene("n1", zones="aaa")
     found = plan(made.lists, ["n1"], reserve=Failing.LARGEST_NODE)
