@@ -34,7 +34,8 @@ options:
         of the run or V(aborted) brings them back.
       - V(aborted) undoes what the run has left in the cluster. Its migrations are cancelled, its nodes are given back,
         what was stopped for them is started, and its Leases and what the cluster remembers of it are removed. Nothing
-        of others is touched, nor are evacuations.
+        of others is touched, nor are evacuations. What cannot be undone is named when all else is, and the task fails.
+        A node that is not given back keeps its Lease until that runs out. Another V(aborted) goes on with what is left.
       - Nodes that are done are named in RV(done) and keep the label C(virtops.kubevirt/maintained), as it stays true
         that they were maintained. Another start under the same name leaves them out, one under a new name does not.
     type: str
@@ -67,7 +68,8 @@ options:
         seconds while it is watched; one that renews it is alive, and the task fails at once.
       - With C(state=aborted) as well the seconds for migrations to be undone and virtual machines to run again.
       - It limits no request. One that an API server has not carried out, as it is busy or away, is sent again for two
-        minutes, with C(state=aborted) for as long as the task may last if it changes something.
+        minutes, with C(state=aborted) for as long as the task may last if it changes something. What a webhook has to
+        admit that is away is then sent for five seconds, and again when all else is undone.
     type: int
     default: 60
   lease_namespace:
@@ -281,28 +283,27 @@ done:
   description: >-
     Nodes that the run was done with. They keep their label C(virtops.kubevirt/maintained), by which another start under
     the same name leaves them out.
-  returned: with C(state=aborted)
+  returned: with C(state=aborted), also if it fails after it took the run
   type: list
   elements: str
   sample: [kni-worker]
 cancelled:
   description: Migrations that were under way and were cancelled. One that had ended by then is none of them.
-  returned: with C(state=aborted)
+  returned: with C(state=aborted), also if it fails after it took the run
   type: list
   elements: str
   sample: [shop/kernel-db-n1-1]
 given_back:
   description: Nodes that were given back.
-  returned: with C(state=aborted)
+  returned: with C(state=aborted), also if it fails after it took the run
   type: list
   elements: str
   sample: [kni-worker2]
 started:
   description: What was stopped by the run and is started, as M(virtops.kubevirt.node_drain) returns it.
-  returned: with C(state=aborted)
+  returned: with C(state=aborted), also if it fails after it took the run
   type: list
   elements: dict
-  sample: []
 error:
   description: What went wrong, for programs. The same is in RV(ignore:msg) for people.
   returned: failure

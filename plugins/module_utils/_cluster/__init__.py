@@ -10,7 +10,8 @@ plan_run.py      carry a plan out: look, let the reducer say what follows, do it
 drain.py         empty a node by a plan, and plan anew what does not come about
 moves_run.py     carry out what only moves: VMIs, and pods whose replacements are waited for
 starts.py        start the VMs again that were stopped for a node
-run_traces.py    what a run has left, and how it is undone
+run_traces.py    what a run has left in the cluster
+undoing.py       undo that, where a run is given up
 """
 
 from __future__ import annotations

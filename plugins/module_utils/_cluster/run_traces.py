@@ -1,39 +1,23 @@
 # Copyright: Contributors to the virtops.kubevirt project
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a run has left in the cluster, and how it is undone: only what is the run's, and as often as it may take.
-
-Evacuations are KubeVirt's answer to somebody's eviction, and nobody's to withdraw here.
-"""
+"""What a run has left in the cluster, by its marks and labels: only what is the run's."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Iterator
-from dataclasses import dataclass, field, replace
-from functools import partial
+from dataclasses import dataclass, replace
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.looks import objects
-from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.looks.objects import (
-    find_again,
-    find_vmi,
-    listed,
-    migrations_path,
-    node_of,
-)
-from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.plan_run import Deadline
-from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.starts import start_run
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.looks.objects import listed, migrations_path
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.client import Client
-from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.clock import Clock
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.failure import Failure
-from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs import maintenance
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.leases import Leases
-from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.migrations import cancel
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.nodes import (
     FIELD_MANAGER,
     read_nodes,
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.interrupting import VM
-from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.standing import Standing
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.cordon import (
     ANNOTATION,
     KEPT,
@@ -49,10 +33,6 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._model.migration 
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import JsonObject
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.stopped_mark import find_marks, find_notes
-
-_INTERVAL = 0.5
-# What appears while the rest is undone is undone as well, so often; more of it is no straggler's any more.
-_ROUNDS = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,20 +52,22 @@ class RunTraces:
         """What is to be undone, one line each."""
         held = {lease_name(node) for node in self.nodes}
         return [
-            *map(_of_migration, self.migrations),
-            *map(_of_cordon, self.nodes),
-            *(_of_lease(lease) for lease in self.leases if lease["metadata"]["name"] not in held),
-            *map(_of_stopped, self.stopped_for),
+            *map(line_of_migration, self.migrations),
+            *map(line_of_cordon, self.nodes),
+            *(line_of_lease(lease) for lease in self.leases if lease["metadata"]["name"] not in held),
+            *map(line_of_stopped, self.stopped_for),
         ]
 
     def without(self, lines: Container[str]) -> RunTraces:
-        """What is to be undone besides."""
+        """What is to be undone besides. Where a cordon is left out, so is the Lease of its node."""
+        out = {lease_name(node) for node in (*self.nodes, *nodes_of(self.leases)) if line_of_cordon(node) in lines}
+        leases = (lease for lease in self.leases if lease["metadata"]["name"] not in out)
         return replace(
             self,
-            migrations=tuple(migration for migration in self.migrations if _of_migration(migration) not in lines),
-            nodes=tuple(node for node in self.nodes if _of_cordon(node) not in lines),
-            leases=tuple(lease for lease in self.leases if _of_lease(lease) not in lines),
-            stopped_for=tuple(node for node in self.stopped_for if _of_stopped(node) not in lines),
+            migrations=tuple(migration for migration in self.migrations if line_of_migration(migration) not in lines),
+            nodes=tuple(node for node in self.nodes if line_of_cordon(node) not in lines),
+            leases=tuple(lease for lease in leases if line_of_lease(lease) not in lines),
+            stopped_for=tuple(node for node in self.stopped_for if line_of_stopped(node) not in lines),
         )
 
 
@@ -116,29 +98,6 @@ class RunLeft:
             *(f"{item.kind} {item.namespace}/{item.name}, stopped for node {item.node}" for item in self.stopped),
             *(f"node {node}, not given back" for node in self.taken),
         ]
-
-
-@dataclass
-class Undone:
-    """What came of it. done: nodes that the run was done with. problems: what could not be undone, a clause each."""
-
-    done: list[str] = field(default_factory=list)
-    cancelled: list[str] = field(default_factory=list)
-    given_back: list[str] = field(default_factory=list)
-    started: list[JsonObject] = field(default_factory=list)
-    problems: list[str] = field(default_factory=list)
-
-
-class _Nobody:
-    """Hears of VMs that start: the result tells of them."""
-
-    def tell(self, line: str) -> None: ...
-
-    def detail(self, line: str) -> None: ...
-
-    def totals(self, text: str) -> None: ...
-
-    def stands(self, standing: Standing) -> None: ...
 
 
 def find_traces(client: Client, run: str, namespace: str) -> RunTraces:
@@ -189,159 +148,28 @@ def maintained(client: Client, run: str, nodes: Iterable[str]) -> list[str]:
     return sorted(wanted.intersection(node["metadata"]["name"] for node in found))
 
 
-class Undoing:
-    """Undoes the traces of a run. `require`: raises Failure unless the run is still ours."""
-
-    def __init__(
-        self,
-        client: Client,
-        run: str,
-        namespace: str,
-        seconds: float,
-        require: Callable[[], None],
-        clock: Clock | None = None,
-    ) -> None:
-        self.undone = Undone()
-        self._client = client
-        self._run = run
-        self._namespace = namespace
-        self._clock = clock or Clock()
-        self._deadline = Deadline(seconds, self._clock)
-        self._require = _about_all(require)
-        # By their lines.
-        self._given_up: set[str] = set()
-
-    def undo(self) -> Undone:
-        """Until nothing is left but what cannot be undone. Raises Failure.
-
-        A task that has lost the run may hear of it a moment later, and what it asked for shows after that.
-        """
-        rounds = 0
-        while lines := (traces := self._find().without(self._given_up)).lines():
-            if rounds == _ROUNDS:
-                self.undone.problems += [f"{line} is there again" for line in lines]
-                break
-            self._undo(traces)
-            rounds += 1
-        return self.undone
-
-    def _find(self) -> RunTraces:
-        found = find_traces(self._client, self._run, self._namespace)
-        self.undone.done = list(found.done)
-        return found
-
-    def _undo(self, traces: RunTraces) -> None:
-        """One thing after the other, so that nothing moves to a node that is about to be free. Raises Failure."""
-        self._cancel(traces.migrations)
-        for node in sorted({*traces.nodes, *_nodes_of(traces.leases)}):
-            self._give_back(node)
-        # Those that are left, as their nodes are gone.
-        for lease in traces.leases:
-            self._can(_of_lease(lease), partial(release, self._client, [lease], self._namespace, self._require))
-        for node in traces.stopped_for:
-            self._start(node)
-
-    def _cancel(self, migrations: tuple[Migration, ...]) -> None:
-        """One that has ended since it was found stays, and one whose VM arrives all the same was not cancelled."""
-        sources = list[tuple[Migration, str]]()
-        for migration in migrations:
-            source = self._node_of(migration)
-            if self._is_under_way(migration):
-                self._require()
-                if self._can(_of_migration(migration), partial(cancel, self._client, migration)):
-                    sources.append((migration, source))
-        waiting = [migration for migration, _source in sources]
-        while waiting and self._deadline.left:
-            waiting = [migration for migration in waiting if self._is_under_way(migration)]
-            if waiting:
-                self._clock.sleep(_INTERVAL)
-        for migration, source in sources:
-            title = f"{migration.namespace}/{migration.name}"
-            if migration in waiting:
-                problem = f"migration {title} is cancelled, but KubeVirt has not undone it yet"
-                self._give_up(_of_migration(migration), problem)
-            elif self._node_of(migration) in ("", source):
-                self.undone.cancelled.append(title)
-
-    def _node_of(self, migration: Migration) -> str:
-        """Where its VM runs."""
-        return node_of(find_vmi(self._client, migration.namespace, migration.vmi))
-
-    def _is_under_way(self, migration: Migration) -> bool:
-        again = find_again(self._client, migration)
-        return again is not None and again.unfinished
-
-    def _give_back(self, node: str) -> None:
-        """A cordon of somebody else stays, and so does a node that somebody else holds."""
-        self._require()
-        wanted = maintenance.Request(
-            node=node,
-            owner=self._run,
-            reason=None,
-            keep_foreign=True,
-            lease_namespace=self._namespace,
-            lease_seconds=1,
-            dry_run=False,
-        )
-        if self._can(_of_cordon(node), partial(maintenance.end, self._client, wanted, may=self._require)):
-            self.undone.given_back.append(node)
-
-    def _start(self, node: str) -> None:
-        going = start_run(self._client, node, self._run, lambda _nodes: self._require(), _Nobody())
-        going.run(max(1.0, self._deadline.left))
-        for entry in going.record.entries.values():
-            result = entry.result()
-            self.undone.started.append(result)
-            if entry.unfinished or entry.has_failed:
-                problem = f"{result['kind']} {entry.title} does not run again: {entry.status()}"
-                self._give_up(_of_stopped(node), problem)
-
-    def _can(self, line: str, act: Callable[[], object]) -> bool:
-        """Whether that was done. Raises Failure if that is not about this one alone."""
-        try:
-            act()
-        except Failure as error:
-            if error.passing or error.concerns_all or error.unasked:
-                raise
-            if not error.gone:
-                self._give_up(line, f"{error.attempted}: {error.message}")
-            return False
-        return True
-
-    def _give_up(self, line: str, problem: str) -> None:
-        """Told with the rest, and not tried again."""
-        self._given_up.add(line)
-        if problem not in self.undone.problems:  # a node is given back with its Lease
-            self.undone.problems.append(problem)
-
-
-def _about_all(require: Callable[[], None]) -> Callable[[], None]:
-    """What it raises is no refusal of what was to be undone, whatever asks it."""
-
-    def required() -> None:
-        try:
-            require()
-        except Failure as error:
-            error.unasked = True
-            raise
-
-    return required
-
-
-def _of_migration(migration: Migration) -> str:
+def line_of_migration(migration: Migration) -> str:
     return f"migration {migration.namespace}/{migration.name}"
 
 
-def _of_cordon(node: str) -> str:
+def line_of_cordon(node: str) -> str:
     return f"cordon of node {node}"
 
 
-def _of_lease(lease: JsonObject) -> str:
+def line_of_lease(lease: JsonObject) -> str:
     return f"lease {lease['metadata']['name']}"
 
 
-def _of_stopped(node: str) -> str:
+def line_of_stopped(node: str) -> str:
     return f"VMs stopped for node {node}"
+
+
+def nodes_of(leases: Iterable[JsonObject]) -> Iterator[str]:
+    """Whose Leases these are."""
+    for lease in leases:
+        for owner in lease["metadata"].get("ownerReferences") or ():
+            if owner.get("kind") == "Node":
+                yield str(owner["name"])
 
 
 def _leases(client: Client, run: str, namespace: str) -> tuple[JsonObject, ...]:
@@ -384,10 +212,3 @@ def _marked(client: Client) -> Iterator[tuple[str, JsonObject]]:
                 raise
             items = []
         yield from ((kind, item) for item in items)
-
-
-def _nodes_of(leases: tuple[JsonObject, ...]) -> Iterator[str]:
-    for lease in leases:
-        for owner in lease["metadata"].get("ownerReferences") or ():
-            if owner.get("kind") == "Node":
-                yield str(owner["name"])

@@ -12,7 +12,6 @@ from typing import Any
 
 from ansible_collections.kubernetes.core.plugins.module_utils.args_common import AUTH_ARG_SPEC
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.run_traces import (
-    Undoing,
     find_left,
     find_traces,
     maintained,
@@ -27,6 +26,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transpor
     require_same,
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.processes import Process
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.undoing import Undoing, Undone
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs import renewer
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.run_lease import RunHold
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.run_store import RunStore
@@ -186,12 +186,11 @@ def _reported(report: RunReport, *warnings: str) -> JsonObject:
 
 
 def aborted(client: Client, task: RunTask, *, force: bool, diff: bool) -> JsonObject:
-    """Undo what the run has left, and forget it. Raises Failure, and Incomplete if something is left or it is held."""
+    """Undo what the run has left, and forget it. Raises Failure, and Incomplete once it may have undone something."""
     if not task.dry_run:
         rights.require_for_abort(client, task.run, task.namespace)
     hold, uid = task.hold(client), task.cluster_uid(client)
-    ours = client.guarded(hold.require)
-    store = task.store(ours)
+    store = task.store(client.guarded(hold.require))
     traces, documents, before = find_traces(client, task.run, task.namespace), store.names(), hold.look()
     lines = [*traces.lines(), *(f"document {name}" for name in documents)]
     result = _result(hold, before, None, uid, diff=False, resumed=False, documents=[])
@@ -203,25 +202,42 @@ def aborted(client: Client, task: RunTask, *, force: bool, diff: bool) -> JsonOb
     if task.dry_run or not result["changed"]:
         return result
     hold.take(task.wait_seconds, force=force)
+    undoing = Undoing(client, task.run, task.namespace, task.wait_seconds, hold.require)
+    undone = undoing.undone
     try:
         renewer.start(task.connection, hold, uid, task.playbook, client.patience)
-        undone = Undoing(ours, task.run, task.namespace, task.wait_seconds, hold.require).undo()
+        undoing.undo()
         if not undone.problems:
             hold.require(anew=True)
             store.delete_all()
     except Failure as error:
-        raise _told_with(error, _let_go(hold)) from error
+        told = _told_with(_ended(error, undone.problems), _let_go(hold))
+        raise Incomplete(told, result | _undone(undone)) from error
     except Exception:
         _let_go(hold)
         raise
-    result |= {"cancelled": undone.cancelled, "given_back": undone.given_back, "started": undone.started}
-    result["done"] = undone.done
+    result |= _undone(undone)
     trouble = _let_go(hold)
     if undone.problems:
         raise Incomplete(_told_with(_left(client, task, undone.problems), trouble), result)
     if trouble:
         raise Incomplete(trouble, result)
     return result
+
+
+def _undone(undone: Undone) -> JsonObject:
+    """For the result, which has nodes that are done from before it was begun."""
+    started = list(undone.started.values())
+    found: JsonObject = {"cancelled": undone.cancelled, "given_back": undone.given_back, "started": started}
+    return found | ({"done": undone.done} if undone.done else {})
+
+
+def _ended(error: Failure, problems: list[str]) -> Failure:
+    """What has ended an abort, and then what could not be undone before that."""
+    if not problems:
+        return error
+    message = f"{error.message.rstrip('.')}; and before that was left, {listed(problems)}"
+    return error.replaced(message=message, details={"problems": problems})
 
 
 def _let_go(hold: RunHold) -> Failure | None:

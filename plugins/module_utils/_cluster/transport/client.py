@@ -72,6 +72,10 @@ class Client:
         """The same connection and patience; `may` as for `briefly`, after what was asked before."""
         return Client(self._line, self.patience, self.persistence.guarded(may))
 
+    def setting_aside(self) -> Client:
+        """The same, but brief where a webhook cannot be asked, for who comes back to that when the rest is done."""
+        return Client(self._line, self.patience, self.persistence.setting_aside())
+
     @property
     def kubeconfig_cluster(self) -> dict[str, Any]:
         """The server, and how it is trusted, as a kubeconfig has them."""

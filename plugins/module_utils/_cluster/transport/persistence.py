@@ -198,7 +198,7 @@ class Persistence:
     def __init__(self, seconds: float | None, tell: Tell = nobody) -> None:
         self._end = None if seconds is None else clock.now() + seconds
         self._trouble = _Trouble(tell)
-        self._brief = False
+        self._brief = self._sets_aside = False
         # Asked before each try of what changes something.
         self._may: May = always
 
@@ -212,6 +212,12 @@ class Persistence:
         """As long as this one. may: asked before each try of what changes something, after what was before."""
         other = copy.copy(self)  # it shares what is known of the server
         other._may = _both(self._may, may)
+        return other
+
+    def setting_aside(self) -> Persistence:
+        """As long as this one, but for what no webhook can be asked about: who asks does the rest first."""
+        other = copy.copy(self)
+        other._sets_aside = True
         return other
 
     def carry(self, send: Callable[[], Answer], done: Done | None, *, reads: bool) -> Answer:
@@ -232,7 +238,8 @@ class Persistence:
                         request.fails(failed)
                         error = failed
                 again = held is not None or error.untouched or (error.ambiguous and done is not None)
-                left = self._left(self._trouble.goes_on(request, error), reads=reads) if again else 0.0
+                brief = self._brief or (self._sets_aside and held is None and error.unadmitted)
+                left = self._left(self._trouble.goes_on(request, error), reads=reads, brief=brief) if again else 0.0
                 if left <= 0.0:
                     raise self._given_up(request, error) from (None if request.refusal in (None, error) else error)
                 request.pauses += 1
@@ -282,10 +289,10 @@ class Persistence:
         self._trouble.is_over()
         return answer
 
-    def _left(self, since: float, *, reads: bool) -> float:
+    def _left(self, since: float, *, reads: bool, brief: bool) -> float:
         """Seconds for which a request is sent again whose trouble began then."""
-        if self._brief or self._end is None:
-            end = since + (BRIEF if self._brief else READING)
+        if brief or self._end is None:
+            end = since + (BRIEF if brief else READING)
         else:
             end = min(since + READING, self._end) if reads else self._end
         return end - clock.now()

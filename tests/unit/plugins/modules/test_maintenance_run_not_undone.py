@@ -17,13 +17,17 @@ from ansible_collections.virtops.kubevirt.plugins.modules.maintenance_run import
 
 from testbed.pki import Authority
 from unit.plugins.modules.test_maintenance_run import Maintain, invocation
-from unit.plugins.modules.test_maintenance_run_aborted import appears
-from unit.plugins.support.fake_api import Answer, Request, refusal
-from unit.plugins.support.migrating_api import migrations_path
+from unit.plugins.modules.test_maintenance_run_aborted import STOPPED, appears, stopped_for
+from unit.plugins.support.draining_api import vm_path
+from unit.plugins.support.fake_api import SILENCE, Answer, Fault, Request, refusal
+from unit.plugins.support.migrating_api import migrations_path, vmi_path
 from unit.plugins.support.modules import ModuleRunner
+from unit.plugins.support.own_time import Time, own_time
 from unit.plugins.support.run_api import LEASES, RunApi, running
 
 DENIED = 'admission webhook "guard.example" denied the request: not now'
+AWAY = 'Internal error occurred: failed calling webhook "guard.example": connection refused'
+NODE = "/api/v1/nodes/{}"
 
 
 @pytest.fixture
@@ -44,6 +48,34 @@ def maintain(run_module: ModuleRunner, connection: dict[str, Any], monkeypatch: 
     monkeypatch.setattr(renewer, "start", lambda *_: None)
     settings = {"run": "kernel", "_invocation": invocation("a1"), "state": "aborted"}
     return partial(run_module, main, **{**connection, **settings})
+
+
+@pytest.fixture
+def time(monkeypatch: pytest.MonkeyPatch) -> Iterator[Time]:
+    yield from own_time(monkeypatch)
+
+
+def answering(answer: Answer, *methods: str) -> Fault:
+    return lambda request: answer if request.method in methods else None
+
+
+def stop(api: RunApi, name: str, node: str) -> None:
+    """As the run does for a node."""
+    api.add_vm(name)
+    del api.objects[vmi_path(name)]
+    vm = api.objects[vm_path(name)]
+    vm["spec"]["runStrategy"] = "Halted"
+    annotations = {"virtops.kubevirt/stopped-for": stopped_for(node, "kernel")}
+    vm["metadata"] |= {"labels": STOPPED, "annotations": annotations}
+
+
+def cordoned(api: RunApi) -> list[str]:
+    return [name for name in ("n1", "n2") if api.node(name)["spec"].get("unschedulable")]
+
+
+def held(api: RunApi) -> list[str]:
+    """Nodes whose Leases are there."""
+    return [name for name in ("n1", "n2") if f"{LEASES}/node-{name}" in api.objects]
 
 
 @pytest.mark.parametrize("status", [400, 403])
@@ -85,12 +117,108 @@ def deny(request: Request) -> Answer | None:
     return refusal(400, "Denied", DENIED) if request.method == "DELETE" else None
 
 
-def test_a_run_that_may_not_cancel_anything_hears_so_at_once(maintain: Maintain, api: RunApi) -> None:
-    def refuse(request: Request) -> Answer | None:
-        words = 'cannot delete resource "virtualmachineinstancemigrations"'
-        return refusal(403, "Forbidden", f'User "jane" {words}') if request.method == "DELETE" else None
+def forbidden(verb: str, resource: str) -> Answer:
+    words = f'User "jane" cannot {verb} resource "{resource}" in API group "kubevirt.io" in the namespace "shop"'
+    return refusal(403, "Forbidden", f"{resource}.kubevirt.io is forbidden: {words}")
 
-    api.faults[f"{migrations_path()}/move-n1"] = refuse
+
+def test_what_may_not_be_cancelled_keeps_nothing_else(maintain: Maintain, api: RunApi) -> None:
+    """A right may be missing in one namespace alone."""
+    no = forbidden("delete", "virtualmachineinstancemigrations")
+    api.faults[f"{migrations_path()}/move-n1"] = answering(no, "DELETE")
     result = maintain()
-    assert (result["error"]["status"], result["error"]["reason"]) == (403, "Forbidden")
-    assert f"{migrations_path()}/move-n2" in api.objects
+    (problem,) = result["error"]["problems"]
+    assert problem.startswith("cancel migration shop/move-n1: the API server answered 403, ")
+    assert (result["cancelled"], result["given_back"]) == (["shop/move-n2"], ["n1", "n2"])
+
+
+def test_vms_that_may_not_be_started_keep_no_others_off(maintain: Maintain, api: RunApi) -> None:
+    stop(api, "off-n1", "n1")
+    stop(api, "off-n2", "n2")
+    no = forbidden("patch", "virtualmachines")
+    api.faults[vm_path("off-n1")] = answering(no, "PATCH", "PUT")
+    result = maintain()
+    assert result["error"]["reason"] == "NotUndone"
+    assert all("shop/off-n1" in problem for problem in result["error"]["problems"])
+    assert [bool(api.objects[vm_path(name)]["metadata"].get("labels")) for name in ("off-n1", "off-n2")] == [
+        True,
+        False,
+    ]
+    assert result["given_back"] == ["n1", "n2"]
+
+
+@pytest.mark.parametrize("words", [AWAY, "etcdserver: request timed out"])
+def test_a_server_that_fails_one_node_keeps_nothing_else(
+    maintain: Maintain, api: RunApi, time: Time, words: str
+) -> None:
+    """Until all the time is over that the task has for what it changes."""
+    stop(api, "off-n1", "n1")
+    stop(api, "off-n2", "n2")
+    api.faults[NODE.format("n1")] = answering(refusal(500, "InternalError", words), "PATCH")
+    result = maintain(wait_timeout=2)
+    problem, *others = result["error"]["problems"]
+    assert problem.startswith(f"uncordon node n1: the API server answered 500, {words}; tried ")
+    assert all("shop/off-n1" in other for other in others), "nor can the node be told that it is not stopped any more"
+    assert (result["cancelled"], result["given_back"]) == (["shop/move-n1", "shop/move-n2"], ["n2"])
+    assert sorted(item["name"] for item in result["started"]) == ["off-n1", "off-n2"]
+    assert {api.objects[vm_path(name)]["spec"]["runStrategy"] for name in ("off-n1", "off-n2")} == {"Always"}
+    assert (cordoned(api), held(api)) == (["n1"], ["n1"])
+    assert sum(time.slept) >= 2 * 2 + 120
+
+
+def test_what_a_webhook_that_is_away_has_to_admit_is_undone_after_the_rest(
+    maintain: Maintain, api: RunApi, time: Time
+) -> None:
+    def away(request: Request) -> Answer | None:
+        is_back = not cordoned(api)[1:]
+        return refusal(500, "InternalError", AWAY) if request.method == "PATCH" and not is_back else None
+
+    api.faults[NODE.format("n1")] = away
+    result = maintain()
+    assert (result.get("error"), result["given_back"]) == (None, ["n2", "n1"])
+    assert (cordoned(api), held(api)) == ([], [])
+    assert sum(time.slept) == pytest.approx(5.0)
+
+
+@pytest.mark.parametrize("answer", [SILENCE, refusal(401, "Unauthorized", "Unauthorized")], ids=["silence", "401"])
+@pytest.mark.usefixtures("time")
+def test_where_nothing_can_be_undone_any_more_it_is_told_what_was(
+    maintain: Maintain, api: RunApi, answer: Answer
+) -> None:
+    api.faults[f"{migrations_path()}/move-n1"] = deny
+    api.faults[NODE.format("n2")] = answering(answer, "PATCH")
+    result = maintain()
+    assert result["error"]["reason"] in ("ConnectionLost", "Unauthorized")
+    assert (result["cancelled"], result["given_back"]) == (["shop/move-n2"], ["n1"])
+    (problem,) = result["error"]["problems"]
+    assert f"; and before that was left, {problem}. " in result["msg"]
+
+
+@pytest.mark.usefixtures("time")
+def test_a_cancellation_that_nobody_can_look_after_is_told(maintain: Maintain, api: RunApi) -> None:
+    asked = list[Request]()
+
+    def silent(request: Request) -> Answer | None:
+        asked.extend([request] if request.method == "DELETE" else [])
+        return SILENCE if asked and request.method == "GET" else None
+
+    api.stubborn = True
+    api.faults[f"{migrations_path()}/move-n1"] = silent
+    result = maintain()
+    assert result["error"]["reason"] == "ConnectionLost"
+    assert result["error"]["problems"] == [
+        f"migration shop/move-{node} is cancelled, but KubeVirt has not undone it yet" for node in ("n1", "n2")
+    ]
+    assert (result["cancelled"], cordoned(api)) == ([], ["n1", "n2"])
+
+
+@pytest.mark.parametrize("status", [400, 403, 422])
+def test_a_node_that_is_not_given_back_keeps_its_lease(maintain: Maintain, api: RunApi, status: int) -> None:
+    """Or another operator would take it, who looks at that alone."""
+    api.faults[NODE.format("n1")] = answering(refusal(status, "Denied", DENIED), "PATCH")
+    problems = maintain()["error"]["problems"]
+    assert problems == [f"uncordon node n1: the API server answered {status}, {DENIED}"]
+    assert (cordoned(api), held(api)) == (["n1"], ["n1"])
+    api.faults.clear()
+    assert maintain()["given_back"] == ["n1"]
+    assert (cordoned(api), held(api)) == ([], [])

@@ -99,6 +99,13 @@ def test_a_server_that_is_busy_for_ever_ends_it_at_its_limit(
     assert len(time.slept) < 20 + lasts / 2
 
 
+@pytest.mark.parametrize(("error", "lasts"), [(failure(500, unadmitted=True), 5.0), (BUSY, 600.0), (REFUSED, 600.0)])
+def test_what_no_webhook_can_be_asked_about_is_soon_set_aside(error: Failure, lasts: float, time: Time) -> None:
+    with pytest.raises(Failure):
+        Persistence(600.0).setting_aside().carry(failing(*[error] * 10_000), None, reads=False)
+    assert time.now - 1000.0 == pytest.approx(lasts)
+
+
 def test_the_time_is_the_tasks_and_not_the_requests(time: Time) -> None:
     patience = Persistence(10.0)
     time.sleep(11.0)

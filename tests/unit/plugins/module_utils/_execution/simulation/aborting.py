@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.run_traces import RunTraces, Undoing
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.run_traces import RunTraces
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.undoing import Undoing
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.migration import Migration
 
 from unit.plugins.module_utils._execution.simulation import controllers, requests
@@ -104,6 +105,12 @@ class _Cancelling:
 
     def __init__(self, world: World) -> None:
         self._world = world
+
+    def guarded(self, _may: Callable[[], None]) -> _Cancelling:
+        return self
+
+    def setting_aside(self) -> _Cancelling:
+        return self
 
     def delete(self, _path: str, _attempted: str, uid: str, *, dry_run: bool) -> None:
         moving: Moving | None = self._world.migrations.get(uid)

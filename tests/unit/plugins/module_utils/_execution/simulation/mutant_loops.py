@@ -14,8 +14,8 @@ import pytest
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster import moves_run, plan_run
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.drain import NodeDrain
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.plan_run import PlanRun
-from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.run_traces import Undoing, Undone
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.failure import Failure
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.undoing import Undoing, Undone
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.migrations import (
     cancel as cancel_migration,
 )

@@ -9,9 +9,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.run_traces import Undoing
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.client import connect_by
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.failure import Failure
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.undoing import Undoing
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs import maintenance
 
 from testbed.pki import Authority
