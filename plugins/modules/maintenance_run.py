@@ -51,7 +51,7 @@ options:
     description:
       - Whether C(state=released) leaves what the cluster remembers of the run, to continue it later, also where nothing
         is left to do. That is its plan, as drains have mended it, and what has failed; and O(report), to report on it.
-      - It stays until the run is released without this option or V(aborted).
+        It stays until the run is released without this option or V(aborted).
     type: bool
     default: false
   report:
@@ -88,12 +88,11 @@ attributes:
   check_mode:
     support: full
     details:
-      - Tells who holds the run, and writes nothing. A run that somebody else holds is a warning.
-      - With C(state=aborted) that is no warning, but stands in the diff, and no rights are asked for.
+      - Tells who holds the run, and writes nothing. A run that somebody else holds is a warning; with C(state=aborted)
+        it stands in the diff, and no rights are asked for.
   diff_mode:
     support: full
-    details:
-      - The diff shows who holds the run, and with C(state=aborted) all that is undone, or would be in check mode.
+    details: The diff shows who holds the run, and with C(state=aborted) all that is undone, or would be in check mode.
   idempotent:
     support: full
     details:

@@ -70,7 +70,10 @@ def play(testbed: RunningTestbed, scratch: Path) -> bool:
     good = judge(outcomes.at_home(before))
 
     kubeconfig = scratch / "maintenance.kubeconfig"
-    say("An account with the rights of maintenance", f"ansible-playbook virtops.kubevirt.access -e access_path={kubeconfig.name}")
+    say(
+        "An account with the rights of maintenance",
+        f"ansible-playbook virtops.kubevirt.access -e access_path={kubeconfig.name}",
+    )
     playbook.run(
         "virtops.kubevirt.access",
         "--extra-vars",
