@@ -52,6 +52,7 @@ _Result = TypeVar("_Result")
 _CONNECT = "connect to the Kubernetes API"
 # Seconds in which a file is read that does not hang.
 _A_MOMENT = 1.0
+LATE = "CredentialsLate"
 _SETTINGS_REMEDY = "Check the kubeconfig and its context, or the connection options of the task."
 _LATE_REMEDY = "Run it by hand to see what it waits for. If it is only slow, raise request_timeout."
 
@@ -142,7 +143,7 @@ class Dialler:
         plugin = self._plugin_in_time()
         who = f"the command {plugin} of the kubeconfig" if plugin else "what the credentials are read from"
         message = f"{who} gave none within {allowed:g} seconds"
-        raise Failure(_CONNECT, self._where, message, _LATE_REMEDY, reason="CredentialsLate")
+        raise Failure(_CONNECT, self._where, message, _LATE_REMEDY, reason=LATE)
 
     def _settings(self) -> tuple[Any, dict[str, Any]]:
         """As get_api_client reads them, which then asks the server by what urllib3 repeats."""

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.dialling import (
+    LATE,
     Dialled,
     Dialler,
     without_user,
@@ -43,7 +44,12 @@ class Line:
     def ready(self, seconds: float) -> Dialled:
         """What is to be asked by, renewed if it has run out and can be. Raises Failure if that takes longer."""
         dialled = self.dialled
-        ready = dialled.ready(seconds)
+        try:
+            ready = dialled.ready(seconds)
+        except Failure as error:
+            if error.reason == LATE:
+                raise _for_now(error) from error
+            raise
         if ready is not dialled:
             with self._lock:
                 if self.dialled is dialled:
@@ -62,13 +68,23 @@ class Line:
             try:
                 renewed = self._dialler.dialled(seconds)
             except Failure as error:
-                raise _unread(refusal, error) from error
+                raise _unread(refusal, _for_now(error) if error.reason == LATE else error) from error
             if not _has_credentials(renewed):
                 raise _adding(refusal, "read anew, there are no credentials")
             if _credentials(renewed) == _credentials(refused):
                 raise refusal
             self.dialled = renewed
         return renewed
+
+
+def _for_now(error: Failure) -> Failure:
+    """Credentials that have not come in time may come later: what they come from is away for a moment, as a server is.
+
+    Not when a task connects, as then it may as well be somebody who is to type a password.
+    """
+    return Failure(
+        error.attempted, error.where, error.message, error.remedy, reason=error.reason, unanswered=True, unsent=True
+    )
 
 
 def _unread(refusal: Failure, error: Failure) -> Failure:

@@ -9,7 +9,6 @@ import json
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
-from functools import partial
 from pathlib import Path
 from threading import Event
 from traceback import format_exception
@@ -27,7 +26,6 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transpor
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.persistence import Persistence
 
 from testbed.pki import Authority, write_kubeconfig
-from testbed.waiting import wait_for
 from unit.plugins.support.fake_api import SILENCE, Answer, Fault, Request, refusal, serving
 from unit.plugins.support.modules import isolate
 from unit.plugins.support.object_api import NODES, ObjectApi
@@ -190,8 +188,11 @@ def test_credentials_that_are_none_replace_no_others(
     assert read(client) == {"old": "1"}
 
 
-def test_a_plugin_that_hangs_in_mid_task_is_named_in_time(kubeconfig: Path, tmp_path: Path, api: ObjectApi) -> None:
+def test_a_plugin_that_hangs_in_mid_task_is_named_in_time(
+    kubeconfig: Path, tmp_path: Path, api: ObjectApi, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Its token has always run out already. Asked for twice, it is begun once, and again when it has ended."""
+    monkeypatch.setattr(persistence, "BRIEF", 0.5)
     hanging, begun = tmp_path / "hanging", tmp_path / "begun"
     hang = f"echo >> {begun}; while test -e {hanging}; do sleep 0.05; done"
     give(kubeconfig, **exec_by(f"{hang}; {printed('first')}"))
@@ -202,21 +203,15 @@ def test_a_plugin_that_hangs_in_mid_task_is_named_in_time(kubeconfig: Path, tmp_
     asked, before = len(api.requests), begun.read_text()
     for _attempt in range(2):
         with pytest.raises(Failure, match=r"the command sh of the kubeconfig gave none within 0\.2 seconds") as told:
-            read(connected)
-        assert (told.value.reason, told.value.passing) == ("CredentialsLate", False)
+            read(connected.briefly())
+        assert (told.value.reason, told.value.passing) == ("CredentialsLate", True)
     assert len(api.requests) == asked
     assert begun.read_text() in (before, f"{before}\n")  # it may not have come to say so yet
-    hanging.rmdir()
-    connected.patience = LONG
-    wait_for("the plugin to have ended", lambda: succeeds(partial(read, connected)), LONG)
-
-
-def succeeds(attempt: Callable[[], object]) -> bool:
-    try:
-        attempt()
-    except Failure:
-        return False
-    return True
+    with ThreadPoolExecutor() as pool:
+        waiting = pool.submit(read, connected)
+        connected.patience = LONG
+        hanging.rmdir()
+        assert waiting.result(LONG) == {"old": "1"}, "as a server is that is away"
 
 
 def test_credentials_may_take_longer_than_a_request(kubeconfig: Path, api: ObjectApi) -> None:
@@ -285,8 +280,15 @@ SECRET = "a-secret"
     ],
 )
 def test_no_credential_is_told_that_cannot_be_used(
-    api: ObjectApi, authority: Authority, monkeypatch: pytest.MonkeyPatch, given: dict[str, Any], words: str
+    api: ObjectApi,
+    authority: Authority,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    given: dict[str, Any],
+    words: str,
 ) -> None:
+    # What a server at this address once offered may be remembered, and then nothing is asked.
+    isolate(monkeypatch, tmp_path)
     monkeypatch.setattr(persistence, "READING", 0.0)
     options = {"host": api.url, "ca_cert": str(authority.cert), "api_key": "first", **given}
     with pytest.raises(Failure) as told:
