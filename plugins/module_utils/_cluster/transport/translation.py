@@ -99,7 +99,7 @@ def failure(error: BaseException, attempted: str, where: str, *, always_served: 
         if getattr(known, "status", None) and hasattr(known, "body"):
             return _from_answer(known, attempted, where, always_served=always_served)
     if proxy := _refused_by_proxy(chain):
-        status, message = int(proxy[1]), f"the proxy on the way answered {proxy[1]}, {proxy[2]}"
+        status, message = int(proxy[1]), f"the proxy on the way answered {proxy[1]}, {brief(proxy[2])}"
         return Failure(attempted, where, message, _PROXY_REMEDY, status=status, reason="ProxyRefused", unsent=True)
     unsent = any(isinstance(known, _UNCONNECTED) for known in chain)
     for cause, explain in _CAUSES:
