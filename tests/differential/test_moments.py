@@ -14,7 +14,7 @@ from differential.moments import Moment, carried, disagreements
 from unit.checker.clusters import planned
 
 ORDERS = 3
-FEW, MANY, CHUNK = 16, 256, 24
+FEW, MANY, CHUNK = 16, 264, 24
 
 
 def moments(seeds: Iterable[int]) -> list[Moment]:
