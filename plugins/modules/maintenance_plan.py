@@ -304,8 +304,8 @@ resumed:
   sample: false
 differences:
   description:
-    - What leaves otherwise than by the earlier plan, a line each; empty without one. Nodes that the run is done with do
-      not count, and of a plan for another cluster it is only told that it is one. With O(plan), what was mended of it.
+    - What leaves or comes back otherwise than by the earlier plan, or was asked for otherwise, a line each. Nodes that
+      are done do not count, and of a plan for another cluster that alone is told. With O(plan), what was mended of it.
   returned: success, without O(only_check)
   type: list
   elements: str

@@ -172,7 +172,7 @@ def _make(module: Module) -> dict[str, Any]:
     if module._diff:
         before = plan_text(earlier, done) if earlier else []
         result["diff"] = {"before": _joined(before), "after": _joined(plan_text(plan, done))}
-    changes = differences(undone(earlier, done), undone(plan, done)) if earlier else []
+    changes = differences(undone(earlier, done), undone(plan, done), whole=True) if earlier else []
     return {"changed": changed, **result, "differences": changes, **_origin(replace(chosen, in_force=in_force))}
 
 

@@ -25,6 +25,9 @@ _KEPT = {
     ActionKind.STOP: "stops until its node is back",
 }
 
+# What options are called of which people do not say the names.
+OPTIONS_IN_WORDS = {"batching": "wishes for its batches", "allowed": "allowances for evictions"}
+
 # The nodes of a batch are all cordoned before anything leaves them; that they are others is told of the batches.
 _CORDON = f"{ActionKind.CORDON.value}."
 
@@ -32,16 +35,23 @@ _CORDON = f"{ActionKind.CORDON.value}."
 _Key = tuple[str, str, str]
 
 
-def differences(before: Plan, after: Plan, *, passing: bool = True) -> list[str]:
+def differences(before: Plan, after: Plan, *, passing: bool = True, whole: bool = False) -> list[str]:
     """What leaves differently, a line each; in the order of the second plan, then what is no longer in it.
 
-    passing: whether it is told, too, who has to wait for what passes by itself. Of plans for two clusters only that
-    they are.
+    passing: whether it is told, too, who has to wait for what passes by itself, and who comes back on another node, of
+    which the scheduler has the last word. whole: also who may leave earlier, and for what the plans were made. Of plans
+    for two clusters only that they are.
     """
     was, now = before.cluster.uid, after.cluster.uid
     if was and now and was != now:
         return [f"it is for cluster {now}; the one before is for cluster {was}"]
-    return [*_of_actions(before, after), *_of_blocked(before, after, passing=passing), *_of_batches(before, after)]
+    return [
+        *_of_actions(before, after, fewer=whole),
+        *(_of_starts(before, after) if passing else ()),
+        *_of_blocked(before, after, passing=passing),
+        *_of_batches(before, after),
+        *(_of_circumstances(before, after) if whole else ()),
+    ]
 
 
 def outlook(action: Action) -> str:
@@ -69,19 +79,21 @@ def named(reference: ObjectReference) -> str:
     return f"{_NOUNS.get(reference.kind, reference.kind)} {reference.title}"
 
 
-def _of_actions(before: Plan, after: Plan) -> Iterator[str]:
+def _of_actions(before: Plan, after: Plan, *, fewer: bool) -> Iterator[str]:
+    """fewer: whether those are told who wait for less."""
     new = _leaving(after)
     old = _under_new_keys(_leaving(before), new)
     # What was only foretold has got its name by now, or is not there.
     foretold = Counter(_kin(action) for key, action in old.items() if key not in new and is_foretold(action))
     old = {key: action for key, action in old.items() if key in new or not is_foretold(action)}
     found: set[str] = set()
+    there = {_step(action.id) for action in new.values()} if fewer else set[str]()
     for key, action in new.items():
         if key not in old and foretold[_kin(action)] and not is_foretold(action):
             foretold[_kin(action)] -= 1
             found.add(action.id)
         elif key in old or not is_foretold(action):
-            yield from _of_action(old.get(key), action, found)
+            yield from _of_action(old.get(key), action, found, there)
     blocked = {(reference.kind, reference.title) for reference in (entry.object for entry in after.blocked)}
     for key, action in old.items():
         if key not in new and key[1:] not in blocked:
@@ -94,12 +106,16 @@ def _under_new_keys(old: Mapping[_Key, Action], new: Mapping[_Key, Action]) -> d
     return {key if key in new else moved.get((action.batch, *key[1:]), key): action for key, action in old.items()}
 
 
-def _of_action(earlier: Action | None, action: Action, found: Collection[str]) -> Iterator[str]:
-    """A line at most. found: ids of actions that were foretold, under others."""
-    new_waits = set[str]()
+def _of_action(earlier: Action | None, action: Action, found: Collection[str], there: Collection[str]) -> Iterator[str]:
+    """A line at most. found: ids of actions that were foretold, under others.
+
+    there: steps of which it is told, too, that they are not waited for any more.
+    """
+    new_waits, no_more = set[str](), set[str]()
     if earlier is not None:
-        known = set(map(_step, earlier.after))
+        known, waits_for = set(map(_step, earlier.after)), set(map(_step, action.after))
         new_waits = {name for name in set(action.after).difference(found) if _step(name) not in known}
+        no_more = {name for name in earlier.after if _step(name) in there and _step(name) not in waits_for}
     if earlier is None:
         yield f"{named(action.object)} {outlook(action)}, which is new"
     elif outlook(earlier) != outlook(action):
@@ -108,6 +124,26 @@ def _of_action(earlier: Action | None, action: Action, found: Collection[str]) -
         yield f"{named(action.object)} is another one of the same name"
     elif waits := sorted(name for name in new_waits if not _step(name).startswith(_CORDON)):
         yield f"{named(action.object)} waits for {', '.join(waits)}"
+    elif no_more:
+        yield f"{named(action.object)} does not wait for {', '.join(sorted(no_more))} any more"
+
+
+def _of_starts(before: Plan, after: Plan) -> Iterator[str]:
+    """Of what starts again in both. What does in one alone is stopped in that alone, or has started by now."""
+    old = _starting(before)
+    for key, action in _starting(after).items():
+        earlier = old.get(key)
+        if earlier is not None and earlier.target != action.target:
+            yield f"{named(action.object)} {_comes_back(action)}; it was: {_comes_back(earlier)}"
+
+
+def _starting(plan: Plan) -> dict[_Key, Action]:
+    found = (action for action in plan.actions if action.kind is ActionKind.START)
+    return {(action.node, action.object.kind, action.object.title): action for action in found}
+
+
+def _comes_back(action: Action) -> str:
+    return f"comes back on {action.target}" if action.target else "has no node to come back to"
 
 
 def _step(name: str) -> str:
@@ -142,6 +178,20 @@ def _of_blocked(before: Plan, after: Plan, *, passing: bool) -> Iterator[str]:
 def _of_batches(before: Plan, after: Plan) -> Iterator[str]:
     if _batches(before) != _batches(after):
         yield f"the batches are {_batches(after)}; they were {_batches(before)}"
+
+
+def _of_circumstances(before: Plan, after: Plan) -> Iterator[str]:
+    names = sorted({*before.options, *after.options})
+    # What is not said is as what is empty.
+    other = [name for name in names if (before.options.get(name) or None) != (after.options.get(name) or None)]
+    if other:
+        yield f"it was asked for with other {', '.join(OPTIONS_IN_WORDS.get(name, name) for name in other)}"
+    for name, was, now in (
+        ("Kubernetes", before.cluster.kubernetes, after.cluster.kubernetes),
+        ("KubeVirt", before.cluster.kubevirt, after.cluster.kubevirt),
+    ):
+        if was and now and was != now:
+            yield f"it is for {name} {now}; the one before is for {was}"
 
 
 def _batches(plan: Plan) -> str:

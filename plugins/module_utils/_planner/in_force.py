@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.cordon import find_mark
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.invalid_request import InvalidRequest
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot import Snapshot
+from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.difference import OPTIONS_IN_WORDS
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.document import (
     PlanError,
     from_json,
@@ -28,7 +29,6 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.whole_ru
 # Under this name a run remembers it.
 DOCUMENT = "plan"
 SCHEMA = "virtops.kubevirt/plan-in-force/1"
-_IN_WORDS = {"batching": "wishes for its batches"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +94,7 @@ class PlanRequest:
         was, wanted = PlanOptions.of(plan.options).to_json(), self.options.to_json()
         if batching is None:
             was["batching"] = None  # they are the same, however they came about
-        other = [_IN_WORDS.get(name, name) for name in wanted if was[name] != wanted[name]]
+        other = [OPTIONS_IN_WORDS.get(name, name) for name in wanted if was[name] != wanted[name]]
         return f"it was asked for with other {', '.join(other)}" if other else ""
 
 

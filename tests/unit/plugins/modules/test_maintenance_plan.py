@@ -185,7 +185,7 @@ def test_what_is_different_is_said_and_shown(make: Any, files: Files, scene: Sce
     make(**files.given, run="patch", nodes=["n1"], avoid=["n2"])
     result = make(**files.given, run="patch", nodes=["n1"], avoid=["n3"], diff=True, check=True)
     assert result["changed"] is True
-    assert result["differences"] == ["VM shop/web goes to n2; it was: goes to n3"]
+    assert result["differences"] == ["VM shop/web goes to n2; it was: goes to n3", "it was asked for with other avoid"]
     assert "VM  shop/web -> n3\n" in result["diff"]["before"]
     assert "VM  shop/web -> n2\n" in result["diff"]["after"]
 

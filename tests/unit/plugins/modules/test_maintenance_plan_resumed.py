@@ -176,7 +176,7 @@ def test_a_run_that_has_taken_no_node_is_planned_anew(start: Any, files: Files, 
         ({"batch": 2}, "it was asked for with other wishes for its batches"),
         ({"order": "free"}, "it was asked for with other wishes for its batches"),
         ({"batches": [["n1", "n2"]], "nodes": None}, "its batches are others"),
-        ({"avoid": ["n3"], "force": True}, "it was asked for with other avoid, allowed"),
+        ({"avoid": ["n3"], "force": True}, "it was asked for with other avoid, allowances for evictions"),
     ],
 )
 def test_a_plan_for_something_else_is_not_gone_on_by(

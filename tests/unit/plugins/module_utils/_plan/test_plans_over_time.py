@@ -72,6 +72,35 @@ def test_another_order_and_another_object_are_differences() -> None:
     assert differences(plan(X), plan(twin)) == ["VM shop/x is another one of the same name"]
 
 
+def test_who_comes_back_elsewhere_is_told_as_of_what_may_pass() -> None:
+    stop, start = action(ActionKind.STOP, vm("x"), "n1"), action(ActionKind.START, vm("x"), "n1", "n1")
+    early, late = plan(stop, start), plan(stop, replace(start, target="n2"))
+    assert differences(early, late) == ["VM shop/x comes back on n2; it was: comes back on n1"]
+    assert differences(late, plan(stop, replace(start, target=None))) == [
+        "VM shop/x has no node to come back to; it was: comes back on n2"
+    ]
+    assert differences(early, late, passing=False) == []
+    assert differences(early, plan(X)) == [
+        "VM shop/x goes to n3; it was: stops until its node is back",
+    ]
+
+
+def test_on_the_whole_it_is_told_who_waits_for_less_and_what_plans_are_made_for() -> None:
+    free = plan(X, replace(Y, after=()))
+    assert differences(plan(X, Y), free) == []
+    assert differences(plan(X, Y), free, whole=True) == ["VM shop/y does not wait for 1.migrate.shop/x any more"]
+    # Who has left is not waited for, which is no news.
+    assert differences(plan(Y), plan(replace(Y, after=())), whole=True) == []
+    asked = replace(plan(X), options={"room": 3, "allowed": ["force"], "reserve": "none", "avoid": []})
+    other = replace(asked, options={"room": 2, "allowed": [], "reserve": "none"})
+    other = replace(other, cluster=replace(asked.cluster, kubevirt="v1.9.0"))
+    assert differences(asked, other) == []
+    assert differences(asked, other, whole=True) == [
+        "it was asked for with other allowances for evictions, room",
+        f"it is for KubeVirt v1.9.0; the one before is for {asked.cluster.kubevirt}",
+    ]
+
+
 def test_what_passes_no_more_and_a_node_that_is_free_again_are_differences() -> None:
     stuck = Blocked(vm("y"), "n2", ("no node fits",), passing=True)
     lasting = [differences(plan(X, blocked=(stuck,)), plan(X, blocked=(replace(stuck, passing=False),)))]
