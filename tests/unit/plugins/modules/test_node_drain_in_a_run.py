@@ -133,11 +133,16 @@ def test_a_plan_of_other_nodes_is_refused(drain: Any, api: RunApi) -> None:
 def test_a_plan_of_another_run_or_none_at_all_is_refused(
     drain: Any, api: RunApi, store: RunStore, tmp_path: Path
 ) -> None:
-    """What was to be a plan is never taken for the wish to have one made."""
+    """Nor one for another cluster. What was to be a plan is never taken for the wish to have one made."""
     kept, writes = store.get("plan"), len(api.writes())
     assert kept
-    foreign = to_json(replace(PlanInForce.decoded(kept.content).plan, run="other"))
-    assert drain(plan=foreign)["error"]["problems"] == ["the plan is of run other, and run is kernel"]
+    plan = PlanInForce.decoded(kept.content).plan
+    assert drain(plan=to_json(replace(plan, run="other")))["error"]["problems"] == [
+        "the plan is of run other, and run is kernel"
+    ]
+    elsewhere = drain(plan=to_json(replace(plan, cluster=replace(plan.cluster, uid="uid-of-another"))))
+    assert elsewhere["error"]["reason"] == "OtherCluster"
+    assert "uid-of-another" in elsewhere["msg"]
     nothing: list[Any] = ["", {}]
     for empty in nothing:
         problem = "plan is empty; leave it out to have one made for this node alone"
