@@ -40,7 +40,7 @@ options:
         One that has lost its mark since, as by C(kubectl replace), is not started, as nothing tells whether it is to
         run. If it does not, the task fails and names it.
         Replica sets start theirs by themselves, and are waited for. A VM that fails before it runs is started again,
-        after ever longer pauses.
+        after ever longer pauses. Within a run a VM waits for those to have a node that the plan starts there first.
     type: str
     choices: [drained, verified, restored]
     default: drained
@@ -49,7 +49,8 @@ options:
       - The plan that is carried out, by the path of its file, as what M(virtops.kubevirt.maintenance_plan) returned, or
         as its C(document).
         Of a plan of many nodes, what leaves O(name) is done, in the order of the plan. What it waits for on other nodes
-        of the batch is done as well, unless their own tasks have done it.
+        of the batch is done as well, unless their own tasks have done it. That nodes of earlier batches are back is not
+        asked; role P(virtops.kubevirt.drain#role) sees to that.
       - A file that group or others may read or write is refused, and so is a plan of another run than O(run).
       - What is left of the plan is held against a fresh look at the whole cluster before anything is done.
       - Without it a plan is made for this node alone, by O(policies), O(avoid), O(delete_emptydir_data) and O(force). A

@@ -9,7 +9,7 @@ One that the node notes and that bears no mark is not started, as nothing tells 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.looks import objects
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.looks.inquiries import Inquiries
@@ -31,6 +31,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import
     Action,
     ActionKind,
     ObjectReference,
+    Plan,
     plan_of,
 )
 
@@ -41,12 +42,14 @@ def start_run(
     owner: str,
     guard: Callable[[Collection[str]], None],
     teller: Teller,
+    planned: Callable[[], Plan | None] | None = None,
     *,
     dry_run: bool = False,
 ) -> PlanRun:
     """What starts all again that the owner has stopped for a node, with none of it done yet. Raises Failure.
 
-    What the node notes of VMs that are gone, or were stopped for another node since, is forgotten.
+    What the node notes of VMs that are gone, or were stopped for another node since, is forgotten. planned: reads the
+    plan that the run goes by, if there is one; asked only where there may be an order.
     """
     marked = list(_marked(client, node, owner))
     known = {reference.uid for reference in marked}
@@ -58,10 +61,12 @@ def start_run(
             ours = client if dry_run else client.guarded(lambda: guard(()))
             forget(ours, node, note.uid, dry_run=dry_run)
     lost = [ObjectReference(VM, note.namespace, note.name, note.uid) for note in valid]
+    references = [*marked, *lost]
+    plan = planned() if planned is not None and len(references) > 1 else None
     return PlanRun(
         Means(StartLooks(client), Verbs(client, VerbSettings(dry_run=dry_run)), guard, teller),
         Execution(node="", run="", kinds=frozenset({ActionKind.START})),
-        plan_of(_start(reference, node) for reference in (*marked, *lost)),
+        plan_of(_in_turn(references, node, plan)),
     )
 
 
@@ -111,6 +116,23 @@ def _is_valid(client: Client, node: str, note: StoppedNote) -> bool:
     return vm is not None and vm["metadata"]["uid"] == note.uid and says_so
 
 
-def _start(reference: ObjectReference, node: str) -> Action:
+def _in_turn(references: Sequence[ObjectReference], node: str, plan: Plan | None) -> Iterator[Action]:
+    """Each VM waits for those of the node that the plan starts before it.
+
+    For none of another node, as that may stay away.
+    """
+    ids = {reference.title: _id(reference) for reference in references if reference.kind == VM}
+    planned = [action for action in plan.of_node(node) if action.kind is ActionKind.START] if plan else []
+    titles = {action.id: action.object.title for action in planned}
+    before = {
+        action.object.title: [ids[title] for title in map(titles.get, action.after) if title in ids]
+        for action in planned
+    }
+    for reference in references:
+        after = before.get(reference.title, ()) if reference.kind == VM else ()
+        yield Action(_id(reference), ActionKind.START, 1, node, reference, after=tuple(after))
+
+
+def _id(reference: ObjectReference) -> str:
     """A replica set may have the name of a VM."""
-    return Action(f"start.{reference.kind}.{reference.title}", ActionKind.START, 1, node, reference)
+    return f"start.{reference.kind}.{reference.title}"

@@ -37,6 +37,7 @@ STARTING = "starting"
 STARTED, DELETED, WOULD_START, NOT_STARTED = "started", "deleted", "would_start", "failed"
 STILL_ENDING = "its guest has yet to shut down"
 STILL_THERE = f"{STILL_ENDING}, or its former VMI to be gone"
+OTHERS_FIRST = "by the plan others start before it"
 LEFT_OFF = "somebody else has stopped it since; start it if it is to run"
 # Of one whose mark somebody has taken away, as who replaces all of a VM does. What it ran with went with it.
 HALTED_UNMARKED = (
@@ -147,6 +148,7 @@ class Starting(Timed):
     attempts: int = 0
     has_acted: bool = False
     is_unsure: bool = False
+    is_placed: bool = False
     shown: Shown | None = None
     is_missing: bool = False
     begun_at: float = 0.0
@@ -253,6 +255,9 @@ class Starting(Timed):
             # A single look may fall between the end of one VMI and KubeVirt's note that it starts the next.
             why = _GONE if self.source_node in vm.before else _OFF_UNMARKED
             return self._failed(why, moment.now) if self.is_missing else entry, None
+        runs_on = vmi is not None and not (vmi.has_ended or is_ending(vm, vmi))
+        if found is StartStage.WANTED and not (moment.ready or runs_on):
+            return replace(entry, message=OTHERS_FIRST), None
         if found in (StartStage.WANTED, StartStage.UNWANTED, StartStage.FAILED):
             return entry._asking(moment.now, again=found is StartStage.FAILED)
         return entry._following(found, vmi, moment)
@@ -271,7 +276,8 @@ class Starting(Timed):
         if vmi is not None and vmi.ending and vmi.has_ended:
             return replace(self, outcome=STARTING, message=STILL_THERE), None
         words = moment.look.words.get(vmi.uid, "") if vmi is not None else ""
-        coming = replace(self, outcome=STARTING, message=f"no node fits: {words}" if words else "")
+        placed = self.is_placed or bool(words or (vmi is not None and vmi.node))
+        coming = replace(self, outcome=STARTING, message=f"no node fits: {words}" if words else "", is_placed=placed)
         return (replace(coming, vmi_uid=vmi.uid) if vmi is not None else coming), None
 
     def _take_mark_off(self) -> TakeMarkOff:

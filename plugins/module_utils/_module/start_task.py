@@ -5,7 +5,9 @@
 
 from __future__ import annotations
 
+import functools
 from collections import defaultdict
+from collections.abc import Callable
 from typing import Any
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.looks.landings import landings_of_starts
@@ -30,26 +32,28 @@ def restore(module: Module, client: Client) -> dict[str, Any]:
     params = module.params
     deadline = Deadline(params["wait_timeout"])
     hold, teller = guard.hold(client, params), Progress.of(params, f"node {params['name']}")
+    plan = functools.cache(lambda: _plan(module, client))
     going = start_run(
         client,
         params["name"],
         params["owner"],
         lambda _nodes: hold.require() if hold is not None else None,
         teller,
+        plan if hold is not None else None,
         dry_run=module.check_mode,
     )
     if module.check_mode:
         going.rehearse()
     else:
         going.run(deadline.left)
-    return _result(module, going, _astray(module, client, going) if hold is not None else [])
+    return _result(module, going, _astray(module, client, going, plan) if hold is not None else [])
 
 
-def _astray(module: Module, client: Client, going: PlanRun) -> list[JsonObject]:
+def _astray(module: Module, client: Client, going: PlanRun, planned: Callable[[], Plan | None]) -> list[JsonObject]:
     """Those that the run's plan had on other nodes than those where they have started again."""
     entries = (entry for entry in going.record.entries.values() if isinstance(entry, Starting))
     started = [entry for entry in entries if entry.outcome == STARTED]
-    plan, node = _plan(module, client) if started else None, module.params["name"]
+    plan, node = planned() if started else None, module.params["name"]
     if plan is None:
         return []
     wanted = starts_of_batch(plan, node, started)

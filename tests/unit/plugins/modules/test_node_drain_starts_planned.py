@@ -82,6 +82,26 @@ def test_who_starts_elsewhere_is_told_with_the_reason(
     assert result["deviations"][0]["assumed"] is bool(assumed)
 
 
+def test_who_starts_after_another_by_the_plan_is_asked_for_later(
+    run_module: ModuleRunner, connection: dict[str, Any], api: RunApi
+) -> None:
+    """Else it might take the place of that. Who waits for a VM of another node, which may stay away, starts."""
+    for name in ("birds", "cats"):
+        api.add_vm(name)
+    drain = drain_of_the_run(run_module, connection, cordon=True, wait_timeout=20)
+    assert len(drain(policies=[{"policy": "stop"}])["interrupted"]) == 3
+    api.node("n1")["spec"].pop("unschedulable")
+    cats, dogs = (action(ActionKind.START, vm(name), node, node) for name, node in (("cats", "n1"), ("dogs", "n2")))
+    after = {"pets": cats, "birds": dogs}
+    waiting = (action(ActionKind.START, vm(name), "n1", "n1", earlier) for name, earlier in after.items())
+    keep(connection, cats, dogs, *waiting)
+    before = len(api.requests)
+    result = drain(state="restored")
+    assert [entry["outcome"] for entry in result["started"]] == ["started"] * 3
+    asked = [request.path.rpartition("/")[2] for request in api.requests[before:] if request.method in ("PUT", "PATCH")]
+    assert asked.index("cats") < asked.index("pets")
+
+
 def test_what_the_plan_tells_no_node_of_is_not_asked_for(drain: Any, connection: dict[str, Any], api: RunApi) -> None:
     keep(connection, replace(START, target=None), action(ActionKind.START, vm("other"), "n1", "n1"))
     api.home = "n2"

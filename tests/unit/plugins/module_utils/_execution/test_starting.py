@@ -19,6 +19,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.reduce
     Execution,
     Record,
     advance,
+    answered,
     follow,
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.starting import (
@@ -290,6 +291,36 @@ def test_a_start_is_only_carried_out_by_who_is_to_start() -> None:
     for kinds, commands in ((frozenset({ActionKind.START}), (START,)), (Execution("", "").kinds, ())):
         execution = Execution("", "", kinds=kinds)
         assert advance(plan, follow(plan, Record(), execution), shown, NOW, execution)[1] == commands
+
+
+@pytest.mark.parametrize(
+    ("first", "vmi", "words", "is_over"),
+    [
+        (stopped("Halted", "Always"), (), {}, False),
+        (stopped("Always"), (PENDING,), {}, False),
+        (stopped("Always"), (replace(PENDING, node="n1"),), {}, True),
+        (stopped("Always"), (PENDING,), {"uid-new": "0/6"}, True),
+        (None, (), {}, True),
+    ],
+    ids=["wanted", "no node yet", "placed", "no node fits", "deleted"],
+)
+@pytest.mark.parametrize("alive", [False, True])
+def test_who_starts_after_another_waits_until_that_has_its_node_or_none(
+    first: SeenVm | None, vmi: tuple[SeenVmi, ...], words: dict[str, str], is_over: bool, alive: bool
+) -> None:
+    """By then it can take nobody's place any more. Who runs on waits for nobody, as it has its own."""
+    late = replace(action(ActionKind.START, ObjectReference(VM, "shop", "api", "uid-api"), "n1"), after=(WEB.id,))
+    plan, execution = plan_of([WEB, late]), Execution("", "", kinds=frozenset({ActionKind.START}))
+    vms = {"shop/api": SeenVm("uid-api", "Halted", before={"n1": "Always"}), **({"shop/web": first} if first else {})}
+    shown = look(*vmi, *((seen_vmi("api"),) if alive else ()), vms=vms, words=words)
+    record, asked = follow(plan, Record(), execution), set[str]()
+    for _look in range(2):
+        record, commands = advance(plan, record, shown, NOW, execution)
+        asked |= {command.action for command in commands}
+        record = answered(record, (Answer(FORGET, needless=True) for command in commands if command == FORGET), NOW)
+    assert (late.id in asked) is (is_over or alive)
+    if late.id not in asked:
+        assert record.entries[late.id].status() == "waiting, by the plan others start before it"
 
 
 def test_check_mode_and_other_plans_change_nothing_of_it() -> None:
