@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 import yaml
 
+from integration.chronicle import Chronicle, disorder, find_spans
 from integration.clusters import KUBEVIRT, TIMEOUT, VMIS, loaded, remove
 from integration.journeys import Journeys, Way, kin_title, way
 from integration.migration.clusters import peaceful
@@ -187,7 +188,7 @@ def test_who_enters_a_zone_waits_for_who_leaves_it(
 ) -> None:
     uids = {vmi["metadata"]["uid"] for vmi in testbed.api.items(resource_path(KUBEVIRT, VMIS))}
     assert set(nodes) < set(pair.nodes)
-    with Journeys(testbed.kubeconfig, tmp_path.name) as journeys:
+    with Journeys(testbed.kubeconfig, tmp_path.name) as journeys, Chronicle(testbed.kubeconfig) as chronicle:
         done = maintain(testbed, tmp_path, plan_maintenance_nodes=nodes, plan_maintenance_batch=2)
     assert_came_true(journeys.found, tmp_path, done)
     assert sorted(journeys.found) == [
@@ -197,6 +198,11 @@ def test_who_enters_a_zone_waits_for_who_leaves_it(
     (second,) = (entry for entry in planned(tmp_path, "migrate") if entry["object"]["name"] == "second")
     (first,) = (entry for entry in planned(tmp_path, "migrate") if entry["object"]["name"] == "first")
     assert first["id"] in second["after"]
+    # By the server's count of its writes, as its times are of whole seconds.
+    actions = json.loads((tmp_path / "plan.json").read_text())["actions"]
+    spans = find_spans(actions, chronicle.events, tmp_path.name, {})
+    assert {first["id"], second["id"]} <= spans.keys()
+    assert list(disorder(actions, spans)) == []
     # The drain of y sees to the first one, too, for which it waits: it is told once all the same, and of its own node.
     output = done.stdout + done.stderr
     for words in (
