@@ -5,8 +5,11 @@
 
 from __future__ import annotations
 
+import functools
+import json
 import random
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 
@@ -18,8 +21,11 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transpor
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.failure import Failure
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs import run_store
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.run_store import RunStore
+from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import ActionKind
+from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.in_force import PlanInForce
 
 from testbed.pki import Authority
+from unit.plugins.module_utils._plan.plans import action, plan, vm
 from unit.plugins.support.fake_api import Answer, Request, refusal
 from unit.plugins.support.run_api import CONFIG_MAPS, PLACE, RunApi, running
 
@@ -53,6 +59,33 @@ def test_what_is_put_is_got(store: RunStore, api: RunApi, content: bytes) -> Non
     assert (found.content, found.generation) == (content, 1)
     assert all(len(str(item)) < 1 << 20 for item in api.config_maps())
     assert all(item["metadata"]["labels"]["virtops.kubevirt/run"] == "kernel" for item in api.config_maps())
+
+
+def test_the_plan_of_a_large_run_is_a_few_small_objects(store: RunStore, api: RunApi) -> None:
+    """Of 1,000 nodes with 20 VMs each, in batches of 5, whose uids and why compress as badly as in a cluster."""
+    dice = random.Random(11)
+    uid = functools.partial(str.format, "{:08x}-{:04x}-4{:03x}-a{:03x}-{:012x}")
+    moves = (
+        replace(
+            action(
+                ActionKind.MIGRATE,
+                vm(f"vm-{number}", uid(*(dice.getrandbits(bits) for bits in (32, 16, 12, 12, 48)))),
+                f"worker-{number // 20}",
+                f"worker-{dice.randrange(1000)}",
+                batch=1 + number // 100,
+            ),
+            why=f"Of {dice.randrange(1000)} nodes that fit it is the best.",
+        )
+        for number in range(20_000)
+    )
+    content = PlanInForce.new(plan(*moves)).encoded()
+    store.put("plan", content)
+    found = store.get("plan")
+    assert found
+    assert found.content == content
+    sizes = [len(json.dumps(item)) for item in api.config_maps()]
+    assert max(sizes) < 0.75 * 2**20, "well below what etcd takes"
+    assert len(sizes) <= 5
 
 
 def test_a_new_generation_replaces_all_of_the_old_one(store: RunStore, api: RunApi) -> None:
@@ -112,12 +145,12 @@ def test_a_reader_in_the_middle_of_a_write_reads_one_of_both(store: RunStore, ap
     store.put("plan", LARGE)
     chunk = next(path for path in api.objects if path.startswith(CONFIG_MAPS) and path.endswith("-1"))
 
-    def replace(request: Request) -> Answer | None:
+    def overtake(request: Request) -> Answer | None:
         api.faults.clear()
         store.put("plan", b"new")
         return None
 
-    api.faults[chunk] = replace
+    api.faults[chunk] = overtake
     found = store.get("plan")
     assert found
     assert found.content == b"new"
