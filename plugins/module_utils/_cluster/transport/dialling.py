@@ -21,6 +21,7 @@ from typing import Any, TypeVar
 from ansible_collections.kubernetes.core.plugins.module_utils.k8s import client as kubernetes_core
 from ansible_collections.kubernetes.core.plugins.module_utils.k8s.core import AnsibleK8SModule
 from ansible_collections.kubernetes.core.plugins.module_utils.k8s.exceptions import CoreException
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport import clock
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.failure import Failure
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.translation import (
     TRANSPORT_ERRORS,
@@ -52,6 +53,8 @@ _Result = TypeVar("_Result")
 _CONNECT = "connect to the Kubernetes API"
 # Seconds in which a file is read that does not hang.
 _A_MOMENT = 1.0
+# Seconds after which a reading that hangs is first taken for one that never ends.
+_HANGS_FOR_GOOD = 120.0
 LATE = "CredentialsLate"
 _SETTINGS_REMEDY = "Check the kubeconfig and its context, or the connection options of the task."
 _LATE_REMEDY = "Run it by hand to see what it waits for. If it is only slow, raise request_timeout."
@@ -106,6 +109,8 @@ class Dialler:
         self._patience = patience
         self._lock = threading.Lock()
         self._hanging: threading.Thread | None = None
+        # When another reading may begin beside one that hangs, and how long that was waited for.
+        self._begins_anew, self._pause = 0.0, 0.0
         # The path of a kubeconfig is a secret to Ansible and would be struck from the message.
         host = (module.params if module else options).get("host")
         self._where = without_user(str(host or "the server of the kubeconfig"))
@@ -131,15 +136,19 @@ class Dialler:
     def read(self, credentials: Callable[[], _Result], seconds: float) -> _Result:
         """Raises Failure if they do not come in time, and what reading them raises.
 
-        While one reading hangs no other is begun: each would leave a program behind that waits as well.
+        While one reading hangs others are begun ever more rarely: each leaves a program behind that waits as well. But
+        it may hang for good, on a connection that is dead, when others get an answer.
         """
         allowed = self._patience or seconds
         with self._lock:
             if self._hanging is None or not self._hanging.is_alive():
+                self._pause = 0.0
+            if not self._pause or clock.now() >= self._begins_anew:
                 try:
                     return _in_time(credentials, allowed)
                 except _Late as late:
-                    self._hanging = late.thread
+                    self._hanging, self._pause = late.thread, max(_HANGS_FOR_GOOD, 2 * self._pause)
+                    self._begins_anew = clock.now() + self._pause
         plugin = self._plugin_in_time()
         who = f"the command {plugin} of the kubeconfig" if plugin else "what the credentials are read from"
         message = f"{who} gave none within {allowed:g} seconds"
@@ -267,7 +276,7 @@ def _trimming(renew: Callable[[Any], None]) -> Callable[[Any], None]:
 
 def without_user(address: str) -> str:
     """An address without the user name and password that it may have."""
-    return re.sub(r"//.*@", "//", address)
+    return re.sub(r"^([^/]*//)?.*@", r"\1", address)
 
 
 def unusable_settings(error: BaseException, attempted: str, where: str) -> Failure:

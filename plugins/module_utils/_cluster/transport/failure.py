@@ -164,10 +164,12 @@ class Failure(Exception):
     def concerns_all(self) -> bool:
         """Whether other requests of the kind would be refused as well: it is about who asks, not about what for.
 
-        Or about fields that the server does not know, as what serves them is too old.
+        Or about fields that the server does not know, as what serves them is too old; or a proxy lets nothing through.
         Authorization says so in words of the API server's own (forbiddenMessage in k8s.io/apiserver,
         endpoints/handlers/responsewriters/errors.go); admission, a webhook or a policy, forbids one object.
         """
+        if self.status is not None and self.unsent:
+            return True
         if self.status == HTTPStatus.FORBIDDEN:
             return bool(_UNAUTHORIZED.search(self.message)) and not _BY_WEBHOOK.search(self.message)
         return self.status == HTTPStatus.UNAUTHORIZED or self.field_unknown

@@ -33,6 +33,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transpor
     Client,
     connect_by,
 )
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.dialling import LATE, without_user
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.failure import Failure
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.identity import (
     OTHER_CLUSTER,
@@ -120,7 +121,7 @@ class Renewer:
             self._woken.clear()
             if self._is_over:
                 with contextlib.suppress(Failure):
-                    self._hold.release()
+                    self._patient.release()  # at once, as there is no time to leave a busy server alone
                 return
 
     def hurry(self) -> None:
@@ -172,7 +173,8 @@ class Renewer:
         if error.reason == RUN_LOST:
             self.lost = self._why(error)
             return None
-        if not error.passing:
+        # Of a server that is away nobody takes the run; where credentials alone do not come, others may have theirs.
+        if not error.passing or error.reason == LATE:
             now = clock.now()
             self._refused = min(self._refused, now)
             if (seconds := now - self._refused) > DURATION:
@@ -229,7 +231,7 @@ def start(connection: Mapping[str, Any], hold: RunHold, cluster: str, playbook: 
     if answer != _READY:
         raise Failure(
             f"keep run {hold.run} held",
-            connection.get("host") or "the server of the kubeconfig",
+            without_user(str(connection.get("host") or "the server of the kubeconfig")),
             f"the process that is to renew its Lease did not begin: {answer or 'it ended at once'}",
             "Remove the cause and start the same command again.",
             reason="NotRenewed",

@@ -20,8 +20,9 @@ import pytest
 import yaml
 from kubernetes.config import incluster_config
 
-from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport import persistence
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport import dialling, persistence
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.client import Client, connect_by
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.dialling import without_user
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.failure import Failure
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.persistence import Persistence
 
@@ -212,6 +213,30 @@ def test_a_plugin_that_hangs_in_mid_task_is_named_in_time(
         connected.patience = LONG
         hanging.rmdir()
         assert waiting.result(LONG) == {"old": "1"}, "as a server is that is away"
+
+
+def test_a_plugin_that_hangs_for_good_is_begun_anew(
+    kubeconfig: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a connection that is dead, when others get their token."""
+    monkeypatch.setattr(dialling, "_HANGS_FOR_GOOD", 0.5)
+    hangs, over = tmp_path / "hangs", tmp_path / "over"
+    hang = f"if rmdir {hangs} 2>/dev/null; then while ! test -e {over}; do sleep 0.05; done; fi"
+    give(kubeconfig, **exec_by(f"{hang}; {printed('first')}"))
+    connected = connect_by({"kubeconfig": str(kubeconfig)}, LONG, Persistence(LONG))
+    connected.patience = 2.0
+    hangs.mkdir()
+    try:
+        assert read(connected) == {"old": "1"}
+        assert not hangs.exists()
+    finally:
+        over.touch()
+
+
+@pytest.mark.parametrize("user", ["", "joe@", "joe:a-secret@", "joe:a/b@c@"])
+@pytest.mark.parametrize("protocol", ["", "https://"])
+def test_an_address_is_told_without_its_user(protocol: str, user: str) -> None:
+    assert without_user(f"{protocol}{user}api.example.org:6443") == f"{protocol}api.example.org:6443"
 
 
 def test_credentials_may_take_longer_than_a_request(kubeconfig: Path, api: ObjectApi) -> None:

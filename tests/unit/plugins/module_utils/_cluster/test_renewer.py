@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -16,8 +17,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport import clock
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport import clock, persistence
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.client import connect_by
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.failure import Failure
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.processes import Process
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs import renewer
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.run_lease import RunHold
@@ -222,6 +224,46 @@ def test_a_server_that_is_away_is_asked_on(renewing: renewer.Renewer, api: RunAp
     renewing.work()
     assert asked[9] > 300
     assert not renewing.lost
+
+
+def test_credentials_that_do_not_come_lose_the_run_in_its_time(
+    api: RunApi, authority: Authority, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Others may have theirs, and take it. The token of the plugin has always run out already."""
+    isolate(monkeypatch, tmp_path)
+    monkeypatch.setattr(renewer, "DURATION", 0.5)
+    monkeypatch.setattr(renewer, "_RETRY", 0.1)
+    monkeypatch.setattr(persistence, "BRIEF", 0.1)
+    hangs = tmp_path / "hangs"
+    status = {"token": "first", "expirationTimestamp": "2020-01-01T00:00:00Z"}
+    said = {"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential", "status": status}
+    script = f"while test -e {hangs}; do sleep 0.05; done; echo '{json.dumps(said)}'"
+    plugin = {"apiVersion": said["apiVersion"], "command": "sh", "args": ["-c", script], "interactiveMode": "Never"}
+    kubeconfig = write_kubeconfig(tmp_path / "config", api.url, authority.cert, {"exec": plugin})
+    client = connect_by({"kubeconfig": str(kubeconfig)}, SOON)
+    RunHold(client, "kernel", Invocation("a1"), "medik8s-leases").take(0.0)
+    renewing = renewer.Renewer("kernel", "a1", "medik8s-leases", CLUSTER, Process.of(os.getpid()), client)
+    assert renewing.begin()
+    renewing._brief.patience = 0.2
+    hangs.mkdir()
+    late = threading.Timer(SOON, renewing.end)
+    late.start()
+    try:
+        renewing.work()
+    finally:
+        late.cancel()
+        hangs.rmdir()
+    assert renewing.lost.endswith("the command sh of the kubeconfig gave none within 0.2 seconds")
+
+
+def test_a_renewal_that_does_not_begin_tells_no_password(
+    api: RunApi, connection: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(persistence, "READING", 0.1)
+    hold = RunHold(connect_by(connection, SOON), "kernel", Invocation("a1"), "medik8s-leases")
+    with pytest.raises(Failure, match="is to renew its Lease did not begin") as told:
+        renewer.start({"host": "https://joe:a-secret@127.0.0.1:1"}, hold, CLUSTER, Process.of(os.getpid()), SOON)
+    assert "a-secret" not in f"{told.value}{told.value.to_json()}"
 
 
 def test_an_answer_that_nobody_expects_is_told(renewing: renewer.Renewer, api: RunApi) -> None:

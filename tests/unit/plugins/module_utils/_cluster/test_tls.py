@@ -197,4 +197,5 @@ def test_a_proxy_that_refuses_for_good_is_told_at_once(
         address = proxy.replace("https://", "http://joe:a-secret@")
         failure = told("https://127.0.0.1:1", authority, proxy=address)
     assert ("a-secret" in str(failure), bool(slept), failure.passing) == (False, not lasts, not lasts)
+    assert failure.concerns_all is lasts, "what is asked for is no affair of its"
     assert not lasts or f"the proxy on the way answered {status}, No Way. Check the proxy" in str(failure)
