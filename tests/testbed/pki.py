@@ -9,7 +9,7 @@ import base64
 import datetime
 import ipaddress
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -133,7 +133,7 @@ def signing_key(folder: Path) -> Certificate:
     return Certificate(write_private(folder / "sa.pub", public), write_private(folder / "sa.key", key_pem(key)))
 
 
-def write_kubeconfig(path: Path, server: str, ca: Path, user: dict[str, str]) -> Path:
+def write_kubeconfig(path: Path, server: str, ca: Path, user: Mapping[str, object]) -> Path:
     """A kubeconfig with everything inside, so that it can be copied away and still works."""
     config = {
         "apiVersion": "v1",

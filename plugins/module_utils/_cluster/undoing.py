@@ -40,7 +40,8 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.standi
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.migration import Migration
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import JsonObject
 
-_INTERVAL = 0.5
+# In seconds. What was stopped for a node has so long at least to start, however long the rest has taken.
+_INTERVAL, _A_MOMENT, _TO_START = 0.5, 1.0, 120.0
 # What appears while the rest is undone is undone as well, so often; more of it is no straggler's any more.
 _ROUNDS = 3
 
@@ -145,7 +146,9 @@ class Undoing:
                         cancel(self._client, migration)
                         waiting.append((migration, source))
             while waiting and self._deadline.left:
-                waiting = [one for one in waiting if self._goes_on(*one)]
+                for one in list(waiting):
+                    if not self._goes_on(*one):
+                        waiting.remove(one)
                 if waiting:
                     self._clock.sleep(_INTERVAL)
         finally:
@@ -190,10 +193,12 @@ class Undoing:
         return line_of_cordon(node) in self._set_aside
 
     def _start(self, node: str) -> None:
+        """Those of a node that is set aside may have to wait for that, so no more than asked for as yet."""
+        seconds = _A_MOMENT if self._is_set_aside(node) else max(_TO_START, self._deadline.left)
         with self._apart(line_of_stopped(node)):
             going = start_run(self._client, node, self._run, lambda _nodes: self._require(), _Nobody())
             try:
-                going.run(max(1.0, self._deadline.left))
+                going.run(seconds)
             finally:
                 self._note(node, going)
 
@@ -241,9 +246,10 @@ def _about_all(require: Callable[[], None]) -> Callable[[], None]:
 def _concerns_all(error: Failure) -> bool:
     """Whether there is nothing that could be done: no answer, nobody to tell whose the run is, or void credentials.
 
-    A server that answers may well do so for the next object, and a right may be missing in one namespace alone.
+    Or a proxy that lets nothing through. A server that answers may well do so for the next object, and a right may be
+    missing in one namespace alone.
     """
-    return error.unanswered or error.unasked or error.status == HTTPStatus.UNAUTHORIZED
+    return error.unanswered or error.unasked or error.unsent or error.status == HTTPStatus.UNAUTHORIZED
 
 
 def _title(migration: Migration) -> str:

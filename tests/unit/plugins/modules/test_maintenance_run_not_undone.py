@@ -11,6 +11,10 @@ from typing import Any
 
 import pytest
 
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster import undoing
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.plan_run import PlanRun
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.starts import start_run
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport import persistence
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs import renewer
 from ansible_collections.virtops.kubevirt.plugins.modules import node_maintenance
 from ansible_collections.virtops.kubevirt.plugins.modules.maintenance_run import main
@@ -180,6 +184,35 @@ def test_what_a_webhook_that_is_away_has_to_admit_is_undone_after_the_rest(
     assert sum(time.slept) == pytest.approx(5.0)
 
 
+def test_vms_of_a_node_that_is_set_aside_are_waited_for_when_it_is_back(
+    maintain: Maintain, api: RunApi, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They may need it. However long all that has taken, they have their time then."""
+    monkeypatch.setattr(persistence, "BRIEF", 0.0)
+    stop(api, "off-n1", "n1")
+    allowed, over = list[float](), list[bool]()
+
+    def noted(*given: Any) -> PlanRun:
+        run = (going := start_run(*given)).run
+
+        def limited(seconds: float) -> None:
+            allowed.append(seconds)
+            run(seconds)
+            over.append(going.is_over)
+
+        monkeypatch.setattr(going, "run", limited)
+        return going
+
+    def away(request: Request) -> Answer | None:
+        return refusal(500, "InternalError", AWAY) if request.method == "PATCH" and not over else None
+
+    monkeypatch.setattr(undoing, "start_run", noted)
+    api.faults[NODE.format("n1")] = away
+    result = maintain(wait_timeout=5)
+    assert (result.get("error"), result["given_back"]) == (None, ["n2", "n1"])
+    assert (allowed, over) == ([1.0, 120.0], [False, True])
+
+
 @pytest.mark.parametrize("answer", [SILENCE, refusal(401, "Unauthorized", "Unauthorized")], ids=["silence", "401"])
 @pytest.mark.usefixtures("time")
 def test_where_nothing_can_be_undone_any_more_it_is_told_what_was(
@@ -210,6 +243,19 @@ def test_a_cancellation_that_nobody_can_look_after_is_told(maintain: Maintain, a
         f"migration shop/move-{node} is cancelled, but KubeVirt has not undone it yet" for node in ("n1", "n2")
     ]
     assert (result["cancelled"], cordoned(api)) == ([], ["n1", "n2"])
+
+
+@pytest.mark.usefixtures("time")
+def test_a_cancellation_that_came_about_is_not_told_as_one_that_did_not(maintain: Maintain, api: RunApi) -> None:
+    def silent(request: Request) -> Answer | None:
+        deleted = any(seen.method == "DELETE" and seen.path == request.path for seen in api.requests[:-1])
+        return SILENCE if deleted and request.method == "GET" else None
+
+    api.faults[f"{migrations_path()}/move-n2"] = silent
+    result = maintain()
+    assert result["error"]["reason"] == "ConnectionLost"
+    assert result["error"]["problems"] == ["migration shop/move-n2 is cancelled, but KubeVirt has not undone it yet"]
+    assert result["cancelled"] == ["shop/move-n1"]
 
 
 @pytest.mark.parametrize("status", [400, 403, 422])
