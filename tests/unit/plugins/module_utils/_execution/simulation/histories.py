@@ -12,6 +12,7 @@ from unit.plugins.module_utils._execution.simulation.driven import Driven
 from unit.plugins.module_utils._execution.simulation.machine import (
     OneNode,
     OneNodeAsPlanned,
+    TwoBatches,
     TwoNodes,
     TwoNodesAsPlanned,
 )
@@ -81,6 +82,18 @@ HISTORIES: Mapping[str, History] = {
         (
             ("begin", {"shape": bytes(17) + b"\x08\x08\x08\tg\xe9X"}),
             ("somebody_migrates", {"then": bytes(11) + b"\x02", "which": 6, "to": "n2"}),
+        ),
+    ),
+    "a drain that gives up while a VM is ending that the one before it has told to": (
+        TwoBatches,
+        (
+            ("begin", {"shape": b"\r" + bytes(17) + b"\x08\x08#(+3\xa8"}),
+            ("a_vm_grows", {"itself": False, "then": bytes(8) + b"\x01\x01\x01]", "which": 0}),
+            ("a_vm_grows", {"itself": False, "then": bytes(9) + b"\x03\x03\x81", "which": 0}),
+            ("a_budget_changes", {"then": bytes(4) + b"\x01\x01\x01\x01\x01\x03\x01\xed"}),
+            ("somebody_migrates", {"then": bytes(8) + b"\x01\x01\x05\x07", "to": "n1", "which": 0}),
+            ("a_vm_ends", {"how": 0, "then": bytes(9) + b"\x01\x01\x03", "which": 0}),
+            ("dies", {"then": _QUIET, "remembering": False, "which": 0}),
         ),
     ),
     "a plan by a look that is older than the end of a migration": (

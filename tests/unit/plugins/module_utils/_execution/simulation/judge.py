@@ -182,12 +182,16 @@ class Judge:
                 assert entry.uid in others or not entry.has_acted, f"{entry} has changed something?"
 
     def lost(self, drain: NodeDrain) -> None:
-        """Of a drain that ends though its node is not empty: what is there has a reason, and nothing is under way."""
+        """Of a drain that ends though its node is not empty: what is there has a reason, and nothing is under way.
+
+        One that gives up, as too many have failed, waits for nobody who is ending already.
+        """
         assert not under_way(drain.record), f"{drain.record} is left alone"
         names = {(entry.object.namespace, entry.object.name) for entry in hindrances(drain.plan, drain.here)}
         told = _and_behind(drain.plan, {entry.uid for entry in drain.record.failed})
         if drain.failed:
             told |= {action.object.uid for action in drain.plan.actions}
+            told |= {item.uid for item in drain.here.all if item.ending}
         for item in drain.here.all:
             assert item.uid in told or (item.namespace, item.name) in names, f"{item} is left without a reason"
 
