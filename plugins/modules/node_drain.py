@@ -40,7 +40,8 @@ options:
         One that has lost its mark since, as by C(kubectl replace), is not started, as nothing tells whether it is to
         run. If it does not, the task fails and names it.
         Replica sets start theirs by themselves, and are waited for. A VM that fails before it runs is started again,
-        after ever longer pauses. Within a run a VM waits for those to have a node that the plan starts there first.
+        after ever longer pauses. Within a run a VM waits for those to have a node that the plan starts there first,
+        unless something comes in their way.
     type: str
     choices: [drained, verified, restored]
     default: drained

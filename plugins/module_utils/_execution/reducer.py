@@ -270,11 +270,11 @@ def _over(
 ) -> bool:
     """Whether an action is over that another one waits for; one that has failed is where its object has gone anyway.
 
-    Who starts keeps no other one waiting any longer than the scheduler takes, as what the guest does is its own affair.
+    Who starts keeps no other one waiting any longer than the scheduler takes, nor if something comes in its way.
     """
     entry = entries.get(name)
     if entry is None:
         return name in ended
     if isinstance(entry, Starting):
-        return entry.is_placed or not entry.unfinished
+        return not entry.goes_first
     return not entry.unfinished and _is_gone(entry, look, present)

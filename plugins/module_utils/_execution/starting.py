@@ -173,6 +173,11 @@ class Starting(Timed):
         return self.outcome == NOT_STARTED
 
     @property
+    def goes_first(self) -> bool:
+        """Whether those wait that start after it: until it has its place, or does not get there for some reason."""
+        return self.unfinished and not self.is_placed and self.message in ("", OTHERS_FIRST)
+
+    @property
     def worth_telling(self) -> bool:
         return not self.unfinished or bool(self.message)
 

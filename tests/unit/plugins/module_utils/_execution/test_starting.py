@@ -300,15 +300,17 @@ def test_a_start_is_only_carried_out_by_who_is_to_start() -> None:
         (stopped("Always"), (PENDING,), {}, False),
         (stopped("Always"), (replace(PENDING, node="n1"),), {}, True),
         (stopped("Always"), (PENDING,), {"uid-new": "0/6"}, True),
+        (stopped("Manual"), (FAILED,), {}, True),
+        (stopped("Always"), (ENDING,), {}, True),
         (None, (), {}, True),
     ],
-    ids=["wanted", "no node yet", "placed", "no node fits", "deleted"],
+    ids=["wanted", "no node yet", "placed", "no node fits", "fails", "is ending", "deleted"],
 )
 @pytest.mark.parametrize("alive", [False, True])
 def test_who_starts_after_another_waits_until_that_has_its_node_or_none(
     first: SeenVm | None, vmi: tuple[SeenVmi, ...], words: dict[str, str], is_over: bool, alive: bool
 ) -> None:
-    """By then it can take nobody's place any more. Who runs on waits for nobody, as it has its own."""
+    """Or something comes in its way: nobody stays off for its sake. Who runs on waits for nobody, having its place."""
     late = replace(action(ActionKind.START, ObjectReference(VM, "shop", "api", "uid-api"), "n1"), after=(WEB.id,))
     plan, execution = plan_of([WEB, late]), Execution("", "", kinds=frozenset({ActionKind.START}))
     vms = {"shop/api": SeenVm("uid-api", "Halted", before={"n1": "Always"}), **({"shop/web": first} if first else {})}
