@@ -141,6 +141,9 @@ def test_a_plan_that_cannot_keep_the_reserve_touches_nothing(
     assert [nodes for nodes, left in reserves if left < 0] == pairs
     assert (touched(testbed.api), where(testbed.api)) == ([], before)
     assert testbed.api.items(resource_path(KUBEVIRT, MIGRATIONS, NAMESPACE)) == []
+    remembered = resource_path("v1", "configmaps", "medik8s-leases")
+    maps = testbed.api.items(remembered, labelSelector=f"virtops.kubevirt/run={tmp_path.name}")
+    assert maps == [], "there is nothing to go on with"
 
 
 def test_the_reserve_is_kept_at_each_moment_of_a_run(testbed: RunningTestbed, spare: Scenario, tmp_path: Path) -> None:
