@@ -18,9 +18,9 @@ from hypothesis import HealthCheck, settings
 from hypothesis.internal.conjecture import providers
 
 from tools import census, failures
-from tools.failures import pytest_terminal_summary
+from tools.failures import pytest_configure, pytest_terminal_summary
 
-__all__ = ["pytest_terminal_summary"]
+__all__ = ["pytest_configure", "pytest_terminal_summary"]
 
 # A busy machine makes any example slow; what is too slow is for the benchmarks to say.
 settings.register_profile(

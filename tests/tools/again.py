@@ -5,15 +5,18 @@
 
 A test that passes then is unsteady: the run stays green, says so in its last lines and keeps the first try's words.
 Each is a defect that somebody has to understand; with three the run is red, as it is for a test that fails twice.
+Who ends it, as at its limit, ends pytest, and is still told what had failed.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
+import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from pathlib import Path
 
 from tools.report import FAILED, UNSTEADY, told
@@ -29,7 +32,8 @@ def main(words: Sequence[str]) -> int:
     if code == 0:
         return 0
     if not failed or code != 1 or len(failed) > MOST_UNSTEADY:
-        print("\n".join(told(FAILED, failed)) or f"{FAILED} pytest ended with exit code {code}")
+        # A run that was ended has not ended its last line.
+        print("", *(told(FAILED, failed) or [f"{FAILED} pytest ended with exit code {code}"]), sep="\n")
         return code
     twice = {name: why for name, why in failed.items() if attempt([name])[0]}
     once = {name: ["first failed with", *why] for name, why in failed.items() if name not in twice}
@@ -42,9 +46,20 @@ def attempt(words: Sequence[str]) -> tuple[int, Failures]:
     with tempfile.TemporaryDirectory(prefix="failures-") as folder:
         path = Path(folder) / "failures.json"
         command = [sys.executable, "-m", "pytest", *words, f"--failures={path}"]
-        code = subprocess.run(command, cwd=REPOSITORY, check=False).returncode
+        with subprocess.Popen(command, cwd=REPOSITORY) as process, _ended_with(process):
+            code = process.wait()
         failed: Failures = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
     return code, failed
+
+
+@contextlib.contextmanager
+def _ended_with(process: subprocess.Popen[bytes]) -> Generator[None]:
+    """Who is told to end ends the program, and goes on to tell how that was."""
+    before = signal.signal(signal.SIGTERM, lambda _number, _frame: process.terminate())
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 if __name__ == "__main__":

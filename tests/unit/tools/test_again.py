@@ -5,6 +5,11 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
+import sys
+import textwrap
 from pathlib import Path
 
 import pytest
@@ -15,7 +20,7 @@ from tools.stacks import REPOSITORY
 CONFTEST = f"""
 import sys
 sys.path.insert(0, {str(REPOSITORY / "tests")!r})
-from tools.failures import add_options as pytest_addoption, pytest_terminal_summary
+from tools.failures import add_options as pytest_addoption, pytest_configure, pytest_terminal_summary
 """
 # Fails as often as the file says.
 TEST = """
@@ -28,6 +33,15 @@ def test_it(name):
     number = int(left.read_text())
     left.write_text(str(max(0, number - 1)))
     assert number == 0, f"{{number}} left of {{name}}"
+"""
+HANGS = """
+import time
+
+def test_fails():
+    raise AssertionError("before the limit")
+
+def test_hangs():
+    time.sleep(600)
 """
 
 
@@ -84,3 +98,29 @@ def test_three_are_red(tests: Path, capfd: pytest.CaptureFixture[str]) -> None:
 def test_a_run_that_does_not_begin_is_red(tests: Path, capfd: pytest.CaptureFixture[str]) -> None:
     assert again.main([str(tests / "nowhere.py")]) != 0
     assert "failed: pytest ended with exit code 4" in capfd.readouterr().out
+
+
+@pytest.mark.parametrize("beside", [(), ("-n", "1")], ids=["alone", "by a worker"])
+def test_what_failed_before_a_run_was_ended_is_told(tests: Path, beside: tuple[str, ...]) -> None:
+    """At its limit a part is ended as a group: pytest has no time for its summary."""
+    (tests / "test_it.py").write_text(HANGS)
+    script = f"""
+        import sys
+        from pathlib import Path
+        sys.path.insert(0, {str(REPOSITORY / "tests")!r})
+        from tools import again
+        again.REPOSITORY = Path({str(tests)!r})
+        sys.exit(again.main(["test_it.py", "-v", "-s", "-p", "no:cacheprovider", *{beside}]))
+    """
+    command = [sys.executable, "-c", textwrap.dedent(script)]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True
+    ) as process:
+        out: list[str] = []
+        for line in process.stdout or ():
+            out.append(line.rstrip())
+            if "test_it.py::test_fails" in line and "FAILED" in line:
+                os.killpg(process.pid, signal.SIGTERM)
+    assert process.returncode not in (0, 1)
+    said = out.index("failed: test_it.py::test_fails")
+    assert out[said + 1] == "failed:     AssertionError: before the limit"
