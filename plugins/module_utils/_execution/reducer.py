@@ -157,7 +157,7 @@ def advance(
         ready = (
             execution.begins
             and name in actions
-            and all(_over(other, entries, ended, look, present) for other in actions[name].after)
+            and all(_over(other, entries, ended, look, present, now) for other in actions[name].after)
         )
         moment = Moment(
             look=look,
@@ -267,6 +267,7 @@ def _over(
     ended: frozenset[str],
     look: Observation,
     present: Collection[tuple[str, str]],
+    now: float,
 ) -> bool:
     """Whether an action is over that another one waits for; one that has failed is where its object has gone anyway.
 
@@ -276,5 +277,5 @@ def _over(
     if entry is None:
         return name in ended
     if isinstance(entry, Starting):
-        return not entry.goes_first
+        return not entry.goes_first(now)
     return not entry.unfinished and _is_gone(entry, look, present)

@@ -51,6 +51,8 @@ _OFF_UNMARKED = (
 _FAILED = "its VMI has failed, and another one is asked for"
 _GONE = "it ended before it was seen running; start it, or set its run strategy to Halted if it is to stay off"
 _DELETED = "by somebody else since it was stopped"
+# Seconds that others wait for one that was asked for: what no pod is made for is in nobody's way.
+_MAKES_ROOM = 30.0
 # So often the pause doubles before what fails each time is asked for again: a node may lack its devices for minutes.
 _DOUBLINGS = 4
 
@@ -132,7 +134,8 @@ class Starting(Timed):
     vmi_uid: of its VMI that may lack a node. message: what it waits for, or why it failed. attempts: how often it was
     asked for. has_acted: something was asked for, and not refused as far as is known. is_unsure: no answer tells
     whether that was carried out, nor a look as yet. shown: it and its VMI, when something was asked for. is_missing:
-    nothing of it was there at the last look. begun_at, asked_at, ended_at: seconds since the epoch, 0 if not yet.
+    nothing of it was there at the last look. begun_at, first_asked_at, asked_at, ended_at: seconds since the epoch, 0
+    if not yet.
     """
 
     action: str
@@ -152,6 +155,7 @@ class Starting(Timed):
     shown: Shown | None = None
     is_missing: bool = False
     begun_at: float = 0.0
+    first_asked_at: float = 0.0
     asked_at: float = 0.0
     ended_at: float = 0.0
 
@@ -172,10 +176,14 @@ class Starting(Timed):
     def has_failed(self) -> bool:
         return self.outcome == NOT_STARTED
 
-    @property
-    def goes_first(self) -> bool:
-        """Whether those wait that start after it: until it has its place, or does not get there for some reason."""
-        return self.unfinished and not self.is_placed and self.message in ("", OTHERS_FIRST)
+    def goes_first(self, now: float) -> bool:
+        """Whether those wait that start after it: until it has its place, or does not get there for some reason.
+
+        Nobody says why no pod is made for it, as there is a quota, or KubeVirt is away.
+        """
+        if not self.unfinished or self.is_placed or self.message not in ("", OTHERS_FIRST):
+            return False
+        return not self.first_asked_at or now - self.first_asked_at < _MAKES_ROOM
 
     @property
     def worth_telling(self) -> bool:
@@ -212,6 +220,7 @@ class Starting(Timed):
             self,
             has_acted=self.has_acted or done or answer.lost,
             is_unsure=self._stays_unsure(done=done, lost=answer.lost),
+            first_asked_at=self.first_asked_at or now,
             asked_at=now,
         )
         if answer.lost and not answer.refused:
@@ -225,7 +234,9 @@ class Starting(Timed):
         return replace(asked, outcome=STARTING, message="", attempts=self.attempts + 1)
 
     def rehearsed(self) -> Starting:
-        return self if self.outcome == DELETED else replace(self, outcome=WOULD_START)
+        if self.outcome == DELETED:
+            return self
+        return replace(self, outcome=WOULD_START, message="" if self.message == OTHERS_FIRST else self.message)
 
     def status(self) -> str:
         if self.outcome == STARTED:

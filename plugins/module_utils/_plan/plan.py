@@ -5,8 +5,8 @@
 
 An action may begin when all that it names in `after` have ended. Nothing else orders actions: neither their place in
 the plan nor KubeVirt's caps, which whoever carries the plan out has to keep. For another START a START has ended when
-its VM has a node, or does not get one for whatever reason, so that nobody stays off for another's sake. It waits for
-those of its own node alone, as another one may not be back.
+its VM has a node, or does not get one, for whatever reason or within half a minute, so that nobody stays off for
+another's sake. It waits for those of its own node alone, as another one may not be back.
 
 Among those who leave `after` has the fewest for which an action is legal whatever the others do meanwhile, without what
 these wait for themselves. There are three exceptions. Harm comes last: who is stopped, restarted, or evicted without a

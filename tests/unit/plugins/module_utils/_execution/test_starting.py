@@ -325,6 +325,28 @@ def test_who_starts_after_another_waits_until_that_has_its_node_or_none(
         assert record.entries[late.id].status() == "waiting, by the plan others start before it"
 
 
+@pytest.mark.parametrize("vmi", [(), (PENDING,)], ids=["no VMI", "no pod"])
+@pytest.mark.parametrize("answer", [Answer(START), Answer(START, lost=True)], ids=["heard", "lost"])
+def test_nobody_stays_off_for_one_for_which_no_pod_is_made(vmi: tuple[SeenVmi, ...], answer: Answer) -> None:
+    """As there is a quota, a webhook refuses it, or KubeVirt's controllers are away: no word tells of that."""
+    late = replace(action(ActionKind.START, ObjectReference(VM, "shop", "api", "uid-api"), "n1"), after=(WEB.id,))
+    plan, execution = plan_of([WEB, late]), Execution("", "", kinds=frozenset({ActionKind.START}))
+    off = {"shop/api": SeenVm("uid-api", "Halted", before={"n1": "Always"})}
+    record, asked = follow(plan, Record(), execution), dict[str, list[float]]()
+    for second in range(60):
+        shown = look(*(vmi if second else ()), vms={"shop/web": stopped("Always" if second else "Halted", ""), **off})
+        if not second:
+            shown = look(vms={"shop/web": stopped("Halted", "Always"), **off})
+        record, commands = advance(plan, record, shown, NOW + second, execution)
+        for command in commands:
+            asked.setdefault(command.action, []).append(float(second))
+        given = (
+            answer if command == START else Answer(command, refused="not now", passing=True) for command in commands
+        )
+        record = answered(record, given, NOW + second)
+    assert (asked[WEB.id][0], asked[late.id][0]) == (0, 30)
+
+
 def test_check_mode_and_other_plans_change_nothing_of_it() -> None:
     assert BEGUN.rehearsed().result()["outcome"] == "would_start"
     assert (BEGUN.redirected(WEB), BEGUN.forgotten()) == (BEGUN, None)

@@ -275,6 +275,10 @@ def calls_a_replica_set_complete_too_early(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Starting, "step", step)
 
 
+def starts_all_at_once(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Starting, "goes_first", always(False))
+
+
 def does_not_count_what_was_lost(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(slots, "_takes_a_place", lambda entry: entry.in_flight)
 
@@ -317,6 +321,7 @@ MUTANTS: Mapping[str, Patch] = {
         forgets_who_was_stopped_before_it_runs,
         waits_for_another_of_the_same_name,
         calls_a_replica_set_complete_too_early,
+        starts_all_at_once,
         does_not_count_what_was_lost,
     )
 }

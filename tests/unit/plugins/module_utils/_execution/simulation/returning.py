@@ -20,7 +20,9 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.comman
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.commands import Interrupt as Stop
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.observation import Observation, Questions
+from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.record import Entry
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.reducer import Execution, Record
+from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.starting import OTHERS_FIRST, Starting
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import (
     Action,
     ActionKind,
@@ -127,6 +129,7 @@ class Return:
             else:
                 assert not self._has_failed(owner), f"{entry} leaves {owner} off"
                 assert "," in entry.status(), f"{entry} waits without a reason"
+                assert OTHERS_FIRST not in entry.status(), f"{entry} waits for nobody"
                 assert not self.world.ready(owner) or owner.kind == REPLICA_SET, f"{entry} and {owner}"
 
     def _judge(self, commands: Collection[Command]) -> None:
@@ -143,6 +146,21 @@ class Return:
             if owner is not None and owner.kind == REPLICA_SET:
                 wanted = see_replica_sets(self.world, frozenset({action.object.title}))[action.object.title].wanted
                 assert self.world.ready(owner) >= wanted.get(self.node, 0), f"{command} comes too early for {owner}"
+            if isinstance(command, Start):
+                for name in action.after:
+                    self._judge_turn(name)
+
+    def _judge_turn(self, before: str) -> None:
+        """Of a VM for which another one of its node waits: the scheduler has yet to place what it was started for."""
+        entry = self.record.entries[before]
+        owner = self.world.owners.get(entry.uid)
+        mark = owner.stopped_for.get(self.node) if owner is not None else None
+        if owner is None or mark is None or entry.has_failed or _is_hindered(entry):
+            return
+        assert mark.before == "", f"{owner} has its turn before it"
+        if self.world.vmi(owner.name) is None and not owner.unwanted:
+            is_coming = owner.strategy == "Always" or owner.asked
+            assert not is_coming, f"{owner} has yet to come"
 
     def _judge_failures(self, before: Record) -> None:
         """Of what has just failed: nothing brings it back, and nobody was seen to have stopped it."""
@@ -159,10 +177,14 @@ class Return:
         return owner.strategy == "Manual" and not owner.asked and vmi is not None and vmi.phase == "Failed"
 
     def _actions(self) -> Iterator[Action]:
+        """One VM after the other; nobody starts replica sets."""
+        before: tuple[str, ...] = ()
         for owner in self.world.owners.values():
             if self.node in owner.stopped_for:
                 reference = ObjectReference(owner.kind, NAMESPACE, owner.name, owner.uid)
-                yield Action(f"start.{owner.kind}.{owner.name}", ActionKind.START, 1, self.node, reference)
+                name = f"start.{owner.kind}.{owner.name}"
+                yield Action(name, ActionKind.START, 1, self.node, reference, after=before)
+                before = (name,) if owner.kind == VM else before
 
     def _carry_out(self, command: Command, fate: Fate, _late: bool) -> Answer:
         """Who dies, or hears that the server fails, may have got only half of what a start takes."""
@@ -177,6 +199,11 @@ class Return:
             for node, mark in owner.stopped_for.items()
             if node != self.node
         ]
+
+
+def _is_hindered(entry: Entry) -> bool:
+    """Whether something has come in the way of its start."""
+    return isinstance(entry, Starting) and entry.message not in ("", OTHERS_FIRST)
 
 
 class Returns(Driven):
