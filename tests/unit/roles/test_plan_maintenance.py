@@ -230,7 +230,7 @@ def test_only_what_lasts_stands_against_a_plan(tmp_path: Path) -> None:
     assert told == [*(f"{number}." for number in range(1, 11)), "More stands against it, see above."]
 
 
-def obstacles(count: int, *, different: bool) -> list[dict[str, Any]]:
+def obstacles(count: int, *, different: bool = False) -> list[dict[str, Any]]:
     """Of VMs with long names, one of each on a node: of all of them together, or one for each."""
     vm = f"{'department-' * 4}/{'database-' * 5}1"
     names = ", ".join([vm] * 3) + f" and {count - 3} more"
@@ -242,24 +242,54 @@ def obstacles(count: int, *, different: bool) -> list[dict[str, Any]]:
 @pytest.mark.parametrize(("different", "possible"), [(False, 0), (True, 0), (True, 59)])
 def test_the_error_of_a_large_run_stays_on_one_screen(tmp_path: Path, different: bool, possible: int) -> None:
     """Of 60 nodes of which none, or hardly any, can be emptied, for one reason or for as many."""
-    name = "Stop if a batch cannot be emptied"
-    (stop,) = (task for task in yaml.safe_load((ROLE / "tasks/main.yml").read_text()) if task["name"] == name)
-    task = {**stop["block"][0], "when": stop["when"]}
     nodes = [f"worker-{number:02}.of-a-cluster.example.org" for number in range(60)]
     made = {"batches": [nodes], "done": [], "possible": nodes[:possible], "verdict": "infeasible"}
     made["obstacles"] = found = obstacles(60, different=different)
-    given = {
-        "_plan_maintenance_variables": {"given": {"run": "kernel", "infeasible": "fail"}},
-        "_plan_maintenance_made": made,
-        "_plan_maintenance_names": {},
-    }
-    files = [str(ROLE / "vars/main.yml")]
-    content = {"hosts": "localhost", "gather_facts": False, "vars": given, "vars_files": files, "tasks": [task]}
-    told, status = play(tmp_path, yaml.safe_dump([content]))
+    told, status = refused(tmp_path, made, [])
     error = told[told.index("fatal: ") : told.index("PLAY RECAP")]
     assert (status, len(error) < 3000) == (2, True), error
     assert found[0]["message"] in error
     assert ("More stands against it, see above." in error) is different
+
+
+@pytest.mark.parametrize(
+    ("documents", "kept", "release"),
+    [
+        ([], "False", "debug"),
+        (["report"], "True", "debug"),
+        (["plan", "record-n1"], "True", "debug"),
+        ([], "False", "fail"),
+    ],
+)
+def test_a_run_that_is_refused_forgets_nothing_but_its_own_plan(
+    tmp_path: Path, documents: list[str], kept: str, release: str
+) -> None:
+    """What earlier starts under its name have left stays. Whatever comes of that, the refusal is the error."""
+    made = {"batches": [["n1"]], "done": [], "possible": [], "verdict": "infeasible", "obstacles": obstacles(1)}
+    told, status = refused(tmp_path, made, documents, release)
+    assert (status, "failed=1" in told, told.count("fatal: ")) == (2, True, 1), told
+    assert "cannot be carried out" in told[told.index("fatal: ") :].splitlines()[0]
+    assert (f"released, keeps {kept}" in told) is (release == "debug")
+
+
+def refused(folder: Path, made: dict[str, Any], documents: list[str], release: str = "debug") -> tuple[str, int]:
+    """What the role tells of a plan that cannot be carried out, and its status.
+
+    documents: what there was of the run. release: what is done in place of letting go of it.
+    """
+    name = "Stop if a batch cannot be emptied"
+    (stop,) = (task for task in yaml.safe_load((ROLE / "tasks/main.yml").read_text()) if task["name"] == name)
+    asked = stop["always"][0].pop("virtops.kubevirt.maintenance_run")
+    stop["always"][0][f"ansible.builtin.{release}"] = {"msg": f"released, keeps {asked['keep_record']}"}
+    given = {
+        "_plan_maintenance_variables": {"given": {"run": "kernel", "infeasible": "fail"}},
+        "_plan_maintenance_made": made,
+        "_plan_maintenance_held": {"documents": documents},
+        "_plan_maintenance_names": {},
+    }
+    files = [str(ROLE / "vars/main.yml")]
+    content = {"hosts": "localhost", "gather_facts": False, "vars": given, "vars_files": files, "tasks": [stop]}
+    return play(folder, yaml.safe_dump([content]))
 
 
 @pytest.mark.campaign
