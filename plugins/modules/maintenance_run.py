@@ -66,7 +66,7 @@ options:
     description:
       - Seconds to wait for a holder that seems to have died. It counts as dead if it does not renew the Lease for 30
         seconds while it is watched; one that renews it is alive, and the task fails at once.
-      - With C(state=aborted) as well the seconds for migrations to be undone and virtual machines to run again.
+      - With C(state=aborted) as well the seconds for migrations to be undone and for virtual machines, 120 at least.
       - It limits no request. One that an API server has not carried out, as it is busy or away, is sent again for two
         minutes, with C(state=aborted) for as long as the task may last if it changes something. What a webhook has to
         admit that is away is then sent for five seconds, and again when all else is undone.

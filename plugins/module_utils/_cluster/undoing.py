@@ -40,8 +40,10 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.standi
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.migration import Migration
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import JsonObject
 
-# In seconds. What was stopped for a node has so long at least to start, however long the rest has taken.
-_INTERVAL, _A_MOMENT, _TO_START = 0.5, 1.0, 120.0
+_INTERVAL, _A_MOMENT = 0.5, 1.0
+# In seconds. What was stopped has so long at least to start, all of it, however long the rest has taken; and that of
+# one node, however long that of others has.
+TO_START, _OF_A_NODE = 120.0, 10.0
 # What appears while the rest is undone is undone as well, so often; more of it is no straggler's any more.
 _ROUNDS = 3
 
@@ -96,6 +98,7 @@ class Undoing:
         self._namespace = namespace
         self._clock = clock or Clock()
         self._deadline = Deadline(seconds, self._clock)
+        self._to_start: Deadline | None = None
         # By their lines.
         self._given_up: set[str] = set()
         self._set_aside: set[str] = set()
@@ -194,13 +197,19 @@ class Undoing:
 
     def _start(self, node: str) -> None:
         """Those of a node that is set aside may have to wait for that, so no more than asked for as yet."""
-        seconds = _A_MOMENT if self._is_set_aside(node) else max(_TO_START, self._deadline.left)
+        seconds = _A_MOMENT if self._is_set_aside(node) else max(_OF_A_NODE, self._left_to_start())
         with self._apart(line_of_stopped(node)):
             going = start_run(self._client, node, self._run, lambda _nodes: self._require(), _Nobody())
             try:
                 going.run(seconds)
             finally:
                 self._note(node, going)
+
+    def _left_to_start(self) -> float:
+        """Seconds from now on, for the VMs of all nodes together."""
+        if self._to_start is None:
+            self._to_start = Deadline(max(TO_START, self._deadline.left), self._clock)
+        return self._to_start.left
 
     def _note(self, node: str, going: PlanRun) -> None:
         """What has come of its VMs. One that waits while its node is set aside is looked at again after that."""

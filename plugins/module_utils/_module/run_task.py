@@ -26,7 +26,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transpor
     require_same,
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.processes import Process
-from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.undoing import Undoing, Undone
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.undoing import TO_START, Undoing, Undone
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs import renewer
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.run_lease import RunHold
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.run_store import RunStore
@@ -105,12 +105,12 @@ def read(params: Mapping[str, Any], *, dry_run: bool) -> RunTask:
 def own_time(params: Mapping[str, Any]) -> float | None:
     """Seconds that the task has for its requests, None if it is as patient with each as a task without any limit.
 
-    `wait_timeout` is what others get: a holder that seems dead, and then what is undone. What is left to do after that
-    finds the API server away no less than what came before.
+    `wait_timeout` is what others get: a holder that seems dead, and then what is undone, of which VMs that start have
+    some time of their own. What is left to do after that finds the API server away no less than what came before.
     """
     if params["state"] != "aborted":
         return None
-    return float(2 * params["wait_timeout"] + persistence.READING)
+    return float(2 * params["wait_timeout"] + TO_START + persistence.READING)
 
 
 def held(client: Client, task: RunTask, *, diff: bool) -> JsonObject:

@@ -15,6 +15,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster import u
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.plan_run import PlanRun
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.starts import start_run
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport import persistence
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.clock import Clock
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs import renewer
 from ansible_collections.virtops.kubevirt.plugins.modules import node_maintenance
 from ansible_collections.virtops.kubevirt.plugins.modules.maintenance_run import main
@@ -153,9 +154,11 @@ def test_vms_that_may_not_be_started_keep_no_others_off(maintain: Maintain, api:
 
 @pytest.mark.parametrize("words", [AWAY, "etcdserver: request timed out"])
 def test_a_server_that_fails_one_node_keeps_nothing_else(
-    maintain: Maintain, api: RunApi, time: Time, words: str
+    maintain: Maintain, api: RunApi, time: Time, words: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Until all the time is over that the task has for what it changes."""
+    monkeypatch.setattr(undoing, "TO_START", 2.0)
+    monkeypatch.setattr(undoing, "_OF_A_NODE", 0.5)
     stop(api, "off-n1", "n1")
     stop(api, "off-n2", "n2")
     api.faults[NODE.format("n1")] = answering(refusal(500, "InternalError", words), "PATCH")
@@ -210,7 +213,31 @@ def test_vms_of_a_node_that_is_set_aside_are_waited_for_when_it_is_back(
     api.faults[NODE.format("n1")] = away
     result = maintain(wait_timeout=5)
     assert (result.get("error"), result["given_back"]) == (None, ["n2", "n1"])
-    assert (allowed, over) == ([1.0, 120.0], [False, True])
+    assert (allowed, over) == ([1.0, pytest.approx(120.0)], [False, True])
+
+
+def test_vms_that_do_not_start_take_no_more_than_their_time(
+    maintain: Maintain, api: RunApi, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As their storage is away: all nodes together have two minutes, and each some seconds to ask for what is off."""
+    allowed, passed = list[float](), [0.0]
+
+    def standing_still(*given: Any) -> PlanRun:
+        going = start_run(*given)
+
+        def never(seconds: float) -> None:
+            allowed.append(seconds)
+            passed[0] += seconds
+
+        monkeypatch.setattr(going, "run", never)
+        return going
+
+    monkeypatch.setattr(undoing, "start_run", standing_still)
+    monkeypatch.setattr(Clock, "steady", lambda _self: passed[0])
+    for node in ("n1", "n2"):
+        stop(api, f"off-{node}", node)
+    maintain(wait_timeout=5)
+    assert allowed == [120.0, *[10.0] * 5], "in three rounds"
 
 
 @pytest.mark.parametrize("answer", [SILENCE, refusal(401, "Unauthorized", "Unauthorized")], ids=["silence", "401"])
