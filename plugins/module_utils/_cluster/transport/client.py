@@ -76,6 +76,22 @@ class Client:
         """The same, but brief where a webhook cannot be asked, for who comes back to that when the rest is done."""
         return Client(self._line, self.patience, self.persistence.setting_aside())
 
+    def within(self, seconds: float) -> Client:
+        """The same connection, for what is not tried for longer, whatever has been before."""
+        return Client(self._line, self.patience, Persistence(seconds))
+
+    def hurry_credentials(self, seconds: float) -> None:
+        """From now on, and for all on the same connection: to read them anew takes no longer."""
+        self._line.hurry(seconds)
+
+    def is_answered(self) -> bool:
+        """Whether the API server says anything now, be it that the credentials that there are have run out."""
+        try:
+            self._open(self._line.dialled, "get", "/version", "see whether it answers", self.patience, {})
+        except Failure as error:
+            return not error.passing
+        return True
+
     @property
     def kubeconfig_cluster(self) -> dict[str, Any]:
         """The server, and how it is trusted, as a kubeconfig has them."""

@@ -53,8 +53,8 @@ _Result = TypeVar("_Result")
 _CONNECT = "connect to the Kubernetes API"
 # Seconds in which a file is read that does not hang.
 _A_MOMENT = 1.0
-# Seconds after which a reading that hangs is first taken for one that never ends.
-_HANGS_FOR_GOOD = 120.0
+# Seconds after which a reading that is late is first taken for one that never ends.
+_HANGS_FOR_GOOD = 10.0
 LATE = "CredentialsLate"
 _SETTINGS_REMEDY = "Check the kubeconfig and its context, or the connection options of the task."
 _LATE_REMEDY = "Run it by hand to see what it waits for. If it is only slow, raise request_timeout."
@@ -106,7 +106,7 @@ class Dialler:
         self, module: AnsibleK8SModule | None, options: Mapping[str, Any], patience: float | None = None
     ) -> None:
         self._module, self._options = module, options
-        self._patience = patience
+        self.patience = patience
         self._lock = threading.Lock()
         self._hanging: threading.Thread | None = None
         # When another reading may begin beside one that hangs, and how long that was waited for.
@@ -139,7 +139,7 @@ class Dialler:
         While one reading hangs others are begun ever more rarely: each leaves a program behind that waits as well. But
         it may hang for good, on a connection that is dead, when others get an answer.
         """
-        allowed = self._patience or seconds
+        allowed = self.patience or seconds
         with self._lock:
             if self._hanging is None or not self._hanging.is_alive():
                 self._pause = 0.0
@@ -276,7 +276,7 @@ def _trimming(renew: Callable[[Any], None]) -> Callable[[Any], None]:
 
 def without_user(address: str) -> str:
     """An address without the user name and password that it may have."""
-    return re.sub(r"^([^/]*//)?.*@", r"\1", address)
+    return re.sub(r"^([A-Za-z][A-Za-z0-9+.-]*://|//)?.*@", lambda found: found[1] or "", address)
 
 
 def unusable_settings(error: BaseException, attempted: str, where: str) -> Failure:

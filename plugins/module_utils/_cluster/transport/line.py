@@ -41,6 +41,10 @@ class Line:
     def server(self) -> str:
         return without_user(str(self.configuration.host))
 
+    def hurry(self, seconds: float) -> None:
+        """Let reading credentials take no longer from now on."""
+        self._dialler.patience = seconds
+
     def ready(self, seconds: float) -> Dialled:
         """What is to be asked by, renewed if it has run out and can be. Raises Failure if that takes longer."""
         dialled = self.dialled

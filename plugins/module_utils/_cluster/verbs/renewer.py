@@ -8,9 +8,9 @@ ansible-playbook: when that ends, however it ends, it releases the run, so that 
 ends as well. Who releases the run dismisses it before. When the run is another's, or nobody's any more, or cannot be
 held as another cluster answers, or the API server has refused to renew it for as long as the Lease lasts, it ends its
 ansible-playbook: the collection's tasks see all that by themselves, but the user's may be about to restart a node that
-is not their run's any more. A server that is away is asked on, as nobody can tell it from a network that is. It never
-takes a Lease, so one that was lost while the machine slept stays lost. What it needs of the cluster's credentials comes
-through a pipe and stays in its memory.
+is not their run's any more. So it is where a server answers, and credentials for it do not come. A server that is away
+is asked on, as nobody can tell it from a network that is. It never takes a Lease, so one that was lost while the
+machine slept stays lost. What it needs of the cluster's credentials comes through a pipe and stays in its memory.
 """
 
 from __future__ import annotations
@@ -63,8 +63,9 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects im
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.printable import sentence
 
 # In seconds: how often to see whether ansible-playbook lives; how long the last word to the API may take, so that
-# nothing outlives a run by more than a moment; between two tries of an API server that is away; of one request.
-_POLL, _LAST_WORD, _RETRY, _REQUEST = 0.5, 1.0, 2.0, 5.0
+# nothing outlives a run by more than a moment; between two tries of an API server that is away; of one request; and to
+# read credentials anew, so that what hangs leaves time for a second try.
+_POLL, _LAST_WORD, _RETRY, _REQUEST, _CREDENTIALS = 0.5, 1.0, 2.0, 5.0, 15.0
 _READY = "ready"
 # Options and variables that name files.
 _OPTIONS = {"kubeconfig", "ca_cert", "ssl_ca_cert", "client_cert", "cert_file", "client_key", "key_file"}
@@ -93,6 +94,7 @@ class Renewer:
         self.lost = ""
         # When it was last renewed, and since when it cannot be, by an answer that time does not mend.
         self._renewed, self._refused = clock.now(), float("inf")
+        self._client = client
         self._patient = RunHold(client, run, Invocation(invocation), namespace)
         # What fails for longer is asked again when the time to renew has come.
         self._brief = client.briefly()
@@ -105,6 +107,7 @@ class Renewer:
         if holder and self._patient.owns(holder) and _lives(holder.renewer):
             return False
         self._patient.renew(self._me)
+        self._client.hurry_credentials(_CREDENTIALS)
         return True
 
     def work(self) -> None:
@@ -120,8 +123,9 @@ class Renewer:
             self._woken.wait(pause)
             self._woken.clear()
             if self._is_over:
-                with contextlib.suppress(Failure):
-                    self._patient.release()  # at once, as there is no time to leave a busy server alone
+                with contextlib.suppress(Failure):  # by a time of its own, as that of `begin` is over
+                    hold, client = self._patient, self._client.within(_LAST_WORD)
+                    RunHold(client, hold.run, hold.invocation, hold.namespace).release()
                 return
 
     def hurry(self) -> None:
@@ -174,7 +178,7 @@ class Renewer:
             self.lost = self._why(error)
             return None
         # Of a server that is away nobody takes the run; where credentials alone do not come, others may have theirs.
-        if not error.passing or error.reason == LATE:
+        if not error.passing or (error.reason == LATE and self._client.is_answered()):
             now = clock.now()
             self._refused = min(self._refused, now)
             if (seconds := now - self._refused) > DURATION:

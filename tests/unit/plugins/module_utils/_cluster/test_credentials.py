@@ -233,7 +233,7 @@ def test_a_plugin_that_hangs_for_good_is_begun_anew(
         over.touch()
 
 
-@pytest.mark.parametrize("user", ["", "joe@", "joe:a-secret@", "joe:a/b@c@"])
+@pytest.mark.parametrize("user", ["", "joe@", "joe:a-secret@", "joe:a/b@c@", "joe:a//secret@"])
 @pytest.mark.parametrize("protocol", ["", "https://"])
 def test_an_address_is_told_without_its_user(protocol: str, user: str) -> None:
     assert without_user(f"{protocol}{user}api.example.org:6443") == f"{protocol}api.example.org:6443"

@@ -10,6 +10,7 @@ import os
 import signal
 import subprocess
 import threading
+import time
 from collections.abc import Iterator
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
@@ -20,13 +21,14 @@ import pytest
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport import clock, persistence
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.client import connect_by
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.failure import Failure
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.persistence import Persistence
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.processes import Process
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs import renewer
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.run_lease import RunHold
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.leases import TIME, Invocation
 
 from testbed.pki import Authority, write_kubeconfig
-from unit.plugins.support.fake_api import Answer, Fault, Request, refusal
+from unit.plugins.support.fake_api import SILENCE, Answer, Fault, Request, refusal
 from unit.plugins.support.modules import isolate
 from unit.plugins.support.object_api import NAMESPACES
 from unit.plugins.support.run_api import CLUSTER, LEASES, RunApi, running
@@ -226,11 +228,13 @@ def test_a_server_that_is_away_is_asked_on(renewing: renewer.Renewer, api: RunAp
     assert not renewing.lost
 
 
+@pytest.mark.parametrize("fault", [None, SILENCE, refusal(503, "ServiceUnavailable", "not now")])
 def test_credentials_that_do_not_come_lose_the_run_in_its_time(
-    api: RunApi, authority: Authority, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    api: RunApi, authority: Authority, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, fault: Answer | None
 ) -> None:
-    """Others may have theirs, and take it. The token of the plugin has always run out already."""
+    """Others may have theirs, and take it; not where the server is away, too. The plugin's token has always run out."""
     isolate(monkeypatch, tmp_path)
+    monkeypatch.setattr(renewer, "_CREDENTIALS", 0.2)
     monkeypatch.setattr(renewer, "DURATION", 0.5)
     monkeypatch.setattr(renewer, "_RETRY", 0.1)
     monkeypatch.setattr(persistence, "BRIEF", 0.1)
@@ -240,11 +244,20 @@ def test_credentials_that_do_not_come_lose_the_run_in_its_time(
     script = f"while test -e {hangs}; do sleep 0.05; done; echo '{json.dumps(said)}'"
     plugin = {"apiVersion": said["apiVersion"], "command": "sh", "args": ["-c", script], "interactiveMode": "Never"}
     kubeconfig = write_kubeconfig(tmp_path / "config", api.url, authority.cert, {"exec": plugin})
-    client = connect_by({"kubeconfig": str(kubeconfig)}, SOON)
+    client = connect_by({"kubeconfig": str(kubeconfig)}, SOON, for_credentials=SOON)
     RunHold(client, "kernel", Invocation("a1"), "medik8s-leases").take(0.0)
     renewing = renewer.Renewer("kernel", "a1", "medik8s-leases", CLUSTER, Process.of(os.getpid()), client)
     assert renewing.begin()
-    renewing._brief.patience = 0.2
+    asked = list[Request]()
+
+    def version(request: Request) -> Answer | None:
+        asked.append(request)
+        if len(asked) == 3 and fault is not None:
+            time.sleep(0.6)
+            renewing.end()
+        return fault
+
+    api.faults["/version"] = version
     hangs.mkdir()
     late = threading.Timer(SOON, renewing.end)
     late.start()
@@ -253,7 +266,32 @@ def test_credentials_that_do_not_come_lose_the_run_in_its_time(
     finally:
         late.cancel()
         hangs.rmdir()
-    assert renewing.lost.endswith("the command sh of the kubeconfig gave none within 0.2 seconds")
+    if fault is None:
+        assert renewing.lost.endswith("the command sh of the kubeconfig gave none within 0.2 seconds")
+    else:
+        assert (len(asked), renewing.lost) == (3, "")
+
+
+def test_the_last_word_has_a_second_try(
+    api: RunApi, connection: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also when the time is long over that there was to begin; the next start would have to wait."""
+    monkeypatch.setattr(persistence, "READING", SOON)
+    client = connect_by(connection, SOON, Persistence(0.0))
+    RunHold(client, "kernel", Invocation("a1"), "medik8s-leases").take(0.0)
+    renewing = renewer.Renewer("kernel", "a1", "medik8s-leases", CLUSTER, Process.of(os.getpid()), client)
+    assert renewing.begin()
+    busy = [refusal(503, "ServiceUnavailable", "not now")]
+
+    def renewed(request: Request) -> Answer | None:
+        if request.method == "PUT":
+            renewing.end()
+            return None
+        return busy.pop() if busy and renewing._is_over else None
+
+    api.faults[LEASE] = renewed
+    renewing.work()
+    assert (busy, LEASE in api.objects) == ([], False)
 
 
 def test_a_renewal_that_does_not_begin_tells_no_password(
