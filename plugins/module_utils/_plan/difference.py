@@ -131,10 +131,16 @@ def _of_action(earlier: Action | None, action: Action, found: Collection[str], t
 def _of_starts(before: Plan, after: Plan) -> Iterator[str]:
     """Of what starts again in both. What does in one alone is stopped in that alone, or has started by now."""
     old = _starting(before)
+    there = {_step(action.id) for action in old.values()}
     for key, action in _starting(after).items():
         earlier = old.get(key)
-        if earlier is not None and earlier.target != action.target:
+        if earlier is None:
+            continue
+        known = set(map(_step, earlier.after))
+        if earlier.target != action.target:
             yield f"{named(action.object)} {_comes_back(action)}; it was: {_comes_back(earlier)}"
+        elif first := sorted(name for name in action.after if _step(name) in there and _step(name) not in known):
+            yield f"{named(action.object)} starts after {', '.join(first)}"
 
 
 def _starting(plan: Plan) -> dict[_Key, Action]:
@@ -181,9 +187,9 @@ def _of_batches(before: Plan, after: Plan) -> Iterator[str]:
 
 
 def _of_circumstances(before: Plan, after: Plan) -> Iterator[str]:
-    names = sorted({*before.options, *after.options})
-    # What is not said is as what is empty.
-    other = [name for name in names if (before.options.get(name) or None) != (after.options.get(name) or None)]
+    # An earlier version's document does not say all of them.
+    names = sorted({*before.options}.intersection(after.options))
+    other = [name for name in names if (before.options[name] or None) != (after.options[name] or None)]
     if other:
         yield f"it was asked for with other {', '.join(OPTIONS_IN_WORDS.get(name, name) for name in other)}"
     for name, was, now in (

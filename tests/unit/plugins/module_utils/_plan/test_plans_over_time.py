@@ -80,6 +80,10 @@ def test_who_comes_back_elsewhere_is_told_as_of_what_may_pass() -> None:
         "VM shop/x has no node to come back to; it was: comes back on n2"
     ]
     assert differences(early, late, passing=False) == []
+    other = action(ActionKind.START, vm("z"), "n1", "n1")
+    alone, behind = plan(start, other), plan(start, replace(other, after=(start.id,)))
+    assert differences(alone, behind) == ["VM shop/z starts after 1.start.shop/x"]
+    assert (differences(behind, alone), differences(alone, behind, passing=False)) == ([], [])
     assert differences(early, plan(X)) == [
         "VM shop/x goes to n3; it was: stops until its node is back",
     ]
