@@ -93,9 +93,15 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blocker
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blockers.live_migratable import (
     is_live_migratable,
 )
-from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.workloads import VM, VMI, title
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.workloads import (
+    title,
+)
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.expected import ExpectedError
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Object
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import (
+    VM,
+    VMI,
+    Object,
+)
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot import require_shape
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot_kinds import BY_KIND
 from ansible_collections.virtops.kubevirt.plugins.plugin_utils._once import once

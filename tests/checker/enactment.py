@@ -20,13 +20,16 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.success
     replacement,
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.workloads import (
-    VM,
-    VMI,
-    VMI_REPLICA_SET,
     title,
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.drained_pod import of_a_machine, stays
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Object, controller
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import (
+    VM,
+    VMI,
+    VMI_REPLICA_SET,
+    Object,
+    controller,
+)
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.pod import Pod
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.pod import pod as parsed
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import FORETOLD, Action, ActionKind, Plan

@@ -10,9 +10,15 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from itertools import product
 
-from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.workloads import VMI, title
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.workloads import (
+    title,
+)
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.drained_pod import of_a_machine
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Lists, Object
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import (
+    VMI,
+    Lists,
+    Object,
+)
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import Action, ActionKind, Plan
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.remainder import LEAVING
 

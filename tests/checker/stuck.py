@@ -8,8 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blockers.find import blockers
-from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.workloads import VMI
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.drained_pod import needs, tolerates_cordon
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import (
+    VMI,
+)
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.pod import pod as parsed
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import Blocked, Plan
 

@@ -17,9 +17,8 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.no
     FIELD_MANAGER,
     read_nodes,
 )
-from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.interrupting import VM
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.cordon import (
-    ANNOTATION,
+    CORDON_NOTE,
     KEPT,
     MAINTAINED,
     find_mark,
@@ -31,7 +30,10 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._model.migration 
     Migration,
     read_migration,
 )
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import JsonObject
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import (
+    VM,
+    JsonObject,
+)
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.stopped_mark import find_marks, find_notes
 
 
@@ -178,7 +180,7 @@ def _leases(client: Client, run: str, namespace: str) -> tuple[JsonObject, ...]:
     return tuple(lease for lease in labelled if parse_lease(lease).holder == run)
 
 
-def _taken(nodes: Iterable[JsonObject], run: str, annotation: str = ANNOTATION) -> tuple[str, ...]:
+def _taken(nodes: Iterable[JsonObject], run: str, annotation: str = CORDON_NOTE) -> tuple[str, ...]:
     marks = ((node["metadata"]["name"], find_mark(node, annotation)) for node in nodes)
     return tuple(name for name, mark in marks if mark and mark.owner == run)
 

@@ -19,9 +19,11 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transpor
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.answers import VerbSettings
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.carrying_out import Verbs
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.machines import forget
-from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.interrupting import VM
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.observation import Observation, Questions
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.reducer import Execution
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import (
+    VM,
+)
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.stopped_mark import (
     StoppedNote,
     find_marks,

@@ -17,7 +17,6 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.evicti
     Evicting,
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.interrupting import (
-    REPLICA_SET,
     RESTARTED,
     STOPPED,
     WOULD,
@@ -32,6 +31,11 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.migrat
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.record import Entry
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.reducer import Record
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.starting import STARTED, Starting
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import (
+    POD,
+    VMI,
+    VMI_REPLICA_SET,
+)
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.difference import outlook
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import (
     FORETOLD,
@@ -44,7 +48,6 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.remainder import LEAVING, PLACED
 
-_POD, _VMI = "Pod", "VirtualMachineInstance"
 _INTERRUPTED = {
     ActionKind.RESTART: (RESTARTED, WOULD[ActionKind.RESTART.value]),
     ActionKind.STOP: (STOPPED, WOULD[ActionKind.STOP.value]),
@@ -127,7 +130,7 @@ class Landings:
         else:
             why = self.closed.get(action.target or "") or _scheduled(action, node)
         reference, planned = action.object, f"comes back on {action.target}"
-        kind = "pod" if reference.kind == _POD else "vm"
+        kind = "pod" if reference.kind == POD else "vm"
         return Deviation(kind, reference.namespace, reference.name, planned, done, why, _is_assumed(action))
 
 
@@ -167,7 +170,7 @@ def starts_of_batch(plan: Plan, node: str, started: Iterable[Starting]) -> list[
     One of a replica set has the name of the VMI that was stopped.
     """
     owners = {
-        f"{entry.title}{FORETOLD if entry.kind == REPLICA_SET else ''}": entry.uid
+        f"{entry.title}{FORETOLD if entry.kind == VMI_REPLICA_SET else ''}": entry.uid
         for entry in started
         if entry.outcome == STARTED
     }
@@ -229,7 +232,7 @@ def _weight(entry: Entry) -> tuple[bool, bool]:
 
 def _keys(entry: Entry) -> Iterator[tuple[str, ...]]:
     """By which an action finds it: as itself, by its name, and as one of its kin that was on the node."""
-    kind = _POD if isinstance(entry, Evicting) else _VMI
+    kind = POD if isinstance(entry, Evicting) else VMI
     yield kind, entry.uid
     yield from _ways(ObjectReference(kind, entry.namespace, entry.name, ""), entry.source_node)
 
@@ -268,7 +271,7 @@ def _deviations(
 def _deviation(action: Action, entry: Entry | None) -> Deviation:
     reference = action.object
     absent = _NEVER_THERE if is_foretold(action) else _NOT_THERE
-    kind, done = "pod" if reference.kind == _POD else "vm", entry.status() if entry else absent
+    kind, done = "pod" if reference.kind == POD else "vm", entry.status() if entry else absent
     return Deviation(
         kind, reference.namespace, reference.name, outlook(action), done, _why(entry, action), _is_assumed(action)
     )

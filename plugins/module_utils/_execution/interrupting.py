@@ -18,21 +18,20 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.observ
     SeenVmi,
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.record import (
+    ENDED,
     RETRY_AFTER,
     WAITING,
     Moment,
     Timed,
 )
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import VM, VMI_REPLICA_SET
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.run_strategy import HALTED
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import Action, ActionKind
 
 RESTART, STOP = "restart", "stop"
-VM, REPLICA_SET = "VirtualMachine", "VirtualMachineInstanceReplicaSet"
 # Outcomes, of which WAITING and the first one are not final.
 ENDING = "ending"
 RESTARTED, STOPPED, NOT_INTERRUPTED = "restarted", "stopped", "failed"
-# It has ended without this action, or there is nothing that would start it again, or would have to.
-ENDED = "ended"
 STOPPED_BY_OTHERS = "somebody else has stopped its VM"
 # It runs on another node, where somebody else has brought it.
 ALREADY_GONE = "already_gone"
@@ -112,7 +111,7 @@ class Interrupting(Timed):
             return Questions(known=titles)
         if not self.unfinished:
             return Questions()
-        if self.is_missing and self.owner_kind != REPLICA_SET:
+        if self.is_missing and self.owner_kind != VMI_REPLICA_SET:
             return Questions(vmis=titles, vms=frozenset({self._owner}))
         unplaced = {self.successor_uid: self.namespace} if self.successor_uid else {}
         owners = frozenset({(self.namespace, self.owner_uid)} if self._watches_siblings else ())
@@ -206,12 +205,12 @@ class Interrupting(Timed):
 
     @property
     def _watches_siblings(self) -> bool:
-        return self.kind == RESTART and self.owner_kind == REPLICA_SET
+        return self.kind == RESTART and self.owner_kind == VMI_REPLICA_SET
 
     @property
     def _is_of_vm(self) -> bool:
         """Whether its successor will have its name; so it is as long as nothing else is known."""
-        return self.kind == RESTART and self.owner_kind != REPLICA_SET
+        return self.kind == RESTART and self.owner_kind != VMI_REPLICA_SET
 
     @property
     def _owner(self) -> str:

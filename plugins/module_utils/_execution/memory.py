@@ -16,7 +16,6 @@ from typing import Any
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.interrupting import (
     ALREADY_GONE,
-    ENDED,
     ENDING,
     RESTARTED,
     STOPPED,
@@ -24,12 +23,16 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.interr
     Interrupting,
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.migrating import FailedAttempt, Migrating
-from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.record import WAITING, Entry
+from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.record import (
+    ENDED,
+    WAITING,
+    Entry,
+)
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.reducer import Record
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.expected import ExpectedError
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import JsonObject
 
-SCHEMA = "virtops.kubevirt/drain-record/1"
+RECORD_SCHEMA = "virtops.kubevirt/drain-record/1"
 
 
 class RecordError(ExpectedError, ValueError):
@@ -103,7 +106,7 @@ def recall(record: Record, known: Remembered, now: float) -> Record:
 
 
 def encode(known: Remembered) -> bytes:
-    document = {"schema": SCHEMA, **asdict(known)}
+    document = {"schema": RECORD_SCHEMA, **asdict(known)}
     return json.dumps(document, separators=(",", ":"), sort_keys=True).encode()
 
 
@@ -111,8 +114,10 @@ def decode(content: bytes) -> Remembered:
     """Raises RecordError."""
     try:
         given = json.loads(content)
-        if given["schema"] != SCHEMA:
-            raise RecordError(f"The record has schema {given['schema']!r}, but this release reads {SCHEMA!r} only.")
+        if given["schema"] != RECORD_SCHEMA:
+            raise RecordError(
+                f"The record has schema {given['schema']!r}, but this release reads {RECORD_SCHEMA!r} only."
+            )
         return Remembered(
             _text(given["node"]),
             _text(given["epoch"]),

@@ -17,7 +17,12 @@ from typing import Any
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.commands import Answer, Migrate
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.observation import Questions, SeenVmi
-from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.record import RETRY_AFTER, WAITING, Moment
+from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.record import (
+    ENDED,
+    RETRY_AFTER,
+    WAITING,
+    Moment,
+)
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.migration import (
     QUEUED,
     SCHEDULING,
@@ -29,8 +34,6 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import
 # Outcomes, of which WAITING and the first one are not final.
 MIGRATING = "migrating"
 ALREADY_THERE, MIGRATED, NOT_MIGRATED, WOULD_MIGRATE = "already_there", "migrated", "failed", "would_migrate"
-# The VM has ended before anybody tried to migrate it, and so left its node as well.
-ENDED = "ended"
 _VM_ENDED = "the VM ended during its migration"
 # A created migration that no look shows after so many seconds was not created.
 _UNSEEN = 30.0

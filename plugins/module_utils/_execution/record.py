@@ -14,6 +14,8 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import
 
 # The outcome of what has not begun, as its first command is not given or not taken.
 WAITING = "waiting"
+# The outcome of what has left without this action, as by its end.
+ENDED = "ended"
 # Seconds after which a command that was refused for now, or that shows no effect, is given again.
 RETRY_AFTER = 2.0
 

@@ -16,7 +16,6 @@ from enum import Enum
 from typing import Any, TypeAlias
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.commands import Answer, Start, TakeMarkOff
-from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.interrupting import REPLICA_SET
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.observation import (
     Questions,
     SeenReplicaSet,
@@ -28,6 +27,9 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.record
     WAITING,
     Moment,
     Timed,
+)
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import (
+    VMI_REPLICA_SET,
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.run_strategy import BY_REQUEST, HALTED
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import Action
@@ -193,7 +195,7 @@ class Starting(Timed):
         if not self.unfinished:
             return Questions()
         titles = frozenset({self.title})
-        if self.kind == REPLICA_SET:
+        if self.kind == VMI_REPLICA_SET:
             return Questions(replica_sets=titles)
         unplaced = {self.vmi_uid: self.namespace} if self.vmi_uid else {}
         return Questions(vms=titles, vmis=titles, unplaced=unplaced)
@@ -202,7 +204,7 @@ class Starting(Timed):
         if not self.unfinished:
             return self, None
         entry = replace(self, begun_at=self.begun_at or moment.now, vmi_uid="")
-        seen = moment.look.replica_sets if self.kind == REPLICA_SET else moment.look.vms
+        seen = moment.look.replica_sets if self.kind == VMI_REPLICA_SET else moment.look.vms
         found = seen.get(self.title)
         if found is None or found.uid != self.uid:
             return entry, self._take_mark_off()

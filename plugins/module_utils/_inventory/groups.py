@@ -48,7 +48,7 @@ def groups(facts: NodeFacts, kinds: Sequence[str], label_keys: Sequence[str], pr
     """kinds: those of KINDS that are wanted. label_keys: for each value of these labels there is a group as well."""
     found = [NodeGroup(ALL_NODES)]
     for kind in kinds:
-        found += KINDS[kind](facts)
+        found += GROUP_KINDS[kind](facts)
     for key in label_keys:
         if key in facts.labels:
             found.append(NodeGroup("_".join(filter(None, ("label", key, facts.labels[key])))))
@@ -91,7 +91,7 @@ def _of_run(state: str, run: str) -> Iterator[NodeGroup]:
     yield NodeGroup(f"{state}_{run}", parent=state) if run else NodeGroup(state)
 
 
-KINDS: Final[Mapping[str, Callable[[NodeFacts], Iterator[NodeGroup]]]] = {
+GROUP_KINDS: Final[Mapping[str, Callable[[NodeFacts], Iterator[NodeGroup]]]] = {
     "zone": _zone,
     "region": _region,
     "role": _role,

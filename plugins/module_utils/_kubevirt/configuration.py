@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model import quantity
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Lists, Object
 
-ARCHITECTURE = "amd64"
+DEFAULT_ARCHITECTURE = "amd64"
 KVM = "kvm"
 LIVE_UPDATE = "LiveUpdate"
 # Of the KubeVirt object, and of VMIs that it counts for.
@@ -72,7 +72,7 @@ class Configuration:
 
     version: str = ""
     namespace: str = ""
-    architecture: str = ARCHITECTURE
+    architecture: str = DEFAULT_ARCHITECTURE
     machine_type: str = ""
     machine_types: Mapping[str, str] = field(default_factory=lambda: dict(_MACHINE_TYPES))
     hypervisor: str = KVM
@@ -108,7 +108,7 @@ class Configuration:
         return gate in self.feature_gates
 
     def default_machine_type(self, architecture: str) -> str:
-        return self.machine_type or self.machine_types.get(architecture) or self.machine_types[ARCHITECTURE]
+        return self.machine_type or self.machine_types.get(architecture) or self.machine_types[DEFAULT_ARCHITECTURE]
 
 
 def configuration(lists: Lists) -> Configuration:

@@ -25,7 +25,7 @@ LIVE_MIGRATE: Final = "LiveMigrate"
 IF_POSSIBLE: Final = "LiveMigrateIfPossible"
 EXTERNAL: Final = "External"
 # With these KubeVirt itself migrates the VMI.
-MIGRATING: Final = frozenset({LIVE_MIGRATE, IF_POSSIBLE})
+MIGRATING_STRATEGIES: Final = frozenset({LIVE_MIGRATE, IF_POSSIBLE})
 
 
 def strategy(vmi: Object, configuration: Configuration | None) -> str:
@@ -73,10 +73,10 @@ def _webhook(vmi: Object, configuration: Configuration) -> Ruling:
     migratable = is_live_migratable(vmi)
     if chosen == LIVE_MIGRATE and not migratable:
         return Ruling(EvictionVerdict.REFUSED, f"{why}, and KubeVirt does not call it live-migratable")
-    if chosen in MIGRATING and migratable:
+    if chosen in MIGRATING_STRATEGIES and migratable:
         return Ruling(EvictionVerdict.EVACUATES, why)
     if chosen == EXTERNAL:
         return Ruling(EvictionVerdict.MARKS, why)
-    if chosen in MIGRATING:
+    if chosen in MIGRATING_STRATEGIES:
         return Ruling(EvictionVerdict.DELETES, f"{why}, and KubeVirt does not call it live-migratable")
     return Ruling(EvictionVerdict.DELETES, why)

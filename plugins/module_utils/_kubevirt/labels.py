@@ -31,7 +31,7 @@ OBSOLETE_HOST_MODEL: Final = "node-labeller.kubevirt.io/obsolete-host-model"
 CPU_MODEL: Final = "cpu-model.node.kubevirt.io/"
 CPU_FEATURE: Final = "cpu-feature.node.kubevirt.io/"
 CPU_VENDOR: Final = "cpu-vendor.node.kubevirt.io/"
-HYPERV: Final = "hyperv.node.kubevirt.io/"
+HYPERV_LABEL: Final = "hyperv.node.kubevirt.io/"
 MACHINE_TYPE: Final = "machine-type.node.kubevirt.io/"
 TSC_FREQUENCY: Final = "scheduling.node.kubevirt.io/tsc-frequency-"
 # What a node's own CPU is, what it needs for that, and for which nodes' CPUs it can stand in.

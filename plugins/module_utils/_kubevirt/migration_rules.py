@@ -16,7 +16,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blocker
     Candidate,
     Effect,
 )
-from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blockers.registry import RULES
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blockers.registry import BLOCKER_RULES
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.node_selector import own_node_selector
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.invalid_request import InvalidRequest
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import HOSTNAME, Object
@@ -58,7 +58,7 @@ def _problem(prospect: Prospect) -> str | None:
 
 def _found(prospect: Prospect, vmi: Object) -> Iterator[Blocker]:
     candidate = _candidate(prospect, vmi)
-    for blocker in filter(_is_final, (blocker for rule in RULES for blocker in rule(candidate))):
+    for blocker in filter(_is_final, (blocker for rule in BLOCKER_RULES for blocker in rule(candidate))):
         if not prospect.fulfilled or blocker.id in _OF_THOSE_THERE:
             yield blocker
 

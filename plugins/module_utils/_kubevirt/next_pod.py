@@ -33,14 +33,14 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.launche
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.migration_target import target_pod
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.namespaces import Namespace
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.workloads import (
-    VM,
-    VMI,
-    VMI_REPLICA_SET,
     Workloads,
     title,
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.expected import ExpectedError
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import (
+    VM,
+    VMI,
+    VMI_REPLICA_SET,
     JsonObject,
     Object,
     controller,

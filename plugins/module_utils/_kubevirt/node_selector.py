@@ -82,7 +82,7 @@ def _hyperv(domain: Object) -> Iterator[str]:
     features = (domain.get("features") or {}).get("hyperv") or {}
     for name in _HYPERV:
         if (features.get(name) or {}).get("enabled"):
-            yield f"{labels.HYPERV}{name}"
+            yield f"{labels.HYPERV_LABEL}{name}"
     evmcs = features.get("evmcs")
     if evmcs is not None and evmcs.get("enabled") is not False:
         yield f"{labels.CPU_VENDOR}Intel"

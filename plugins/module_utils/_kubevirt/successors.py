@@ -14,8 +14,16 @@ from dataclasses import dataclass
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blockers.find import Surroundings
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.next_pod import pod_of_successor
-from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.workloads import VM, VMI_REPLICA_SET, Workloads
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import JsonObject, Object, controller
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.workloads import (
+    Workloads,
+)
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import (
+    VM,
+    VMI_REPLICA_SET,
+    JsonObject,
+    Object,
+    controller,
+)
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.pod import Pod, pod
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.run_strategy import (
     ALWAYS,

@@ -13,13 +13,15 @@ from collections.abc import Mapping
 from copy import copy
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import (
+    VM,
+    VMI,
+    VMI_REPLICA_SET,
     Lists,
     Object,
     controller,
     has_ended,
 )
 
-VMI, VM, VMI_REPLICA_SET = "VirtualMachineInstance", "VirtualMachine", "VirtualMachineInstanceReplicaSet"
 _LISTS: Mapping[str, str] = {"vmis": VMI, "vms": VM, "vmireplicasets": VMI_REPLICA_SET}
 
 

@@ -9,10 +9,13 @@ import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.workloads import VMI
 from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.population import Population
 from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.problem import LintedObject
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Object, controller
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import (
+    VMI,
+    Object,
+    controller,
+)
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.selectors import LabelSelector, label_selector
 
 

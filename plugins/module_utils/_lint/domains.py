@@ -19,7 +19,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects im
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.selectors import Labels
 
 # Kubernetes' labels of the time before their names were settled, with today's.
-DEPRECATED: Mapping[str, str] = {
+DEPRECATED_LABELS: Mapping[str, str] = {
     "beta.kubernetes.io/arch": "kubernetes.io/arch",
     "beta.kubernetes.io/os": "kubernetes.io/os",
     "beta.kubernetes.io/instance-type": "node.kubernetes.io/instance-type",
@@ -49,7 +49,7 @@ def holders(key: str, nodes: Mapping[str, Labels]) -> frozenset[str]:
 
 def meant(key: str, nodes: Mapping[str, Labels]) -> str | None:
     """The key that was meant by one that no node has, if all nodes have that one."""
-    right = MISTAKEN.get(key) or DEPRECATED.get(key)
+    right = MISTAKEN.get(key) or DEPRECATED_LABELS.get(key)
     return right if right and nodes and len(holders(right, nodes)) == len(nodes) else None
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.cluster import LintedCluster
 from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.contract import Finding, LintRule
 from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.problem import Severity
-from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.rules.registry import RULES
+from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.rules.registry import LINT_RULES
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.expected import ExpectedError
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Lists
 
@@ -40,15 +40,15 @@ def lint(
         for problem in rule.check(cluster)
         if (problem.severity or rule.severity).rank <= severity.rank
     ]
-    order = {rule.id: number for number, rule in enumerate(RULES)}
+    order = {rule.id: number for number, rule in enumerate(LINT_RULES)}
     return sorted(found, key=lambda finding: (finding.severity.rank, order[finding.rule.id], finding.id))
 
 
 def _chosen(wanted: Iterable[str] | None, skipped: Iterable[str]) -> list[LintRule]:
-    known = {rule.id for rule in RULES}
+    known = {rule.id for rule in LINT_RULES}
     wanted, skipped = known if wanted is None else frozenset(wanted), frozenset(skipped)
     unknown = sorted((wanted | skipped) - known)
     if unknown:
         absent = "There is no rule" if len(unknown) == 1 else "There are no rules"
         raise UnknownRule(f"{absent} {', '.join(unknown)}. The rules are {', '.join(sorted(known))}.")
-    return [rule for rule in RULES if rule.id in wanted - skipped]
+    return [rule for rule in LINT_RULES if rule.id in wanted - skipped]

@@ -14,7 +14,7 @@ from typing import TypeAlias
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import PREFERRED, REQUIRED, Object
 
-AFFINITY, ANTI_AFFINITY = "podAffinity", "podAntiAffinity"
+POD_AFFINITY, POD_ANTI_AFFINITY = "podAffinity", "podAntiAffinity"
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,14 +71,14 @@ def escape(key: str) -> str:
 def pod_terms(spec: Object, prefix: str) -> Iterator[PodTerm]:
     """`prefix`: JSON pointer of `spec` in its object, here and below."""
     affinity = spec.get("affinity") or {}
-    for side in (AFFINITY, ANTI_AFFINITY):
+    for side in (POD_AFFINITY, POD_ANTI_AFFINITY):
         wishes = affinity.get(side) or {}
         place = f"{prefix}/affinity/{side}"
         for number, term in enumerate(wishes.get(REQUIRED) or ()):
-            yield PodTerm(f"{place}/{REQUIRED}/{number}", term, side == ANTI_AFFINITY, required=True)
+            yield PodTerm(f"{place}/{REQUIRED}/{number}", term, side == POD_ANTI_AFFINITY, required=True)
         for number, entry in enumerate(wishes.get(PREFERRED) or ()):
             pointer = f"{place}/{PREFERRED}/{number}/podAffinityTerm"
-            yield PodTerm(pointer, entry.get("podAffinityTerm") or {}, side == ANTI_AFFINITY, required=False)
+            yield PodTerm(pointer, entry.get("podAffinityTerm") or {}, side == POD_ANTI_AFFINITY, required=False)
 
 
 def domain_rules(spec: Object, prefix: str) -> list[DomainRule]:

@@ -13,16 +13,18 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.workloads import VM, VMI, VMI_REPLICA_SET
 from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.problem import LintedObject
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import (
+    VM,
+    VMI,
+    VMI_REPLICA_SET,
     Lists,
     Object,
     controller,
     has_ended,
 )
 
-KUBEVIRT = "kubevirt.io/v1"
+KUBEVIRT_API = "kubevirt.io/v1"
 _TEMPLATE = "/spec/template"
 # What of a VMI is as its template says, as KubeVirt's admission does not change it.
 _AS_GIVEN = ("nodeSelector", "affinity", "tolerations", "topologySpreadConstraints", "schedulerName")
@@ -84,7 +86,7 @@ def _of_template(item: Object, kind: str, members: Sequence[Object]) -> Iterator
     replicas = spec.get("replicas")
     current = [vmi for vmi in members if _follows(vmi["spec"], wanted)]
     yield Workload(
-        subject=LintedObject(KUBEVIRT, kind, *_place(item)),
+        subject=LintedObject(KUBEVIRT_API, kind, *_place(item)),
         prefix=f"{_TEMPLATE}/spec",
         editable=True,
         labels=metadata.get("labels") or {},
@@ -118,7 +120,7 @@ def _of_vmis(vmis: Iterable[Object]) -> Iterator[Workload]:
     for vmi in vmis:
         metadata = vmi["metadata"]
         yield Workload(
-            subject=LintedObject(KUBEVIRT, VMI, *_place(vmi)),
+            subject=LintedObject(KUBEVIRT_API, VMI, *_place(vmi)),
             prefix="/spec",
             editable=False,
             labels=metadata.get("labels") or {},

@@ -17,7 +17,7 @@ from dataclasses import asdict, dataclass
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Object, embedded
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.printable import brief
 
-ANNOTATION = "virtops.kubevirt/maintenance"
+CORDON_NOTE = "virtops.kubevirt/maintenance"
 # Beside a cordon of somebody else, which has its own: of the run for which the node is taken all the same.
 KEPT = "virtops.kubevirt/cordon-kept"
 # The label of a node that a run is done with; its value is the run's name.
@@ -57,7 +57,7 @@ class Cordon:
         return self.marked and self.by == owner
 
 
-def find_mark(node: Object, annotation: str = ANNOTATION) -> Mark | None:
+def find_mark(node: Object, annotation: str = CORDON_NOTE) -> Mark | None:
     """The mark on a node, whether it is cordoned or not; None as well for an annotation that was tampered with."""
     text = (node["metadata"].get("annotations") or {}).get(annotation)
     try:

@@ -18,6 +18,9 @@ JsonObject = dict[str, Any]
 # By the names of a snapshot's lists, as in `nodes`; one that is missing is empty.
 Lists = Mapping[str, Sequence[Object]]
 
+# Kinds of what runs here, and of what makes it run.
+POD, VMI, VM = "Pod", "VirtualMachineInstance", "VirtualMachine"
+VMI_REPLICA_SET = "VirtualMachineInstanceReplicaSet"
 # Phases of pods, VMIs and migrations that have come to their end.
 SUCCEEDED: Final = "Succeeded"
 FAILED: Final = "Failed"

@@ -14,7 +14,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects im
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot import Header, Snapshot
 
 # Per snapshot. What is left out is counted in a last line.
-MOST_LINES = 100
+MOST_DIFFERENCES = 100
 # The lists looked at.
 COMPARED = ("nodes", "vmis")
 
@@ -29,8 +29,8 @@ def difference(before: Snapshot | None, after: Snapshot) -> dict[str, str]:
 
 def _text(facts: Mapping[str, str], others: Mapping[str, str]) -> str:
     lines = [f"{key}: {value}" for key, value in facts.items() if others.get(key) != value]
-    if len(lines) > MOST_LINES:
-        lines[MOST_LINES:] = [f"and {len(lines) - MOST_LINES} more"]
+    if len(lines) > MOST_DIFFERENCES:
+        lines[MOST_DIFFERENCES:] = [f"and {len(lines) - MOST_DIFFERENCES} more"]
     return "".join(f"{line}\n" for line in lines)
 
 

@@ -17,7 +17,7 @@ from typing import Any
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Object, embedded, name_problem
 
 LABEL = "virtops.kubevirt/stopped"
-ANNOTATION = "virtops.kubevirt/stopped-for"
+STOPPED_NOTE = "virtops.kubevirt/stopped-for"
 # Of a node, before the uid of a VM that is stopped for it: many are noted at the same time.
 _NOTE = "stopped.virtops.kubevirt/"
 
@@ -49,7 +49,7 @@ class StoppedNote:
 
 def find_marks(item: Object) -> dict[str, StoppedMark]:
     """By node; none as well for an annotation that was tampered with."""
-    text = (item["metadata"].get("annotations") or {}).get(ANNOTATION)
+    text = (item["metadata"].get("annotations") or {}).get(STOPPED_NOTE)
     try:
         return {str(node): _mark(**fields) for node, fields in embedded(text).items()}
     except (ValueError, TypeError, AttributeError):
@@ -92,7 +92,7 @@ def marked(marks: Mapping[str, StoppedMark]) -> dict[str, Any]:
     text = json.dumps({node: asdict(mark) for node, mark in marks.items()}, sort_keys=True)
     return {
         "labels": {LABEL: "true" if marks else None},
-        "annotations": {ANNOTATION: text if marks else None},
+        "annotations": {STOPPED_NOTE: text if marks else None},
     }
 
 

@@ -72,7 +72,7 @@ def _remove(client: Client, meant: Account, dry_run: bool) -> Iterator[Written]:
     """Its rights first, so that it has none without being seen."""
     yield from _unbind(client, meant, grants.read_all(client, *grants.BINDINGS), dry_run)
     yield from _without(client, [meant.service_account], dry_run)
-    policies = grants.read_all(client, *grants.POLICIES)
+    policies = grants.read_all(client, *grants.ROLE_KINDS)
     # Anew, as somebody may have bound another account meanwhile.
     bindings = grants.read_all(client, *grants.BINDINGS)
     yield from _without(client, meant.unused(policies, bindings), dry_run)

@@ -53,7 +53,7 @@ class DrainMemory:
         # With numpy; whoever has mended a plan has it.
         from ansible_collections.virtops.kubevirt.plugins.module_utils._planner import in_force  # noqa: PLC0415
 
-        self._run.remember(in_force.DOCUMENT, lambda content: in_force.mended(content, plan, self._node))
+        self._run.remember(in_force.PLAN_DOCUMENT, lambda content: in_force.mended(content, plan, self._node))
         self._run.write()
 
     def begin(self, epochs: Mapping[str, str], label: str) -> dict[str, str]:

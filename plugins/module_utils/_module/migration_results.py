@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.moves_run import MovesRun
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.failure import Failure
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.cancellation import (
-    MIGRATING,
+    STILL_MIGRATING,
     Cancellation,
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.migrating import WOULD_MIGRATE, Migrating
@@ -64,7 +64,7 @@ def cancelled(module: Module, server: str, cancellation: Cancellation) -> JsonOb
 
 def _not_cancelled(module: Module, server: str, cancellation: Cancellation) -> Failure:
     waited, trouble = module.params["wait"], cancellation.trouble
-    unasked = [title for title in cancellation.left if cancellation.outcomes[title] == MIGRATING]
+    unasked = [title for title in cancellation.left if cancellation.outcomes[title] == STILL_MIGRATING]
     asked = [title for title in cancellation.left if title not in unasked] if waited else []
     words = [f"that of {listed(unasked, ', ')} was not cancelled"] if unasked else []
     if asked and trouble:

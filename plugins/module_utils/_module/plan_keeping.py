@@ -23,7 +23,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot i
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.document import PlanError
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import Plan, Verdict
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.in_force import (
-    DOCUMENT,
+    PLAN_DOCUMENT,
     PlanInForce,
     PlanRequest,
     has_begun,
@@ -82,7 +82,7 @@ def problems(params: Mapping[str, Any]) -> Iterator[str]:
 def find(client: Client, params: Mapping[str, Any]) -> tuple[PlanInForce | None, list[str]]:
     """What the cluster keeps, and what is said if that is no plan. Raises Failure."""
     try:
-        found = RunStore(client, params["run"], params["lease_namespace"]).get(DOCUMENT)
+        found = RunStore(client, params["run"], params["lease_namespace"]).get(PLAN_DOCUMENT)
         return (PlanInForce.decoded(found.content) if found else None), []
     except PlanError as error:
         why = str(error)
@@ -96,7 +96,9 @@ def find(client: Client, params: Mapping[str, Any]) -> tuple[PlanInForce | None,
 def keep(client: Client, params: Mapping[str, Any], in_force: PlanInForce) -> None:
     """Raises Failure, with reason RunLost unless the invocation holds the run, up to the last try."""
     hold = require_run(client, params["run"], params["invocation"], params["lease_namespace"])
-    RunStore(client, params["run"], params["lease_namespace"]).guarded(hold.require).put(DOCUMENT, in_force.encoded())
+    RunStore(client, params["run"], params["lease_namespace"]).guarded(hold.require).put(
+        PLAN_DOCUMENT, in_force.encoded()
+    )
 
 
 def choose(

@@ -21,7 +21,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._model.leases imp
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import JsonObject, embedded
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.printable import printable
 
-DOCUMENT = "report"
+REPORT_DOCUMENT = "report"
 # Starts of which the report is kept.
 MOST = 20
 _SCHEMA = "virtops.kubevirt/run-report/1"
@@ -52,7 +52,7 @@ class RunReport:
 def find(store: RunStore) -> RunReport:
     """What is kept. Raises Failure, but not for a document that is no report, of which a warning tells."""
     try:
-        found = store.get(DOCUMENT)
+        found = store.get(REPORT_DOCUMENT)
     except Failure as error:
         if error.reason != BROKEN:
             raise
@@ -79,7 +79,7 @@ def keep(store: RunStore, invocation: Invocation, lines: Sequence[str]) -> RunRe
     first, newest = known[:1], known[1:][1 - MOST :]
     left_out = before.left_out + len(known) - len(first) - len(newest)
     document = {"schema": _SCHEMA, "parts": [*first, *newest], "left_out": left_out}
-    store.put(DOCUMENT, json.dumps(document, separators=(",", ":"), sort_keys=True).encode())
+    store.put(REPORT_DOCUMENT, json.dumps(document, separators=(",", ":"), sort_keys=True).encode())
     return RunReport((*first, *newest), left_out, before.warnings)
 
 

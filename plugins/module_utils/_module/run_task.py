@@ -148,7 +148,7 @@ def released(
         "still_stopped": [asdict(item) for item in left.stopped],
         "still_taken": list(left.taken),
     }
-    known = run_report.find(store) if run_report.DOCUMENT in documents else RunReport()
+    known = run_report.find(store) if run_report.REPORT_DOCUMENT in documents else RunReport()
     if before and not hold.owns(before):
         result = _result(hold, before, before, uid, diff=diff, resumed=False, documents=documents)
         warning = f"Run {hold.run} is held by {before.who}, so it was not released, and nothing of it was removed."
@@ -166,7 +166,7 @@ def released(
             store.delete_all()
         elif keeps and report is not None and before:
             known = _kept(store, task.invocation, report, known)
-            documents = sorted({*documents, *([run_report.DOCUMENT] if known.parts else [])})
+            documents = sorted({*documents, *([run_report.REPORT_DOCUMENT] if known.parts else [])})
         hold.release()
     result = _result(hold, before, None, uid, diff=diff, resumed=False, documents=documents if keeps else [])
     return {**result, **told, "changed": before is not None or is_forgotten, **_reported(known)}

@@ -11,10 +11,10 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._model.selectors 
 ZONE = "topology.kubernetes.io/zone"
 REGION = "topology.kubernetes.io/region"
 # What rules for VMs and pods count by: a node without one of them is in no domain at all.
-TOPOLOGY = (ZONE, REGION, HOSTNAME)
+TOPOLOGY_LABELS = (ZONE, REGION, HOSTNAME)
 
 # Deprecated since Kubernetes 1.17, and what they are called now.
-DEPRECATED = {
+FORMER_LABELS = {
     "failure-domain.beta.kubernetes.io/zone": ZONE,
     "failure-domain.beta.kubernetes.io/region": REGION,
 }
@@ -35,8 +35,8 @@ def key_problem(key: str) -> str | None:
     """Why a key cannot be set on a node, as a clause, or None if it can."""
     if not is_qualified_name(key):
         return f"{key!r} cannot be the key of a label"
-    if key in DEPRECATED:
-        return f"the key {key} is deprecated, it is {DEPRECATED[key]} now"
+    if key in FORMER_LABELS:
+        return f"the key {key} is deprecated, it is {FORMER_LABELS[key]} now"
     reason = _KUBEVIRT if is_labellers(key) else _OWNERS.get(key)
     return f"the key {key} cannot be chosen, {reason}" if reason else None
 
@@ -50,6 +50,6 @@ def value_problem(key: str, value: object) -> str | None:
     """Why a value cannot be that of a key, as a clause, or None if it can."""
     if not isinstance(value, str):
         return f"the value {value!r} of {key} is no text"
-    if key in TOPOLOGY and not value:
+    if key in TOPOLOGY_LABELS and not value:
         return f"the value of {key} is empty"
     return None if is_label_value(value) else f"{value!r} cannot be the value of the label {key}"

@@ -18,9 +18,9 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._model.invalid_re
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Object
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.selectors import Labels
 from ansible_collections.virtops.kubevirt.plugins.module_utils._nodes.keys import (
-    DEPRECATED,
+    FORMER_LABELS,
     REGION,
-    TOPOLOGY,
+    TOPOLOGY_LABELS,
     ZONE,
     key_problem,
     value_problem,
@@ -196,8 +196,8 @@ def plan(nodes: Sequence[Object], wanted: WantedLabels, *, purge: bool, replace_
 
 def _renamed(labels: Labels) -> dict[str, str | None]:
     """Deprecated keys go. Their values go on under the new keys, unless the node has those already."""
-    old = {key: labels[key] for key in DEPRECATED if key in labels}
-    moved = {DEPRECATED[key]: value for key, value in old.items()}
+    old = {key: labels[key] for key in FORMER_LABELS if key in labels}
+    moved = {FORMER_LABELS[key]: value for key, value in old.items()}
     kept = {key: value for key, value in moved.items() if key not in labels}
     return {**dict.fromkeys(old), **kept}
 
@@ -214,14 +214,14 @@ def _apply(labels: Labels, change: LabelChange) -> Labels:
 
 def _deprecated(before: Mapping[str, Labels]) -> Iterator[Deprecation]:
     for node, labels in before.items():
-        for key, replacement in DEPRECATED.items():
+        for key, replacement in FORMER_LABELS.items():
             if key in labels:
                 yield Deprecation(node, key, labels[key], replacement)
 
 
 def _incomplete(after: Mapping[str, Labels], wanted: WantedLabels) -> dict[str, list[str]]:
     found = {}
-    for key in sorted({*TOPOLOGY, *wanted.keys}):
+    for key in sorted({*TOPOLOGY_LABELS, *wanted.keys}):
         lacking = [node for node, labels in after.items() if key not in labels]
         # A node that is to be without the label was not forgotten.
         forgotten = [node for node in lacking if key not in wanted.of(node)]
@@ -232,7 +232,7 @@ def _incomplete(after: Mapping[str, Labels], wanted: WantedLabels) -> dict[str, 
 
 def warnings(topology: Topology, *, replaced: bool) -> Iterator[str]:
     """Sentences on what a reader should know though the task succeeded."""
-    for key in TOPOLOGY:
+    for key in TOPOLOGY_LABELS:
         if key in topology.incomplete:
             yield (
                 f"Without the label {key}, which other nodes carry: {_some(topology.incomplete[key])}. "

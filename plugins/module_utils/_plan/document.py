@@ -32,7 +32,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import
 )
 
 # Raised whenever the meaning of a field changes, or one is dropped or has to be there.
-SCHEMA = "virtops.kubevirt/maintenance-plan/3"
+PLAN_SCHEMA = "virtops.kubevirt/maintenance-plan/3"
 
 _Value = TypeVar("_Value")
 
@@ -44,7 +44,7 @@ class PlanError(ExpectedError, ValueError):
 def to_json(plan: Plan) -> JsonObject:
     """Plain data, in the order in which people read it."""
     content = _content(plan)
-    return {"schema": SCHEMA, "sha256": _digest(content), **content}
+    return {"schema": PLAN_SCHEMA, "sha256": _digest(content), **content}
 
 
 def encode(plan: Plan) -> bytes:
@@ -63,7 +63,7 @@ def same_meaning(plan: Plan, other: Plan) -> bool:
 
 def _digest(content: Mapping[str, Any]) -> str:
     """Of `_content`."""
-    said = {"schema": SCHEMA, **content}
+    said = {"schema": PLAN_SCHEMA, **content}
     return hashlib.sha256(json.dumps(said, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
 
@@ -103,10 +103,10 @@ def from_json(given: object) -> Plan:
     version = given.get("schema") if isinstance(given, Mapping) else None
     if not isinstance(given, Mapping) or version is None:
         raise PlanError("This is no plan, as it has no `schema`. Give the file that maintenance_plan wrote.")
-    if version != SCHEMA:
+    if version != PLAN_SCHEMA:
         raise PlanError(
-            f"The plan has schema {version!r}, but this release reads {SCHEMA!r} only. Make the plan again with the "
-            "release in use."
+            f"The plan has schema {version!r}, but this release reads {PLAN_SCHEMA!r} only. Make the plan again with "
+            "the release in use."
         )
     try:
         found, digest = _plan(given), _text(given["sha256"])

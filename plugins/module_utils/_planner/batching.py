@@ -18,9 +18,16 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
-from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.workloads import VMI, title
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.workloads import (
+    title,
+)
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.arrays import BoolArray, FloatArray, np
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import HOSTNAME, Object, controller
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import (
+    HOSTNAME,
+    VMI,
+    Object,
+    controller,
+)
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.pod import pod as pod_of
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.resources import MEMORY
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.bound import Region, regions

@@ -16,8 +16,13 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.launche
     vmi_of,
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.successors import next_launcher
-from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.workloads import VMI, title
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Object
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.workloads import (
+    title,
+)
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import (
+    VMI,
+    Object,
+)
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.occupant import Occupant
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.pod import Pod
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.pod import pod as parsed

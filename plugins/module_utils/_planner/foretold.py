@@ -9,9 +9,13 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.workloads import VMI, VMI_REPLICA_SET
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.drained_pod import of_a_machine, stays
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Object, controller
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import (
+    VMI,
+    VMI_REPLICA_SET,
+    Object,
+    controller,
+)
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import (
     ObjectReference,
     Plan,

@@ -27,8 +27,8 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.run_plan
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.whole_run import plan_whole_run
 
 # Under this name a run remembers it.
-DOCUMENT = "plan"
-SCHEMA = "virtops.kubevirt/plan-in-force/1"
+PLAN_DOCUMENT = "plan"
+IN_FORCE_SCHEMA = "virtops.kubevirt/plan-in-force/1"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +50,10 @@ class PlanInForce:
             schema, origin, plan = (given[name] for name in ("schema", "origin", "plan"))
         except (ValueError, RecursionError, KeyError, TypeError) as error:
             raise PlanError(f"This is no plan in force ({error!r}).") from error
-        if schema != SCHEMA:
-            raise PlanError(f"The plan in force has schema {schema!r}, but this release reads {SCHEMA!r} only.")
+        if schema != IN_FORCE_SCHEMA:
+            raise PlanError(
+                f"The plan in force has schema {schema!r}, but this release reads {IN_FORCE_SCHEMA!r} only."
+            )
         found = from_json(plan)
         try:
             PlanOptions.of(found.options)
@@ -60,7 +62,7 @@ class PlanInForce:
         return cls(found, str(origin))
 
     def encoded(self) -> bytes:
-        document = {"schema": SCHEMA, "origin": self.origin, "plan": to_json(self.plan)}
+        document = {"schema": IN_FORCE_SCHEMA, "origin": self.origin, "plan": to_json(self.plan)}
         return json.dumps(document, separators=(",", ":"), sort_keys=True).encode()
 
 

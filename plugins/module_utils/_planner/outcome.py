@@ -10,10 +10,12 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blockers.contract import Blocker
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blockers.find import Surroundings
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.successors import is_leaving
-from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.workloads import VMI_REPLICA_SET
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model import disruption_budget
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.drained_pod import needs
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import controller
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import (
+    VMI_REPLICA_SET,
+    controller,
+)
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.board import Board, Refusal, pin_to
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.drain_plan import (
     PREVENTED,

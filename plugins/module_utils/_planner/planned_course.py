@@ -13,7 +13,9 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blockers.contract import Blocker, Effect
-from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.workloads import VMI
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import (
+    VMI,
+)
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import Action, ActionKind
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.actions import reference_of
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.board import Stage, pin_to

@@ -15,9 +15,17 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blockers.find import Surroundings, surroundings
-from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.workloads import VMI, title
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.workloads import (
+    title,
+)
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.drained_pod import needs
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Lists, Object, controller
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import (
+    POD,
+    VMI,
+    Lists,
+    Object,
+    controller,
+)
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.pod import pod as parsed
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.replacement import is_ready
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot import Snapshot
@@ -40,8 +48,6 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.waves im
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.ways import eviction, migration
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.scores.registry import Profile
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.state import ClusterState, cluster_state
-
-POD, MACHINE = "Pod", "VirtualMachineInstance"
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +164,7 @@ def _action(
 ) -> Action:
     mover, node = change.step.mover, change.step.node
     vmi = cluster.workloads.vmi(mover.key) if mover.chosen else None
-    reference = reference_of("Pod", pods[mover.id]) if vmi is None else reference_of(VMI, vmi)
+    reference = reference_of(POD, pods[mover.id]) if vmi is None else reference_of(VMI, vmi)
     kind = ActionKind.EVICT if vmi is None else ActionKind.MIGRATE
     known = None if node is None else cluster.workloads.node(node)
     return Action(
@@ -231,7 +237,7 @@ def _move(change: Change, wave: int) -> RebalancingMove:
     mover = change.step.mover
     namespace, _slash, name = mover.key.partition("/")
     return RebalancingMove(
-        kind=MACHINE if mover.chosen else POD,
+        kind=VMI if mover.chosen else POD,
         namespace=namespace,
         name=name,
         source_node=mover.source,
@@ -246,7 +252,7 @@ def _message(moves: Sequence[RebalancingMove], max_moves: int) -> str:
     if not moves:
         return "Every pod and virtual machine that can be moved is where its rules want it."
     more = "; as no more moves are allowed, there may be more to do" if len(moves) == max_moves else ""
-    machines = sum(move.kind == MACHINE for move in moves)
+    machines = sum(move.kind == VMI for move in moves)
     migrate = _counted(machines, "VM migrates", "VMs migrate")
     evicted = _counted(len(moves) - machines, "pod is evicted", "pods are evicted")
     return f"{', '.join([*migrate, *evicted])}{more}."

@@ -8,8 +8,13 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.workloads import VMI, Workloads
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.workloads import (
+    Workloads,
+)
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.cordon import nodes_cordoned
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import (
+    VMI,
+)
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot import Snapshot
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import (
     Action,

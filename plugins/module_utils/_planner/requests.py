@@ -10,7 +10,9 @@ import json
 from collections.abc import Iterable
 from dataclasses import replace
 
-from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.workloads import VMI
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import (
+    VMI,
+)
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.prospect import Prospect
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import (
     Action,

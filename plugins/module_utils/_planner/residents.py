@@ -11,9 +11,17 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.workloads import VMI, Workloads, title
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.workloads import (
+    Workloads,
+    title,
+)
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.drained_pod import stays
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Object, controller, has_ended
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import (
+    VMI,
+    Object,
+    controller,
+    has_ended,
+)
 
 _HOTPLUG = "hotplug-disk"
 

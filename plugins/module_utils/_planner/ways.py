@@ -22,13 +22,16 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.success
     revival,
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.workloads import (
-    VM,
-    VMI,
-    VMI_REPLICA_SET,
     Workloads,
     title,
 )
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Object, controller
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import (
+    VM,
+    VMI,
+    VMI_REPLICA_SET,
+    Object,
+    controller,
+)
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.occupant import Occupant
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.pod import pod as parsed
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.run_strategy import HALTED, run_strategy

@@ -19,7 +19,9 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.workloads import VMI
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import (
+    VMI,
+)
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot import Snapshot
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import ActionKind, Plan, Verdict
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.actions import nodes_not_emptied

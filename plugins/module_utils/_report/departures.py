@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 # What node_drain returns, by the names of its lists. Of each node it is told in this order.
-MOVES, EVICTED, INTERRUPTED = LISTS = ("moves", "evicted", "interrupted")
+MOVES, EVICTIONS, INTERRUPTED = LISTS = ("moves", "evicted", "interrupted")
 _VM, _POD = "vm", "pod"
 _WAITING = "waiting"
 _ACTED = frozenset({"migrated", "evicted", "restarted", "stopped"})
@@ -48,7 +48,7 @@ class Departure:
     @property
     def key(self) -> tuple[str, str, str]:
         """The same for all that is told of a VM, or of a pod."""
-        return _POD if self.kind == EVICTED else _VM, self.namespace, self.name
+        return _POD if self.kind == EVICTIONS else _VM, self.namespace, self.name
 
     @property
     def went_well(self) -> bool:
@@ -114,16 +114,16 @@ def _departures(result: Mapping[str, Any], left: Iterable[Remnant]) -> Iterator[
                 outcome=entry["outcome"],
                 place=_place(kind, entry),
                 seconds=entry["seconds"],
-                reason=entry["refusal" if kind == EVICTED else "failure_reason"],
+                reason=entry["refusal" if kind == EVICTIONS else "failure_reason"],
                 owner=(entry.get("owner_kind", ""), entry["namespace"], entry.get("owner", "")),
                 successor=entry.get("successor", ""),
-                left=reasons.get((_POD if kind == EVICTED else _VM, entry["namespace"], entry["name"]), ""),
+                left=reasons.get((_POD if kind == EVICTIONS else _VM, entry["namespace"], entry["name"]), ""),
             )
 
 
 def _place(kind: str, entry: Mapping[str, Any]) -> str:
     """A migration that was not made has a VM where it was."""
-    if kind == EVICTED:
+    if kind == EVICTIONS:
         return ""
     expected = kind == INTERRUPTED or entry["outcome"] == "would_migrate"
     return entry["target_node" if expected else "node"] or ""

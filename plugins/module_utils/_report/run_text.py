@@ -15,9 +15,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import VMI_REPLICA_SET
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.printable import printable
 from ansible_collections.virtops.kubevirt.plugins.module_utils._report.departures import (
-    EVICTED,
+    EVICTIONS,
     INTERRUPTED,
     MOVES,
     Departed,
@@ -30,7 +31,6 @@ _INDENT = "     "
 _NOUNS = {"vm": "VM ", "pod": "pod"}
 # Outcomes that are not told by their own words.
 _COUNTED = {"gone": "had gone"}
-_REPLICA_SET = "VirtualMachineInstanceReplicaSet"
 
 # Where VMs run again that were stopped, by kind, namespace and name of who brings them back.
 _Again = Mapping[tuple[str, str, str], str]
@@ -109,9 +109,9 @@ def _state(host: Host, foretold: bool) -> str:
 def _counts(section: _Section) -> str:
     """By outcome, as in `; VMs: 1 failed, 9 migrated; pods: 4 evicted`; empty if there is nothing to count."""
     entries = section.found.departures
-    machines = _counted(entry for entry in entries if entry.kind != EVICTED)
+    machines = _counted(entry for entry in entries if entry.kind != EVICTIONS)
     machines += [f"{len(section.again)} started again"] if section.again else []
-    pods = _counted(entry for entry in entries if entry.kind == EVICTED)
+    pods = _counted(entry for entry in entries if entry.kind == EVICTIONS)
     groups = {"VMs": machines, "pods": pods}
     return "".join(f"; {noun}: {', '.join(parts)}" for noun, parts in groups.items() if parts)
 
@@ -146,7 +146,7 @@ def _what_became(entry: Departure, again: _Again) -> str:
     if entry.kind == MOVES:
         words = _of_move(entry)
     else:
-        words = _of_pod(entry) if entry.kind == EVICTED else _of_interrupted(entry, again)
+        words = _of_pod(entry) if entry.kind == EVICTIONS else _of_interrupted(entry, again)
     return words.get(entry.outcome) or _standing(entry)
 
 
@@ -211,7 +211,7 @@ def _interruptions(sections: Iterable[_Section]) -> Iterable[tuple[str, list[str
 def _machine(entry: Departure) -> str:
     """The VM, or whose it is where another one has another name."""
     kind, namespace, owner = entry.owner
-    return f"one of replica set {namespace}/{owner}" if kind == _REPLICA_SET else f"{namespace}/{entry.name}"
+    return f"one of replica set {namespace}/{owner}" if kind == VMI_REPLICA_SET else f"{namespace}/{entry.name}"
 
 
 def _fidelity(hosts: Sequence[Host], foretold: bool) -> Iterator[str]:

@@ -39,7 +39,7 @@ FIELDS: Mapping[str, str] = {
     "spread": "topologySpreadConstraints",
     "scheduler_name": "schedulerName",
 }
-TOPOLOGY: Mapping[str, str] = {"host": HOSTNAME, "zone": ZONE, "region": REGION}
+TOPOLOGY_KEYS: Mapping[str, str] = {"host": HOSTNAME, "zone": ZONE, "region": REGION}
 _VM = "vmi.kubevirt.io/id"
 
 
@@ -76,7 +76,7 @@ def operator(words: Words) -> str:
 
 
 def topology_key(per: str) -> str:
-    return TOPOLOGY.get(per, per)
+    return TOPOLOGY_KEYS.get(per, per)
 
 
 def _affinity(words: Words, own: Own) -> JsonObject:

@@ -15,7 +15,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._model.selectors 
     is_qualified_name,
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._workloads.placement import (
-    TOPOLOGY,
+    TOPOLOGY_KEYS,
     Words,
     operator,
     selector,
@@ -94,9 +94,9 @@ def _toleration(entry: Words) -> Iterator[str]:
 
 def _per(entry: Words) -> Iterator[str]:
     per = entry["per"]
-    if per in TOPOLOGY:
+    if per in TOPOLOGY_KEYS:
         return
-    meant = difflib.get_close_matches(per, TOPOLOGY, n=1, cutoff=_ALIKE)
+    meant = difflib.get_close_matches(per, TOPOLOGY_KEYS, n=1, cutoff=_ALIKE)
     if per in _NO_TOPOLOGY:
         yield f"per is {per}, a label that no node carries; the key of a host is {_NO_TOPOLOGY[per]}, or say host"
     elif meant:

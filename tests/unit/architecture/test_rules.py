@@ -95,8 +95,10 @@ REGISTRY = "from unit.rules import first\nRULES = (first.check,)\n"
         (
             "names",
             {
-                f"{UTILS}/_model/a.py": "Found = TypeVar('Found')\nVM = 1",
-                f"{UTILS}/_model/b.py": "class Found: ...\nVM = 1\nLists = dict",
+                f"{UTILS}/_model/a.py": "Found = TypeVar('Found')\n_VM = 1",
+                f"{UTILS}/_model/b.py": "class Found: ...\n_VM = 1\nLists = dict",
+                f"{UTILS}/_model/shapes_vms.py": "VM = 1",
+                f"{UTILS}/_model/projection_vms.py": "VM = 1",
                 f"{UTILS}/_model/c.py": "_Lists = dict",
             },
         ),
@@ -318,6 +320,11 @@ def test_files_registries_and_roles(rule: str, files: dict[str, str], sentence: 
             "names",
             {f"{UTILS}/_a/a.py": "class Change: ...", f"{UTILS}/_b/a.py": "Change: TypeAlias = dict[str, str]"},
             f"{UTILS}/_b/a.py: Change is defined in {UTILS}/_a/a.py too",
+        ),
+        (
+            "names",
+            {f"{UTILS}/_a/a.py": "A, B = 1, 2", f"{UTILS}/_b/a.py": "B: int = 3"},
+            f"{UTILS}/_b/a.py: B is defined in {UTILS}/_a/a.py too",
         ),
         (
             "names",

@@ -17,7 +17,7 @@ import yaml
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.client import connect_by
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.run_store import RunStore
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.cordon import ANNOTATION, MAINTAINED, Mark
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.cordon import CORDON_NOTE, MAINTAINED, Mark
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.stopped_mark import StoppedMark, marked
 
 from testbed.pki import Authority
@@ -110,7 +110,7 @@ def api(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[RunApi]:
     with running(authority.issue("server", "server", hosts=["127.0.0.1"])) as fake:
         write_kubeconfig(tmp_path, fake, authority)
         cordon = Mark("kernel", "2026-01-01T00:00:00Z")
-        fake.add_node("n1")["metadata"]["annotations"] = {ANNOTATION: cordon.to_text()}
+        fake.add_node("n1")["metadata"]["annotations"] = {CORDON_NOTE: cordon.to_text()}
         fake.add_vm("db-1")["metadata"] |= marked({"n1": StoppedMark("kernel", "Always", "2026-01-01T00:00:00Z")})
         connection = {"host": fake.url, "api_key": "secret", "ca_cert": str(authority.cert)}
         RunStore(connect_by(connection, 5), "kernel", "medik8s-leases").put("plan", b"{}")

@@ -26,7 +26,6 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transpor
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.paths import (
     collection_path,
 )
-from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.interrupting import REPLICA_SET, VM
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.observation import (
     Observation,
     Questions,
@@ -40,7 +39,12 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._model.migration 
     by_vmi,
     failure_reason,
 )
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import JsonObject, has_ended
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import (
+    VM,
+    VMI_REPLICA_SET,
+    JsonObject,
+    has_ended,
+)
 
 _LAUNCHERS_OF = "kubevirt.io/created-by"
 # The scheduler's words are asked for this often, in seconds: nothing tells by itself when they change.
@@ -83,7 +87,7 @@ class Inquiries:
         anew = self._pods_anew(questions.pods)
         present = (anew.get(pod.uid) if pod.title in questions.pods else pod for pod in pods)
         vms = self._owners(VM, questions.vms)
-        replica_sets = self._owners(REPLICA_SET, questions.replica_sets)
+        replica_sets = self._owners(VMI_REPLICA_SET, questions.replica_sets)
         found = {vmi.title: vmi for vmi in vmis}
         read = {title: self._vmi(title) for title in questions.vmis | (questions.known - found.keys())}
         found |= {title: SeenVmi.of(vmi) for title, vmi in read.items() if vmi is not None}

@@ -22,9 +22,12 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transpor
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.failure import Failure
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.paths import collection_path
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.deviations import Landings
-from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.interrupting import REPLICA_SET
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.starting import Starting
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import JsonObject, controller
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import (
+    VMI_REPLICA_SET,
+    JsonObject,
+    controller,
+)
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.replacement import Replacement
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import ObjectReference
 
@@ -94,10 +97,10 @@ def landings_of_starts(client: Client, started: Iterable[Starting], targets: Map
     youngest VMIs count.
     """
     wanted, trouble = [entry for entry in started if entry.uid in targets], ""
-    came = {entry.uid: [entry.node] for entry in wanted if entry.kind != REPLICA_SET}
+    came = {entry.uid: [entry.node] for entry in wanted if entry.kind != VMI_REPLICA_SET}
     try:
         for entry in wanted:
-            if entry.kind == REPLICA_SET:
+            if entry.kind == VMI_REPLICA_SET:
                 came[entry.uid] = _youngest(client, entry, len(targets[entry.uid]))
     except Failure as error:
         trouble = str(error).rstrip(".")

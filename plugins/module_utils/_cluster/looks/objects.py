@@ -11,7 +11,6 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transpor
     collection_path,
     object_path,
 )
-from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.interrupting import REPLICA_SET, VM
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.migration import (
     RUN_LABEL,
     SOURCE_LABEL,
@@ -19,7 +18,13 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._model.migration 
     label_value,
     read_migration,
 )
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import FAILED, JsonObject, has_ended
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import (
+    FAILED,
+    VM,
+    VMI_REPLICA_SET,
+    JsonObject,
+    has_ended,
+)
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.stopped_mark import LABEL
 
 API_VERSION = "kubevirt.io/v1"
@@ -27,7 +32,7 @@ MIGRATION, MIGRATIONS = "VirtualMachineInstanceMigration", "virtualmachineinstan
 VMIS = "virtualmachineinstances"
 # virt-controller sets it as soon as the VMI's pod is ready, and virt-handler moves it with a migration.
 NODE_LABEL = "kubevirt.io/nodeName"
-RESOURCES = {VM: "virtualmachines", REPLICA_SET: "virtualmachineinstancereplicasets"}
+RESOURCES = {VM: "virtualmachines", VMI_REPLICA_SET: "virtualmachineinstancereplicasets"}
 
 
 def migrations_path(namespace: str | None) -> str:

@@ -15,8 +15,11 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transpor
     collection_path,
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.watch import WatchedList
-from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.interrupting import REPLICA_SET
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Object, controller
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import (
+    VMI_REPLICA_SET,
+    Object,
+    controller,
+)
 
 _QUIET_INTERVAL = 20.0
 _PAUSE_AFTER_TROUBLE = 1.0
@@ -61,4 +64,4 @@ class Replicas:
 
 def _controlled(vmi: Object, name: str) -> bool:
     owner = controller(vmi)
-    return owner is not None and (owner["kind"], owner["name"]) == (REPLICA_SET, name)
+    return owner is not None and (owner["kind"], owner["name"]) == (VMI_REPLICA_SET, name)

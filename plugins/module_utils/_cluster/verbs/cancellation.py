@@ -27,7 +27,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.mi
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.migration import Migration
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.prospect import MigrationRequest
 
-NOT_MIGRATING, MIGRATING, WOULD_CANCEL, CANCELLING = "not_migrating", "migrating", "would_cancel", "cancelling"
+NOT_MIGRATING, STILL_MIGRATING, WOULD_CANCEL, CANCELLING = "not_migrating", "migrating", "would_cancel", "cancelling"
 CANCELLED, TOO_LATE = "cancelled", "migrated"
 _INTERVAL = 0.5
 
@@ -54,18 +54,18 @@ class Cancellation:
         self.evacuated = {title: node for title, vmi in vmis.items() if (node := evacuated_from(vmi))}
         self._withdrawn: set[str] = set()
         moving = {*self.migrations, *self.evacuated}
-        self.outcomes = {title: MIGRATING if title in moving else NOT_MIGRATING for title in vmis}
+        self.outcomes = {title: STILL_MIGRATING if title in moving else NOT_MIGRATING for title in vmis}
         self._sources = {title: node_of(vmi) for title, vmi in vmis.items()}
         self._nodes = dict(self._sources)
 
     @property
     def left(self) -> list[str]:
         """VMIs whose migration is not undone yet."""
-        return [title for title, outcome in self.outcomes.items() if outcome in (MIGRATING, CANCELLING)]
+        return [title for title, outcome in self.outcomes.items() if outcome in (STILL_MIGRATING, CANCELLING)]
 
     @property
     def has_begun(self) -> bool:
-        asked = any(outcome not in (NOT_MIGRATING, MIGRATING) for outcome in self.outcomes.values())
+        asked = any(outcome not in (NOT_MIGRATING, STILL_MIGRATING) for outcome in self.outcomes.values())
         return asked or bool(self._withdrawn)
 
     def request(self, *, dry_run: bool = False) -> None:
@@ -111,7 +111,7 @@ class Cancellation:
     def _request(self, client: Client, *, dry_run: bool) -> None:
         for request in self._requests:
             title = request.title
-            if self.outcomes[title] != MIGRATING:
+            if self.outcomes[title] != STILL_MIGRATING:
                 continue
             if title in self.evacuated and not self._end_evacuation(client, request, dry_run=dry_run):
                 self.outcomes[title] = TOO_LATE

@@ -40,9 +40,6 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.comman
     Start,
     TakeMarkOff,
 )
-from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.interrupting import (
-    VM,
-)
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.starting import (
     HALTED_UNMARKED,
     LEFT_OFF,
@@ -50,7 +47,10 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.starti
     StartStage,
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.cordon import find_cordon
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import JsonObject
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import (
+    VM,
+    JsonObject,
+)
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.stopped_mark import find_marks
 
 _THREADS = 8

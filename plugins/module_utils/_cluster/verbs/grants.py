@@ -21,7 +21,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.no
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import JsonObject, Object
 from ansible_collections.virtops.kubevirt.plugins.module_utils._rights.right import RBAC_API_VERSION
 
-POLICIES = "ClusterRole", "Role"
+ROLE_KINDS = "ClusterRole", "Role"
 BINDINGS = "ClusterRoleBinding", "RoleBinding"
 _RESOURCES = {
     "Namespace": "namespaces",

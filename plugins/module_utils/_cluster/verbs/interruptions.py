@@ -18,11 +18,14 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.an
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.commands import Answer, Interrupt
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.interrupting import (
-    REPLICA_SET,
     STOPPED_BY_OTHERS,
-    VM,
 )
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import JsonObject, has_ended
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import (
+    VM,
+    VMI_REPLICA_SET,
+    JsonObject,
+    has_ended,
+)
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.run_strategy import (
     BY_REQUEST,
     HALTED,
@@ -49,7 +52,7 @@ class Interruptions:
 
         What has been asked already is not asked again: a second restart would even end the successor.
         """
-        if command.owner_kind not in (VM, REPLICA_SET):
+        if command.owner_kind not in (VM, VMI_REPLICA_SET):
             return Answer(command, "nothing would start it again, as no VM or replica set owns it")
         end = self._end_vm if command.owner_kind == VM else self._end_replica
         try:
@@ -77,9 +80,9 @@ class Interruptions:
         if not command.stop or owner is None or not _is_marked(command, owner):
             return False
         if vmi is None or has_ended(vmi):
-            return command.owner_kind == REPLICA_SET or run_strategy(owner) in (HALTED, *BY_REQUEST)
+            return command.owner_kind == VMI_REPLICA_SET or run_strategy(owner) in (HALTED, *BY_REQUEST)
         is_it = vmi["metadata"]["uid"] == command.uid
-        if command.owner_kind == REPLICA_SET:
+        if command.owner_kind == VMI_REPLICA_SET:
             return is_it and _is_going(vmi)
         # It may be on its way to another node and be stopped there.
         return run_strategy(owner) == HALTED or (is_it and _is_asked(command, owner, vmi))
@@ -153,7 +156,7 @@ class Interruptions:
 
     def _end_replica(self, command: Interrupt, _vmi: JsonObject) -> Answer | None:
         dry_run, owner = self._settings.dry_run, self._settings.owner
-        replica_set = self._owner(REPLICA_SET, command)
+        replica_set = self._owner(VMI_REPLICA_SET, command)
         if replica_set is None or _is_going(replica_set):
             # Its VMIs go with it, or are nobody's from now on and would be lost: the next look tells.
             return Answer(command, f"replica set {command.owner} is being deleted", passing=True)

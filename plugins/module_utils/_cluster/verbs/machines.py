@@ -28,17 +28,17 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transpor
     object_path,
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.nodes import FIELD_MANAGER
-from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.interrupting import (
-    REPLICA_SET,
-    VM,
-)
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.observation import SeenVm, SeenVmi
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.starting import (
     StartStage,
     is_on_its_way,
     start_stage,
 )
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import JsonObject
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import (
+    VM,
+    VMI_REPLICA_SET,
+    JsonObject,
+)
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.run_strategy import (
     BY_REQUEST,
     HALTED,
@@ -97,7 +97,7 @@ def mark_replica(client: Client, replica_set: JsonObject, node: str, owner: str,
     def change(current: JsonObject) -> JsonObject:
         return {"metadata": marked(with_replica(current, node, owner, vmi, since))}
 
-    _write(client, replica_set, REPLICA_SET, change, dry_run=False)
+    _write(client, replica_set, VMI_REPLICA_SET, change, dry_run=False)
 
 
 def take_mark_off(client: Client, item: JsonObject, kind: str, node: str, *, dry_run: bool) -> None:

@@ -24,7 +24,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transpor
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.leases import NodeLeases
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.nodes import FIELD_MANAGER
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.cordon import (
-    ANNOTATION,
+    CORDON_NOTE,
     KEPT,
     MAINTAINED,
     Cordon,
@@ -156,7 +156,7 @@ def _begin(client: Client, request: Request, may: May, seen: list[State]) -> Tra
     now = datetime.now(timezone.utc)
     held = leases.hold(lease, node, request.owner, request.lease_seconds, now, request.run)
     foreign = before.cordon is not None and not before.cordon.belongs_to(request.owner)
-    annotation = KEPT if foreign else ANNOTATION
+    annotation = KEPT if foreign else CORDON_NOTE
     cordon, mark = before.cordon, _new_mark(request, find_mark(node, annotation), before.cordon, now)
     if mark:
         try:
@@ -195,7 +195,7 @@ def _end(client: Client, request: Request, may: May, seen: list[State]) -> Trans
     seen.append(before)
     may()
     ours = before.cordon is not None and before.cordon.belongs_to(request.owner)
-    marks = {annotation: find_mark(node, annotation) for annotation in (ANNOTATION, KEPT)}
+    marks = {annotation: find_mark(node, annotation) for annotation in (CORDON_NOTE, KEPT)}
     # A mark of somebody else stays.
     freed = {annotation: None for annotation, mark in marks.items() if mark and mark.owner == request.owner}
     # Whoever holds the Lease counts on the cordon, whosever it is. A node without either is theirs, and nothing to do.

@@ -24,8 +24,10 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transpor
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.persistence import repeatable
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.nodes import FIELD_MANAGER
-from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.interrupting import REPLICA_SET
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import JsonObject
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import (
+    VMI_REPLICA_SET,
+    JsonObject,
+)
 
 # From the spec that is there (empty without one) to the spec that is wanted.
 SpecChange = Callable[[Mapping[str, Any]], JsonObject]
@@ -49,8 +51,8 @@ class ReplicaSet:
         self._client = client
         self._namespace = namespace
         self._name = name
-        self._all = collection_path(API_VERSION, namespace, RESOURCES[REPLICA_SET])
-        self._path = owner_path(REPLICA_SET, namespace, name)
+        self._all = collection_path(API_VERSION, namespace, RESOURCES[VMI_REPLICA_SET])
+        self._path = owner_path(VMI_REPLICA_SET, namespace, name)
 
     def read(self) -> JsonObject | None:
         """What is stored now. Raises Failure."""
@@ -114,7 +116,7 @@ class ReplicaSet:
 
     def _new(self, spec: JsonObject) -> JsonObject:
         metadata = {"namespace": self._namespace, "name": self._name}
-        return {"apiVersion": API_VERSION, "kind": REPLICA_SET, "metadata": metadata, "spec": spec}
+        return {"apiVersion": API_VERSION, "kind": VMI_REPLICA_SET, "metadata": metadata, "spec": spec}
 
 
 def _query(dry_run: bool) -> dict[str, str]:

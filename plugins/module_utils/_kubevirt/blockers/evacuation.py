@@ -16,14 +16,14 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blocker
     Candidate,
     Effect,
 )
-from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.eviction import MIGRATING, strategy
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.eviction import MIGRATING_STRATEGIES, strategy
 
 
 def evacuation(candidate: Candidate) -> Iterator[Blocker]:
     node = candidate.status.get("evacuationNodeName")
     if not node or node != candidate.status.get("nodeName") or not candidate.running:
         return
-    if strategy(candidate.vmi, candidate.configuration) not in MIGRATING:
+    if strategy(candidate.vmi, candidate.configuration) not in MIGRATING_STRATEGIES:
         return
     yield Blocker(
         "evacuation-in-progress",

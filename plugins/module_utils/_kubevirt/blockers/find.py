@@ -13,7 +13,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blocker
     Candidate,
     NoTargetPod,
 )
-from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blockers.registry import RULES
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blockers.registry import BLOCKER_RULES
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.configuration import (
     Configuration,
     configuration,
@@ -33,7 +33,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects im
 
 def blockers(candidate: Candidate) -> list[Blocker]:
     """All of them, the first that KubeVirt would meet first. Raises `QuantityError`."""
-    return [blocker for rule in RULES for blocker in rule(candidate)]
+    return [blocker for rule in BLOCKER_RULES for blocker in rule(candidate)]
 
 
 @dataclass(frozen=True, slots=True)

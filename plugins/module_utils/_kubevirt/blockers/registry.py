@@ -23,7 +23,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blocker
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blockers.target_pod import target_pod
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blockers.utility_volumes import utility_volumes
 
-RULES: tuple[BlockerRule, ...] = (
+BLOCKER_RULES: tuple[BlockerRule, ...] = (
     state,
     live_migratable,
     claims,

@@ -30,9 +30,15 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.launche
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.launcher.volumes import volumes
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.namespaces import Namespace
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.node_selector import node_selector
-from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.workloads import VMI, title
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.workloads import (
+    title,
+)
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.expected import ExpectedError
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import JsonObject, Object
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import (
+    VMI,
+    JsonObject,
+    Object,
+)
 
 _GRACE_SECONDS = 30
 # virt-launcher is given longer than the guest, and the pod longer than virt-launcher.

@@ -19,14 +19,17 @@ from typing import Final
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.configuration import EVEN_PARITY, Configuration
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.workloads import (
-    VM,
-    VMI,
-    VMI_REPLICA_SET,
     title,
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model import quantity
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.expected import ExpectedError
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import JsonObject, Object
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import (
+    VM,
+    VMI,
+    VMI_REPLICA_SET,
+    JsonObject,
+    Object,
+)
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.resources import CPU, MEMORY
 
 # How uids begin that no object has yet.

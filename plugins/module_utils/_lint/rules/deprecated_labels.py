@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.cluster import LintedCluster
 from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.contract import LintRule
 from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.domains import (
-    DEPRECATED,
+    DEPRECATED_LABELS,
     has_no_domain,
     holders,
     nobody,
@@ -41,7 +41,7 @@ class _Use:
 
     @property
     def new(self) -> str:
-        return DEPRECATED[self.old]
+        return DEPRECATED_LABELS[self.old]
 
 
 def _check(cluster: LintedCluster) -> Iterator[Problem]:
@@ -76,22 +76,22 @@ def _lack(key: str, nodes: Mapping[str, Labels]) -> str:
 def _uses(workload: Workload) -> Iterator[_Use]:
     spec, prefix = workload.spec, workload.prefix
     for condition in node_conditions(spec, prefix):
-        if condition.key not in DEPRECATED:
+        if condition.key not in DEPRECATED_LABELS:
             continue
         if condition.pointer.startswith(f"{prefix}/nodeSelector/"):
-            target = f"{prefix}/nodeSelector/{escape(DEPRECATED[condition.key])}"
+            target = f"{prefix}/nodeSelector/{escape(DEPRECATED_LABELS[condition.key])}"
             yield _Use(condition.pointer, condition.key, {"op": "move", "from": condition.pointer, "path": target})
         else:
             field = f"{condition.pointer}/key"
             yield _Use(field, condition.key, _replacement(field, condition.key))
     for rule in domain_rules(spec, prefix):
-        if rule.topology_key in DEPRECATED:
+        if rule.topology_key in DEPRECATED_LABELS:
             field = f"{rule.pointer}/topologyKey"
             yield _Use(field, rule.topology_key, _replacement(field, rule.topology_key), rule)
 
 
 def _replacement(field: str, key: str) -> Operation:
-    return {"op": "replace", "path": field, "value": DEPRECATED[key]}
+    return {"op": "replace", "path": field, "value": DEPRECATED_LABELS[key]}
 
 
 RULE = LintRule(

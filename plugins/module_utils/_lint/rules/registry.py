@@ -35,7 +35,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.rules impor
     unknown_scheduler,
 )
 
-RULES: tuple[LintRule, ...] = (
+LINT_RULES: tuple[LintRule, ...] = (
     # Where a VM could go.
     own_pod_blocks_migration.RULE,
     anti_affinity_fills_domains.RULE,

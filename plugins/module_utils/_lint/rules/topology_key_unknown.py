@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.cluster import LintedCluster
 from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.contract import LintRule
 from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.domains import (
-    DEPRECATED,
+    DEPRECATED_LABELS,
     has_no_domain,
     holders,
     meant,
@@ -26,7 +26,7 @@ def _check(cluster: LintedCluster) -> Iterator[Problem]:
     for workload in cluster.workloads:
         for term in domain_rules(workload.spec, workload.prefix):
             key = term.topology_key
-            if key in DEPRECATED or not has_no_domain(key, workload, cluster):
+            if key in DEPRECATED_LABELS or not has_no_domain(key, workload, cluster):
                 continue
             elsewhere, field = bool(holders(key, nodes)), f"{term.pointer}/topologyKey"
             # A label that some node has may be meant as it is.

@@ -15,7 +15,7 @@ import pytest
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.client import connect_by
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.run_store import RunStore
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.cordon import ANNOTATION, Mark
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.cordon import CORDON_NOTE, Mark
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.document import decode, sha256
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import ActionKind, Plan
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.in_force import PlanInForce, mended
@@ -85,7 +85,7 @@ def moved(scene: Scene, name: str, target: str) -> None:
 def cordoned(scene: Scene, name: str, owner: str = "kernel") -> None:
     for item in scene.lists["nodes"]:
         if item["metadata"]["name"] == name:
-            item["metadata"]["annotations"] = {ANNOTATION: Mark(owner, NOON).to_text()}
+            item["metadata"]["annotations"] = {CORDON_NOTE: Mark(owner, NOON).to_text()}
             item["spec"]["unschedulable"] = True
 
 

@@ -15,7 +15,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transpor
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.client import connect_by
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs import renewer, run_lease
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.run_store import RunStore
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.cordon import ANNOTATION
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.cordon import CORDON_NOTE
 from ansible_collections.virtops.kubevirt.plugins.modules import node_maintenance
 from ansible_collections.virtops.kubevirt.plugins.modules.maintenance_run import main
 
@@ -110,7 +110,7 @@ def test_nothing_more_is_released(
     maintain: Maintain, api: RunApi, begin: str, happens: Callable[[RunApi], Answer | None]
 ) -> None:
     """Of a run that has given its node back, but for the Lease."""
-    del api.node("n1")["metadata"]["annotations"][ANNOTATION]
+    del api.node("n1")["metadata"]["annotations"][CORDON_NOTE]
     path = first(api, begin)
     lose(api, path, happens)
     result = maintain(state="released")

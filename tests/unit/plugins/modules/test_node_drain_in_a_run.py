@@ -20,7 +20,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.memory
     Remembered,
     decode,
 )
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.cordon import ANNOTATION, MAINTAINED, Mark
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.cordon import CORDON_NOTE, MAINTAINED, Mark
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module.drain_memory import DrainMemory
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.document import to_json
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import ActionKind, plan_of
@@ -285,7 +285,7 @@ def test_another_maintenance_begins_anew(drain: Any, api: RunApi, store: RunStor
     api.courses = [FAILURE]
     assert drain(retries=0)["left"]
     forget(api)
-    api.node("n1")["metadata"]["annotations"][ANNOTATION] = Mark("kernel", "2027-01-01T00:00:00Z").to_text()
+    api.node("n1")["metadata"]["annotations"][CORDON_NOTE] = Mark("kernel", "2027-01-01T00:00:00Z").to_text()
     api.courses = [SUCCESS]
     assert drain(retries=0)["left"] == []
 

@@ -16,7 +16,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transpor
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs import carrying_out, run_lease
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.run_store import RunStore
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.memory import Remembered, encode
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.cordon import ANNOTATION
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.cordon import CORDON_NOTE
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.stopped_mark import StoppedNote, find_marks, noted
 
 from testbed.pki import Authority
@@ -55,7 +55,7 @@ def is_taken(api: RunApi) -> None:
 def is_uncordoned(api: RunApi) -> None:
     node = api.node("n1")
     node["spec"].pop("unschedulable")
-    del node["metadata"]["annotations"][ANNOTATION]
+    del node["metadata"]["annotations"][CORDON_NOTE]
 
 
 def is_uncordoned_by_kubectl(api: RunApi) -> None:

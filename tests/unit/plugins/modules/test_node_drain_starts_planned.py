@@ -14,8 +14,10 @@ import pytest
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.looks.landings import landings_of_starts
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.client import connect_by
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.deviations import starts_of_batch
-from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.interrupting import REPLICA_SET
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.starting import STARTED, Starting
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import (
+    VMI_REPLICA_SET,
+)
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import Action, ActionKind
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.in_force import PlanInForce
 
@@ -130,7 +132,7 @@ def test_the_youngest_of_a_replica_set_came_back(connection: dict[str, Any], api
     for number in range(3):
         api.objects[vmi_path(f"set-{number}")]["metadata"]["creationTimestamp"] = f"2026-01-0{number + 1}T00:00:00Z"
     starts = [action(ActionKind.START, vm(f"setbbbb{node[1]}"), node, node) for node in ("n2", "n4")]
-    started = [Starting("start", REPLICA_SET, "shop", "set", "uid-set", "n2", outcome=STARTED)]
+    started = [Starting("start", VMI_REPLICA_SET, "shop", "set", "uid-set", "n2", outcome=STARTED)]
     wanted = starts_of_batch(plan(*starts), "n2", started)
     assert wanted == [(each, "uid-set") for each in starts]
     found = landings_of_starts(connect_by(connection, 5), started, {"uid-set": ["n2", "n4"]})

@@ -24,7 +24,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transpor
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs import run_lease
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.renewer import Renewer
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.run_lease import require_run
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.cordon import ANNOTATION, KEPT, MAINTAINED
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.cordon import CORDON_NOTE, KEPT, MAINTAINED
 from ansible_collections.virtops.kubevirt.plugins.modules.node_maintenance import main
 
 from testbed.pki import Authority
@@ -195,8 +195,8 @@ def _cordoned_by_others(maintain: Maintain, api: RunApi) -> None:
 
 def _marks(api: RunApi) -> list[str | None]:
     """Which invocation each write of the node has named."""
-    marks = [write.body["metadata"]["annotations"][ANNOTATION] for write in api.writes() if write.path == f"{NODES}/n1"]
-    return [json.loads(mark)["invocation"] for mark in marks]
+    notes = (write.body["metadata"]["annotations"] for write in api.writes() if write.path == f"{NODES}/n1")
+    return [json.loads(note[CORDON_NOTE])["invocation"] for note in notes]
 
 
 def test_each_invocation_marks_a_node_once(maintain: Maintain, api: RunApi) -> None:

@@ -20,7 +20,10 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._execution import
     migrating,
     starting,
 )
-from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.interrupting import REPLICA_SET, VM
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import (
+    VM,
+    VMI_REPLICA_SET,
+)
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot_kinds import BY_NAME, KINDS, Kind
 
 from unit.plugins.support.fake_api import Answer, FakeApi, Object, Request, refusal
@@ -68,7 +71,7 @@ QUICK = (
 )
 
 
-_KINDS = {kind: {"apiVersion": "kubevirt.io/v1", "kind": kind} for kind in (VM, REPLICA_SET)}
+_KINDS = {kind: {"apiVersion": "kubevirt.io/v1", "kind": kind} for kind in (VM, VMI_REPLICA_SET)}
 
 
 def pod_path(name: str) -> str:
@@ -241,7 +244,7 @@ class DrainingApi(MigratingApi):
         metadata = {"name": "set", "namespace": "shop", "uid": "uid-set", "resourceVersion": "1"}
         spec = {"replicas": len(nodes), "selector": {"matchLabels": {"app": "set"}}, "template": _template(vmis[0])}
         status = {"readyReplicas": ready}
-        self.objects[SET] = {**_KINDS[REPLICA_SET], "metadata": metadata, "spec": spec, "status": status}
+        self.objects[SET] = {**_KINDS[VMI_REPLICA_SET], "metadata": metadata, "spec": spec, "status": status}
         return status
 
     def _add_replica(self, name: str, node: str) -> Object:

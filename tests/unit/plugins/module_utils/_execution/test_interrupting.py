@@ -10,12 +10,14 @@ import pytest
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.commands import Answer, Interrupt
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.interrupting import (
-    REPLICA_SET,
     STOPPED_BY_OTHERS,
-    VM,
     Interrupting,
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.observation import SeenReplicaSet, SeenVm
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import (
+    VM,
+    VMI_REPLICA_SET,
+)
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import ActionKind
 
 from unit.plugins.module_utils._execution.moments import NOW, moment, seen_vmi
@@ -24,7 +26,7 @@ from unit.plugins.module_utils._plan.plans import action, vm
 RESTART = Interrupting.begin(action(ActionKind.RESTART, vm("web"), "n1", "n4"))
 STOP = Interrupting.begin(action(ActionKind.STOP, vm("web"), "n1"))
 OF_VM = {"owner_kind": VM, "owner": "web", "owner_uid": "uid-vm"}
-OF_SET = {"owner_kind": REPLICA_SET, "owner": "set", "owner_uid": "uid-set"}
+OF_SET = {"owner_kind": VMI_REPLICA_SET, "owner": "set", "owner_uid": "uid-set"}
 WEB, REPLICA = seen_vmi(**OF_VM), seen_vmi(**OF_SET)
 
 

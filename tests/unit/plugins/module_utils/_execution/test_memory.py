@@ -14,7 +14,6 @@ import pytest
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.interrupting import (
     ENDING,
     NOT_INTERRUPTED,
-    REPLICA_SET,
     RESTARTED,
     Interrupting,
 )
@@ -35,6 +34,9 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.migrat
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.record import WAITING, Entry
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.reducer import Record
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import (
+    VMI_REPLICA_SET,
+)
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import ActionKind
 
 from unit.plugins.module_utils._execution.moments import NOW, migration, moment, seen_vmi
@@ -49,7 +51,7 @@ ENDS = replace(
     outcome=ENDING,
     begun_at=NOW - 9,
     asked_at=NOW - 8,
-    owner_kind=REPLICA_SET,
+    owner_kind=VMI_REPLICA_SET,
     owner="set",
     owner_uid="uid-set",
     known=("uid-db", "uid-old"),
@@ -101,7 +103,7 @@ def test_an_interruption_goes_on_and_its_successor_is_waited_for() -> None:
     """Without what is remembered the old sibling would be taken for the successor."""
     entry = resumed(record(ENDS), Interrupting.begin(RESTART)).entries[RESTART.id]
     assert entry == ENDS
-    old = seen_vmi("old", "n2", owner_kind=REPLICA_SET, owner="set", owner_uid="uid-set")
+    old = seen_vmi("old", "n2", owner_kind=VMI_REPLICA_SET, owner="set", owner_uid="uid-set")
     assert entry.step(moment(siblings={"uid-set": (old,)}))[0].outcome == ENDING
     new = replace(old, uid="uid-new", name="new")
     assert entry.step(moment(siblings={"uid-set": (old, new)}))[0].outcome == RESTARTED

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.commands import Answer, Command, Migrate
-from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.interrupting import VM
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.migrating import Migrating
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.observation import Observation, SeenVm
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.reducer import (
@@ -22,6 +21,9 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.reduce
     rehearsal,
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.slots import PATIENCE, MigrationCaps
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import (
+    VM,
+)
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import (
     Action,
     ActionKind,

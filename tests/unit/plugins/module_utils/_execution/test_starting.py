@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.commands import Answer, Start, TakeMarkOff
-from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.interrupting import REPLICA_SET, VM
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.observation import (
     SeenReplicaSet,
     SeenVm,
@@ -28,17 +27,21 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.starti
     StartStage,
     start_stage,
 )
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import (
+    VM,
+    VMI_REPLICA_SET,
+)
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import ActionKind, ObjectReference, plan_of
 
 from unit.plugins.module_utils._execution.moments import NOW, look, moment, seen_vmi
 from unit.plugins.module_utils._plan.plans import action
 
 WEB = action(ActionKind.START, ObjectReference(VM, "shop", "web", "uid-vm"), "n1")
-SET = action(ActionKind.START, ObjectReference(REPLICA_SET, "shop", "set", "uid-set"), "n1")
+SET = action(ActionKind.START, ObjectReference(VMI_REPLICA_SET, "shop", "set", "uid-set"), "n1")
 BEGUN, OF_SET = Starting.begin(WEB), Starting.begin(SET)
 START = Start(WEB.id, "shop", "web", "uid-vm", "n1")
 FORGET = TakeMarkOff(WEB.id, VM, "shop", "web", "uid-vm", "n1")
-FORGET_SET = TakeMarkOff(SET.id, REPLICA_SET, "shop", "set", "uid-set", "n1")
+FORGET_SET = TakeMarkOff(SET.id, VMI_REPLICA_SET, "shop", "set", "uid-set", "n1")
 
 RUNS, PENDING = seen_vmi(uid="uid-new"), seen_vmi(uid="uid-new", node="", phase="Scheduling")
 ENDING, HELD_BACK = seen_vmi(ending=True), seen_vmi(ending=True, phase="Failed")

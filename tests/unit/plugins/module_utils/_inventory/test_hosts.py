@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._inventory.addresses import host_problem
-from ansible_collections.virtops.kubevirt.plugins.module_utils._inventory.groups import KINDS
+from ansible_collections.virtops.kubevirt.plugins.module_utils._inventory.groups import GROUP_KINDS
 from ansible_collections.virtops.kubevirt.plugins.module_utils._inventory.hosts import (
     HostRules,
     NodeHost,
@@ -23,7 +23,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._inventory.hosts 
     require_labels,
     selected,
 )
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.cordon import ANNOTATION, MAINTAINED, Mark
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.cordon import CORDON_NOTE, MAINTAINED, Mark
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.invalid_request import InvalidRequest
 
 NOW = datetime(2026, 1, 1, 0, 1, tzinfo=timezone.utc)
@@ -33,7 +33,7 @@ RULES = HostRules(
     hostnames=["name"],
     address_types=["InternalIP", "Hostname", "ExternalIP"],
     annotations=[],
-    group_by=list(KINDS),
+    group_by=list(GROUP_KINDS),
     group_by_labels=[],
     group_prefix="",
     heartbeat_age=180,
@@ -175,7 +175,7 @@ def test_a_node_is_in_the_groups_of_what_it_is(one: Object, rules: Object, expec
 def marked(owner: str, *, unschedulable: bool, manager: str = MANAGER) -> Object:
     fields: Object = {"f:spec": {"f:unschedulable": {}}}
     one = node(
-        annotations={ANNOTATION: Mark(owner, "2026-01-01T00:00:00Z", "{{ 7*7 }}").to_text()},
+        annotations={CORDON_NOTE: Mark(owner, "2026-01-01T00:00:00Z", "{{ 7*7 }}").to_text()},
         spec={"unschedulable": unschedulable},
     )
     one["metadata"]["managedFields"] = [{"manager": manager, "time": "t", "fieldsV1": fields}]

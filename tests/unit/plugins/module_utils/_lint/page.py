@@ -12,7 +12,7 @@ import textwrap
 from pathlib import Path
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.contract import LintRule
-from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.rules.registry import RULES
+from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.rules.registry import LINT_RULES
 
 PAGE = Path(__file__).parents[5] / "docs/docsite/rst/placement_lint.rst"
 MARK = "\n.. The rules themselves follow, as their own words in the code have them.\n"
@@ -20,7 +20,7 @@ MARK = "\n.. The rules themselves follow, as their own words in the code have th
 
 def listed() -> str:
     """All sections."""
-    return "".join(section(rule) for rule in RULES)
+    return "".join(section(rule) for rule in LINT_RULES)
 
 
 def section(rule: LintRule) -> str:

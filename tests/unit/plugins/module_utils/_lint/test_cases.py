@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.rules.registry import RULES
+from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.rules.registry import LINT_RULES
 
 from integration.lint.case import Case
 from integration.lint.cases import CASES, expected, found, objects, shared
@@ -44,5 +44,5 @@ def test_all_cases_in_one_cluster() -> None:
 
 
 def test_each_rule_has_a_case() -> None:
-    assert {rule.id for rule in RULES} == {case.rule for case in CASES}
-    assert {rule.id for rule in RULES if rule.mends} == {case.rule for case in PATCHED}
+    assert {rule.id for rule in LINT_RULES} == {case.rule for case in CASES}
+    assert {rule.id for rule in LINT_RULES if rule.mends} == {case.rule for case in PATCHED}

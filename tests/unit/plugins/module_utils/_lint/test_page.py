@@ -7,7 +7,7 @@ import pytest
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.contract import LintRule
 from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.rules import registry
-from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.rules.registry import RULES
+from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.rules.registry import LINT_RULES
 
 from unit.plugins.module_utils._lint.page import MARK, PAGE, listed
 
@@ -18,7 +18,7 @@ def test_the_guide_lists_the_rules_as_they_are() -> None:
     assert after == listed()
 
 
-@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.id)
+@pytest.mark.parametrize("rule", LINT_RULES, ids=lambda rule: rule.id)
 def test_a_rule_is_named_as_its_file(rule: LintRule) -> None:
     assert getattr(registry, rule.id.replace("-", "_")).RULE is rule
     assert not rule.title.endswith(".")
@@ -26,4 +26,4 @@ def test_a_rule_is_named_as_its_file(rule: LintRule) -> None:
 
 
 def test_ids_are_unique() -> None:
-    assert len({rule.id for rule in RULES}) == len(RULES)
+    assert len({rule.id for rule in LINT_RULES}) == len(LINT_RULES)

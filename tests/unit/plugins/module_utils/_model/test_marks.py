@@ -19,8 +19,8 @@ def annotated(name: str, text: str) -> Object:
 
 @pytest.mark.parametrize("text", TAMPERED)
 def test_marks_that_were_tampered_with_are_none(text: str) -> None:
-    assert cordon.find_mark(annotated(cordon.ANNOTATION, text)) is None
-    assert stopped_mark.find_marks(annotated(stopped_mark.ANNOTATION, text)) == {}
+    assert cordon.find_mark(annotated(cordon.CORDON_NOTE, text)) is None
+    assert stopped_mark.find_marks(annotated(stopped_mark.STOPPED_NOTE, text)) == {}
     assert stopped_mark.find_notes(annotated("stopped.virtops.kubevirt/uid", text)) == []
 
 

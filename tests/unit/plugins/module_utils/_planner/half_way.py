@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.labels import MIGRATION_JOB
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.launcher.vmi import NOT_CREATED
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.successors import is_leaving
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.cordon import ANNOTATION, Mark
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.cordon import CORDON_NOTE, Mark
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.drained_pod import of_a_machine
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import FORETOLD, ActionKind, Plan
 
@@ -38,7 +38,7 @@ def stopped_after(lists: Lists, plan: Plan, order: Order, most: int) -> tuple[Li
     seen["pods"] += _waiting(lists["pods"], seen["pods"])
     for item in seen["nodes"]:
         if item["metadata"]["name"] in cordoned - done:
-            item["metadata"]["annotations"] = {ANNOTATION: Mark(plan.run, "").to_text()}
+            item["metadata"]["annotations"] = {CORDON_NOTE: Mark(plan.run, "").to_text()}
     return seen, done
 
 

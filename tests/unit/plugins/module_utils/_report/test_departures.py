@@ -9,7 +9,12 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.virtops.kubevirt.plugins.module_utils._execution import evicting, interrupting, migrating
+from ansible_collections.virtops.kubevirt.plugins.module_utils._execution import (
+    evicting,
+    interrupting,
+    migrating,
+    record,
+)
 from ansible_collections.virtops.kubevirt.plugins.module_utils._report.departures import WELL, Departed, departed
 
 from unit.plugins.module_utils._report.drained import CUT, MOVE, POD, remnant
@@ -139,13 +144,12 @@ def test_what_went_well_is_what_drains_call_so() -> None:
         migrating.MIGRATED,
         migrating.ALREADY_THERE,
         migrating.WOULD_MIGRATE,
-        migrating.ENDED,
+        record.ENDED,
         evicting.EVICTED,
         evicting.GONE,
         evicting.WOULD_EVICT,
         interrupting.RESTARTED,
         interrupting.STOPPED,
-        interrupting.ENDED,
         interrupting.ALREADY_GONE,
         *interrupting.WOULD.values(),
     }

@@ -22,7 +22,6 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.draini
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.evicting import EVICTED, Evicting
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.interrupting import (
-    ENDED,
     ENDING,
     RESTARTED,
     STOP,
@@ -35,7 +34,11 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.migrat
     NOT_MIGRATED,
     Migrating,
 )
-from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.record import WAITING, Entry
+from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.record import (
+    ENDED,
+    WAITING,
+    Entry,
+)
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.reducer import Execution, Record
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import Action, ActionKind, Plan
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.remainder import LEAVING

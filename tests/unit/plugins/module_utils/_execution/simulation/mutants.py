@@ -13,7 +13,6 @@ import pytest
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution import (
     draining,
-    interrupting,
     migrating,
     reducer,
     slots,
@@ -31,6 +30,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.observ
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.record import Moment
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.starting import Starting, StartStage
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.migration import Migration
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import VMI_REPLICA_SET
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import Plan
 
 from unit.plugins.module_utils._execution.simulation import requests
@@ -269,7 +269,7 @@ def calls_a_replica_set_complete_too_early(patch: pytest.MonkeyPatch) -> None:
 
     def step(self: Starting, moment: Moment) -> object:
         entry, command = right(self, moment)
-        early = entry.outcome == "starting" and entry.kind == interrupting.REPLICA_SET
+        early = entry.outcome == "starting" and entry.kind == VMI_REPLICA_SET
         return entry, entry._take_mark_off() if early else command
 
     patch.setattr(Starting, "step", step)
