@@ -27,7 +27,7 @@ class Moment:
     run: label of the run on what it creates. epoch: what tells this execution from others of the same run, in names.
     ready: all that the action waits for has ended. slot: KubeVirt's caps leave room for a migration. retries: how often
     a failed migration is tried again as it is. binding: as in Execution. taken: uids of VMIs that are known for the
-    successors of others.
+    successors of others. kept_since: since when one that starts before it keeps it waiting for nothing, 0 if none does.
     """
 
     look: Observation
@@ -39,6 +39,7 @@ class Moment:
     retries: int = 0
     binding: bool = False
     taken: frozenset[str] = frozenset()
+    kept_since: float = 0.0
 
 
 class Entry(Protocol):

@@ -169,6 +169,7 @@ def advance(
             retries=execution.retries if name in actions else 0,
             binding=execution.binding,
             taken=_taken(entry, entries) if isinstance(entry, Interrupting) else frozenset(),
+            kept_since=_kept_since(actions[name], entries) if name in actions else 0.0,
         )
         entries[name], command = entry.step(moment)
         if command is not None:
@@ -240,6 +241,13 @@ def _taken(entry: Entry, entries: Mapping[str, Entry]) -> frozenset[str]:
 def _pods_by_node(look: Observation) -> frozenset[tuple[str, str]]:
     """The uids of pods, and of what owns them, each with the pod's node."""
     return frozenset((uid, pod.node) for pod in look.pods.values() for uid in (pod.uid, pod.owner_uid))
+
+
+def _kept_since(action: Action, entries: Mapping[str, Entry]) -> float:
+    """Since when the first of those that start before it waits for a pod, 0 if none does: they share one time."""
+    before = (entries.get(name) for name in action.after)
+    waiting = (entry.asked_since for entry in before if isinstance(entry, Starting) and entry.awaits_pod)
+    return min(waiting, default=0.0)
 
 
 def _is_gone(entry: Entry, look: Observation, present: Collection[tuple[str, str]]) -> bool:

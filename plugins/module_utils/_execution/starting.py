@@ -53,8 +53,8 @@ _OFF_UNMARKED = (
 _FAILED = "its VMI has failed, and another one is asked for"
 _GONE = "it ended before it was seen running; start it, or set its run strategy to Halted if it is to stay off"
 _DELETED = "by somebody else since it was stopped"
-# Seconds that others wait for one that was asked for: what no pod is made for is in nobody's way.
-_MAKES_ROOM = 30.0
+# Seconds that others wait for those that were asked for: what no pod is made for is in nobody's way.
+_FOR_A_POD = 30.0
 # So often the pause doubles before what fails each time is asked for again: a node may lack its devices for minutes.
 _DOUBLINGS = 4
 
@@ -136,7 +136,7 @@ class Starting(Timed):
     vmi_uid: of its VMI that may lack a node. message: what it waits for, or why it failed. attempts: how often it was
     asked for. has_acted: something was asked for, and not refused as far as is known. is_unsure: no answer tells
     whether that was carried out, nor a look as yet. shown: it and its VMI, when something was asked for. is_missing:
-    nothing of it was there at the last look. begun_at, first_asked_at, asked_at, ended_at: seconds since the epoch, 0
+    nothing of it was there at the last look. begun_at, asked_since, asked_at, ended_at: seconds since the epoch, 0
     if not yet.
     """
 
@@ -157,7 +157,7 @@ class Starting(Timed):
     shown: Shown | None = None
     is_missing: bool = False
     begun_at: float = 0.0
-    first_asked_at: float = 0.0
+    asked_since: float = 0.0
     asked_at: float = 0.0
     ended_at: float = 0.0
 
@@ -185,7 +185,12 @@ class Starting(Timed):
         """
         if not self.unfinished or self.is_placed or self.message not in ("", OTHERS_FIRST):
             return False
-        return not self.first_asked_at or now - self.first_asked_at < _MAKES_ROOM
+        return not self.awaits_pod or now - self.asked_since < _FOR_A_POD
+
+    @property
+    def awaits_pod(self) -> bool:
+        """Whether it was asked for, and nothing tells of what comes of that."""
+        return self.unfinished and not (self.is_placed or self.message) and self.asked_since > 0.0
 
     @property
     def worth_telling(self) -> bool:
@@ -222,7 +227,7 @@ class Starting(Timed):
             self,
             has_acted=self.has_acted or done or answer.lost,
             is_unsure=self._stays_unsure(done=done, lost=answer.lost),
-            first_asked_at=self.first_asked_at or now,
+            asked_since=self.asked_since or now,
             asked_at=now,
         )
         if answer.lost and not answer.refused:
@@ -277,6 +282,7 @@ class Starting(Timed):
         if found is StartStage.WANTED and not (moment.ready or runs_on):
             return replace(entry, message=OTHERS_FIRST), None
         if found in (StartStage.WANTED, StartStage.UNWANTED, StartStage.FAILED):
+            entry = replace(entry, asked_since=entry.asked_since or moment.kept_since)
             return entry._asking(moment.now, again=found is StartStage.FAILED)
         return entry._following(found, vmi, moment)
 
@@ -296,6 +302,7 @@ class Starting(Timed):
         words = moment.look.words.get(vmi.uid, "") if vmi is not None else ""
         placed = self.is_placed or bool(words or (vmi is not None and vmi.node))
         coming = replace(self, outcome=STARTING, message=f"no node fits: {words}" if words else "", is_placed=placed)
+        coming = replace(coming, asked_since=self.asked_since or moment.now)
         return (replace(coming, vmi_uid=vmi.uid) if vmi is not None else coming), None
 
     def _take_mark_off(self) -> TakeMarkOff:

@@ -31,7 +31,12 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects im
     VM,
     VMI_REPLICA_SET,
 )
-from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import ActionKind, ObjectReference, plan_of
+from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import (
+    Action,
+    ActionKind,
+    ObjectReference,
+    plan_of,
+)
 
 from unit.plugins.module_utils._execution.moments import NOW, look, moment, seen_vmi
 from unit.plugins.module_utils._plan.plans import action
@@ -329,25 +334,33 @@ def test_who_starts_after_another_waits_until_that_has_its_node_or_none(
 
 
 @pytest.mark.parametrize("vmi", [(), (PENDING,)], ids=["no VMI", "no pod"])
-@pytest.mark.parametrize("answer", [Answer(START), Answer(START, lost=True)], ids=["heard", "lost"])
-def test_nobody_stays_off_for_one_for_which_no_pod_is_made(vmi: tuple[SeenVmi, ...], answer: Answer) -> None:
+@pytest.mark.parametrize("lost", [False, True])
+@pytest.mark.parametrize("first", ["Halted", "Always"], ids=["asked for", "an earlier task has asked for it"])
+def test_nobody_stays_off_for_those_for_which_no_pod_is_made(vmi: tuple[SeenVmi, ...], lost: bool, first: str) -> None:
     """As there is a quota, a webhook refuses it, or KubeVirt's controllers are away: no word tells of that."""
-    late = replace(action(ActionKind.START, ObjectReference(VM, "shop", "api", "uid-api"), "n1"), after=(WEB.id,))
-    plan, execution = plan_of([WEB, late]), Execution("", "", kinds=frozenset({ActionKind.START}))
-    off = {"shop/api": SeenVm("uid-api", "Halted", before={"n1": "Always"})}
-    record, asked = follow(plan, Record(), execution), dict[str, list[float]]()
+    names = ["web", *(f"late-{number}" for number in range(9))]
+    actions = list[Action]()
+    for name in names:  # each after all before it, as of VMs that need each other
+        reference = ObjectReference(VM, "shop", name, "uid-vm" if name == "web" else f"uid-{name}")
+        before = tuple(one.id for one in actions)
+        actions.append(replace(action(ActionKind.START, reference, "n1"), after=before))
+    plan, execution = plan_of(actions), Execution("", "", kinds=frozenset({ActionKind.START}))
+    off = {f"shop/{name}": SeenVm(f"uid-{name}", "Halted", before={"n1": "Always"}) for name in names[1:]}
+    record, asked = follow(plan, Record(), execution), dict[str, int]()
     for second in range(60):
-        shown = look(*(vmi if second else ()), vms={"shop/web": stopped("Always" if second else "Halted", ""), **off})
-        if not second:
-            shown = look(vms={"shop/web": stopped("Halted", "Always"), **off})
+        is_off = first == "Halted" and not second
+        web = stopped("Halted", "Always") if is_off else stopped("Always", "")
+        shown = look(*(() if is_off else vmi), vms={"shop/web": web, **off})
         record, commands = advance(plan, record, shown, NOW + second, execution)
         for command in commands:
-            asked.setdefault(command.action, []).append(float(second))
-        given = (
-            answer if command == START else Answer(command, refused="not now", passing=True) for command in commands
-        )
-        record = answered(record, given, NOW + second)
-    assert (asked[WEB.id][0], asked[late.id][0]) == (0, 30)
+            asked.setdefault(command.action, second)
+            if command.action != actions[0].id:
+                title = command.action.partition(".start.")[2]
+                off[title] = replace(off[title], strategy="Always", before={"n1": ""})
+        record = answered(record, (Answer(command, lost=lost) for command in commands), NOW + second)
+    if first == "Halted":
+        assert asked.pop(actions[0].id) == 0
+    assert (len(asked), min(asked.values()), max(asked.values()) < 50) == (9, 30, True)
 
 
 def test_check_mode_and_other_plans_change_nothing_of_it() -> None:
