@@ -9,7 +9,7 @@ to withdraw here.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http import HTTPStatus
@@ -41,9 +41,8 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._model.migration 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import JsonObject
 
 _INTERVAL, _A_MOMENT = 0.5, 1.0
-# In seconds. What was stopped has so long at least to start, all of it, however long the rest has taken; and that of
-# one node, however long that of others has.
-TO_START, _OF_A_NODE = 120.0, 10.0
+# In seconds. What was stopped has so long at least to start, however long the rest has taken.
+TO_START = 120.0
 # What appears while the rest is undone is undone as well, so often; more of it is no straggler's any more.
 _ROUNDS = 3
 
@@ -98,7 +97,6 @@ class Undoing:
         self._namespace = namespace
         self._clock = clock or Clock()
         self._deadline = Deadline(seconds, self._clock)
-        self._to_start: Deadline | None = None
         # By their lines.
         self._given_up: set[str] = set()
         self._set_aside: set[str] = set()
@@ -133,9 +131,10 @@ class Undoing:
         for lease in traces.without(self._given_up | self._set_aside).leases:
             with self._apart(line_of_lease(lease)):
                 release(self._client, [lease], self._namespace, self._require)
-        # What may have to wait for its node comes last.
-        for node in sorted(traces.stopped_for, key=self._is_set_aside):
-            self._start(node)
+        # What may have to wait for its node comes last, and is no more than asked for as yet.
+        aside = [node for node in traces.stopped_for if self._is_set_aside(node)]
+        self._start([node for node in traces.stopped_for if node not in aside], max(TO_START, self._deadline.left))
+        self._start(aside, _A_MOMENT)
 
     def _cancel(self, migrations: tuple[Migration, ...]) -> None:
         """One that has ended since it was found stays, and one whose VM arrives all the same was not cancelled."""
@@ -195,21 +194,28 @@ class Undoing:
     def _is_set_aside(self, node: str) -> bool:
         return line_of_cordon(node) in self._set_aside
 
-    def _start(self, node: str) -> None:
-        """Those of a node that is set aside may have to wait for that, so no more than asked for as yet."""
-        seconds = _A_MOMENT if self._is_set_aside(node) else max(_OF_A_NODE, self._left_to_start())
-        with self._apart(line_of_stopped(node)):
-            going = start_run(self._client, node, self._run, lambda _nodes: self._require(), _Nobody())
-            try:
-                going.run(seconds)
-            finally:
-                self._note(node, going)
+    def _start(self, nodes: Collection[str], seconds: float) -> None:
+        """A step of each node's in turn: none has to wait until another one's VMs run, or do not."""
+        going = dict[str, PlanRun]()
+        waiting = dict[str, Iterator[None]]()
+        for node in nodes:
+            with self._apart(line_of_stopped(node)):
+                going[node] = start_run(self._client, node, self._run, lambda _nodes: self._require(), _Nobody())
+                waiting[node] = going[node].steps(seconds)
+        try:
+            while waiting:
+                for node in [*waiting]:
+                    if not self._goes_a_step(node, waiting[node]):
+                        del waiting[node]
+        finally:
+            for node, run in going.items():
+                self._note(node, run)
 
-    def _left_to_start(self) -> float:
-        """Seconds from now on, for the VMs of all nodes together."""
-        if self._to_start is None:
-            self._to_start = Deadline(max(TO_START, self._deadline.left), self._clock)
-        return self._to_start.left
+    def _goes_a_step(self, node: str, steps: Iterator[None]) -> bool:
+        """Whether there is more to do for a node's VMs, and time for it."""
+        with self._apart(line_of_stopped(node)):
+            return next(steps, self) is None
+        return False
 
     def _note(self, node: str, going: PlanRun) -> None:
         """What has come of its VMs. One that waits while its node is set aside is looked at again after that."""

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.run_traces import RunTraces
@@ -90,13 +90,19 @@ class Abort(Undoing):
         self._world.uncordoned_at[node] = self._world.now
         self.undone.given_back.append(node)
 
-    def _start(self, node: str) -> None:
+    def _start(self, nodes: Collection[str], seconds: float) -> None:
+        """In turn, as often as there is time for."""
+        if not nodes:
+            return
         self._require()
-        task = Return(self._world, node)
+        tasks = [Return(self._world, node) for node in nodes]
         for _step in range(_STEPS):
-            task.tick()
+            for task in tasks:
+                task.tick()
             self._between()
-        waiting = [owner.name for owner in self._world.owners.values() if node in owner.stopped_for]
+        waiting = [
+            owner.name for owner in self._world.owners.values() if not owner.stopped_for.keys().isdisjoint(nodes)
+        ]
         self.undone.problems += [f"{name} does not run again" for name in waiting]
 
 
