@@ -84,14 +84,6 @@ class Client:
         """From now on, and for all on the same connection: to read them anew takes no longer."""
         self._line.hurry(seconds)
 
-    def is_answered(self) -> bool:
-        """Whether the API server says anything now, be it that the credentials that there are have run out."""
-        try:
-            self._open(self._line.dialled, "get", "/version", "see whether it answers", self.patience, {})
-        except Failure as error:
-            return not error.passing
-        return True
-
     @property
     def kubeconfig_cluster(self) -> dict[str, Any]:
         """The server, and how it is trusted, as a kubeconfig has them."""
@@ -275,7 +267,9 @@ class Client:
         try:
             return used.client.request(method, path, serialize=False, _request_timeout=timeout, **arguments)
         except TRANSPORT_ERRORS as error:
-            raise failure(error, attempted, self.server) from error
+            failed = failure(error, attempted, self.server)
+            self._line.was_away = self._line.was_away or failed.unanswered
+            raise failed from error
         except ValueError as error:  # of a header for a token that was renewed, which it quotes
             raise unusable_settings(error, attempted, self.server) from None
 

@@ -16,7 +16,7 @@ import threading
 from collections.abc import Callable, Mapping
 from http import HTTPStatus
 from traceback import walk_tb
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from ansible_collections.kubernetes.core.plugins.module_utils.k8s import client as kubernetes_core
 from ansible_collections.kubernetes.core.plugins.module_utils.k8s.core import AnsibleK8SModule
@@ -55,6 +55,8 @@ _CONNECT = "connect to the Kubernetes API"
 _A_MOMENT = 1.0
 # Seconds after which a reading that is late is first taken for one that never ends.
 _HANGS_FOR_GOOD = 10.0
+# Seconds for which credentials are used that have come late.
+_STAYS_FRESH = 60.0
 LATE = "CredentialsLate"
 _SETTINGS_REMEDY = "Check the kubeconfig and its context, or the connection options of the task."
 _LATE_REMEDY = "Run it by hand to see what it waits for. If it is only slow, raise request_timeout."
@@ -108,7 +110,8 @@ class Dialler:
         self._module, self._options = module, options
         self.patience = patience
         self._lock = threading.Lock()
-        self._hanging: threading.Thread | None = None
+        self._late: list[_Late] = []
+        self._found: list[_Late] = []
         # When another reading may begin beside one that hangs, and how long that was waited for.
         self._begins_anew, self._pause = 0.0, 0.0
         # The path of a kubeconfig is a secret to Ansible and would be struck from the message.
@@ -133,21 +136,31 @@ class Dialler:
             raise failure(error, _CONNECT, where, always_served=True) from error
         return Dialled(dynamic, self)
 
+    def begin_anew(self) -> None:
+        """Let the next reading begin beside those that hang."""
+        self._pause = 0.0
+
     def read(self, credentials: Callable[[], _Result], seconds: float) -> _Result:
         """Raises Failure if they do not come in time, and what reading them raises.
 
         While one reading hangs others are begun ever more rarely: each leaves a program behind that waits as well. But
-        it may hang for good, on a connection that is dead, when others get an answer.
+        it may hang for good, on a connection that is dead, when others get an answer. What was only slow is not lost.
         """
         allowed = self.patience or seconds
         with self._lock:
-            if self._hanging is None or not self._hanging.is_alive():
-                self._pause = 0.0
+            if over := [late for late in self._late if late.is_over]:
+                self._late, self._pause = [late for late in self._late if late not in over], 0.0
+                self._found = [late for late in (*self._found, *over) if late.is_fresh]
+            for late in self._found:
+                if late.work == credentials and late.is_fresh:
+                    self._found.remove(late)
+                    return cast("_Result", late.result)
             if not self._pause or clock.now() >= self._begins_anew:
                 try:
                     return _in_time(credentials, allowed)
                 except _Late as late:
-                    self._hanging, self._pause = late.thread, max(_HANGS_FOR_GOOD, 2 * self._pause)
+                    self._late.append(late)
+                    self._pause = max(_HANGS_FOR_GOOD, 2 * self._pause)
                     self._begins_anew = clock.now() + self._pause
         plugin = self._plugin_in_time()
         who = f"the command {plugin} of the kubeconfig" if plugin else "what the credentials are read from"
@@ -186,21 +199,35 @@ class Dialler:
 
 
 class _Late(Exception):
-    """It is not done in time. thread: in which it goes on."""
+    """It is not done in time. thread: in which it goes on. results: what has come of it, and when."""
 
-    def __init__(self, thread: threading.Thread) -> None:
+    def __init__(self, work: Callable[[], Any], thread: threading.Thread, results: list[tuple[Any, float]]) -> None:
         super().__init__()
-        self.thread = thread
+        self.work = work
+        self._thread, self._results = thread, results
+
+    @property
+    def is_over(self) -> bool:
+        return not self._thread.is_alive()
+
+    @property
+    def result(self) -> Any:
+        return self._results[0][0]
+
+    @property
+    def is_fresh(self) -> bool:
+        """Whether there is a result, and not so old that it may have run out."""
+        return any(clock.now() - done_at < _STAYS_FRESH for _value, done_at in self._results)
 
 
 def _in_time(work: Callable[[], _Result], seconds: float) -> _Result:
     """Raises _Late, and what the work raises."""
-    results: list[_Result] = []
+    results: list[tuple[_Result, float]] = []
     errors: list[BaseException] = []
 
     def attempt() -> None:
         try:
-            results.append(work())
+            results.append((work(), clock.now()))
         except BaseException as error:  # noqa: BLE001 - raised again in the caller's thread
             errors.append(error)
 
@@ -210,8 +237,8 @@ def _in_time(work: Callable[[], _Result], seconds: float) -> _Result:
     if errors:
         raise errors[0]
     if not results:
-        raise _Late(thread)
-    return results[0]
+        raise _Late(work, thread, results)
+    return results[0][0]
 
 
 def _asked(configuration: Any, headers: Mapping[str, Any]) -> Any:

@@ -25,11 +25,13 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transpor
 class Line:
     """The connection itself. Thread-safe.
 
-    dialler: reads credentials anew. dialled: the connection by those that are in use.
+    dialler: reads credentials anew. dialled: the connection by those that are in use. was_away: whether the server gave
+    no answer since they were read for the last time.
     """
 
     def __init__(self, dialler: Dialler, dialled: Dialled) -> None:
         self.dialled = dialled
+        self.was_away = False
         self._dialler = dialler
         self._lock = threading.Lock()
 
@@ -46,14 +48,13 @@ class Line:
         self._dialler.patience = seconds
 
     def ready(self, seconds: float) -> Dialled:
-        """What is to be asked by, renewed if it has run out and can be. Raises Failure if that takes longer."""
-        dialled = self.dialled
-        try:
+        """What is to be asked by, renewed if it has run out and can be.
+
+        What takes longer is not waited for: a token is taken for one that has run out minutes before the server does.
+        """
+        dialled = ready = self.dialled
+        with contextlib.suppress(Failure):
             ready = dialled.ready(seconds)
-        except Failure as error:
-            if error.reason == LATE:
-                raise _for_now(error) from error
-            raise
         if ready is not dialled:
             with self._lock:
                 if self.dialled is dialled:
@@ -69,6 +70,9 @@ class Line:
         with self._lock:
             if self.dialled is not refused:
                 return self.dialled
+            if self.was_away:  # what hung on the same network may not do so now
+                self.was_away = False
+                self._dialler.begin_anew()
             try:
                 renewed = self._dialler.dialled(seconds)
             except Failure as error:

@@ -178,7 +178,9 @@ class Renewer:
             self.lost = self._why(error)
             return None
         # Of a server that is away nobody takes the run; where credentials alone do not come, others may have theirs.
-        if not error.passing or (error.reason == LATE and self._client.is_answered()):
+        if error.unanswered and error.reason != LATE:
+            self._refused = float("inf")
+        elif not error.passing or error.reason == LATE:
             now = clock.now()
             self._refused = min(self._refused, now)
             if (seconds := now - self._refused) > DURATION:

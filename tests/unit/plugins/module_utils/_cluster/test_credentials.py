@@ -200,13 +200,16 @@ def test_a_plugin_that_hangs_in_mid_task_is_named_in_time(
     connected = connect_by({"kubeconfig": str(kubeconfig)}, LONG, Persistence(LONG))
     assert read(connected) == {"old": "1"}
     connected.patience = 0.2
+    give(kubeconfig, **exec_by(f"{hang}; {printed('second')}"))
     hanging.mkdir()
+    assert read(connected.briefly()) == {"old": "1"}, "the server takes the old one for a while"
+    api.token = "second"
     asked, before = len(api.requests), begun.read_text()
     for _attempt in range(2):
         with pytest.raises(Failure, match=r"the command sh of the kubeconfig gave none within 0\.2 seconds") as told:
             read(connected.briefly())
         assert (told.value.reason, told.value.passing) == ("CredentialsLate", True)
-    assert len(api.requests) == asked
+    assert {request.authorization for request in api.requests[asked:]} == {"Bearer first"}
     assert begun.read_text() in (before, f"{before}\n")  # it may not have come to say so yet
     with ThreadPoolExecutor() as pool:
         waiting = pool.submit(read, connected)

@@ -5,12 +5,10 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
 import threading
-import time
 from collections.abc import Iterator
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
@@ -28,7 +26,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.ru
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.leases import TIME, Invocation
 
 from testbed.pki import Authority, write_kubeconfig
-from unit.plugins.support.fake_api import SILENCE, Answer, Fault, Request, refusal
+from unit.plugins.support.fake_api import Answer, Fault, Request, refusal
 from unit.plugins.support.modules import isolate
 from unit.plugins.support.object_api import NAMESPACES
 from unit.plugins.support.run_api import CLUSTER, LEASES, RunApi, running
@@ -228,55 +226,12 @@ def test_a_server_that_is_away_is_asked_on(renewing: renewer.Renewer, api: RunAp
     assert not renewing.lost
 
 
-@pytest.mark.parametrize("fault", [None, SILENCE, refusal(503, "ServiceUnavailable", "not now")])
-def test_credentials_that_do_not_come_lose_the_run_in_its_time(
-    api: RunApi, authority: Authority, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, fault: Answer | None
-) -> None:
-    """Others may have theirs, and take it; not where the server is away, too. The plugin's token has always run out."""
-    isolate(monkeypatch, tmp_path)
-    monkeypatch.setattr(renewer, "_CREDENTIALS", 0.2)
-    monkeypatch.setattr(renewer, "DURATION", 0.5)
-    monkeypatch.setattr(renewer, "_RETRY", 0.1)
-    monkeypatch.setattr(persistence, "BRIEF", 0.1)
-    hangs = tmp_path / "hangs"
-    status = {"token": "first", "expirationTimestamp": "2020-01-01T00:00:00Z"}
-    said = {"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential", "status": status}
-    script = f"while test -e {hangs}; do sleep 0.05; done; echo '{json.dumps(said)}'"
-    plugin = {"apiVersion": said["apiVersion"], "command": "sh", "args": ["-c", script], "interactiveMode": "Never"}
-    kubeconfig = write_kubeconfig(tmp_path / "config", api.url, authority.cert, {"exec": plugin})
-    client = connect_by({"kubeconfig": str(kubeconfig)}, SOON, for_credentials=SOON)
-    RunHold(client, "kernel", Invocation("a1"), "medik8s-leases").take(0.0)
-    renewing = renewer.Renewer("kernel", "a1", "medik8s-leases", CLUSTER, Process.of(os.getpid()), client)
-    assert renewing.begin()
-    asked = list[Request]()
-
-    def version(request: Request) -> Answer | None:
-        asked.append(request)
-        if len(asked) == 3 and fault is not None:
-            time.sleep(0.6)
-            renewing.end()
-        return fault
-
-    api.faults["/version"] = version
-    hangs.mkdir()
-    late = threading.Timer(SOON, renewing.end)
-    late.start()
-    try:
-        renewing.work()
-    finally:
-        late.cancel()
-        hangs.rmdir()
-    if fault is None:
-        assert renewing.lost.endswith("the command sh of the kubeconfig gave none within 0.2 seconds")
-    else:
-        assert (len(asked), renewing.lost) == (3, "")
-
-
 def test_the_last_word_has_a_second_try(
     api: RunApi, connection: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also when the time is long over that there was to begin; the next start would have to wait."""
     monkeypatch.setattr(persistence, "READING", SOON)
+    monkeypatch.setattr(renewer, "_LAST_WORD", SOON)
     client = connect_by(connection, SOON, Persistence(0.0))
     RunHold(client, "kernel", Invocation("a1"), "medik8s-leases").take(0.0)
     renewing = renewer.Renewer("kernel", "a1", "medik8s-leases", CLUSTER, Process.of(os.getpid()), client)
