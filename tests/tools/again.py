@@ -32,10 +32,18 @@ def main(words: Sequence[str]) -> int:
     if code == 0:
         return 0
     if not failed or code != 1 or len(failed) > MOST_UNSTEADY:
+        ended = [] if code == 1 and failed else [f"{FAILED} pytest ended with exit code {code}"]
         # A run that was ended has not ended its last line.
-        print("", *(told(FAILED, failed) or [f"{FAILED} pytest ended with exit code {code}"]), sep="\n")
+        print("", *told(FAILED, failed), *ended, sep="\n")
         return code
-    twice = {name: why for name, why in failed.items() if attempt([name])[0]}
+    twice = {}
+    for name, why in failed.items():
+        again = attempt([name])[0]
+        if again < 0:  # ended, as the time is over
+            print("", *told(FAILED, failed), sep="\n")
+            return again
+        if again:
+            twice[name] = why
     once = {name: ["first failed with", *why] for name, why in failed.items() if name not in twice}
     print("\n".join((*told(FAILED, twice), *told(UNSTEADY, once))))
     return 1 if twice else 0

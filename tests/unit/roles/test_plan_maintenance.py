@@ -243,7 +243,7 @@ def obstacles(count: int, *, different: bool = False) -> list[dict[str, Any]]:
 def test_the_error_of_a_large_run_stays_on_one_screen(tmp_path: Path, different: bool, possible: int) -> None:
     """Of 60 nodes of which none, or hardly any, can be emptied, for one reason or for as many."""
     nodes = [f"worker-{number:02}.of-a-cluster.example.org" for number in range(60)]
-    made = {"batches": [nodes], "done": [], "possible": nodes[:possible], "verdict": "infeasible"}
+    made = {"batches": [nodes], "done": [], "possible": nodes[:possible], "verdict": "infeasible", "resumed": False}
     made["obstacles"] = found = obstacles(60, different=different)
     told, status = refused(tmp_path, made, [])
     error = told[told.index("fatal: ") : told.index("PLAY RECAP")]
@@ -253,19 +253,22 @@ def test_the_error_of_a_large_run_stays_on_one_screen(tmp_path: Path, different:
 
 
 @pytest.mark.parametrize(
-    ("documents", "kept", "release"),
+    ("documents", "resumed", "kept", "release"),
     [
-        ([], "False", "debug"),
-        (["report"], "True", "debug"),
-        (["plan", "record-n1"], "True", "debug"),
-        ([], "False", "fail"),
+        ([], False, "False", "debug"),
+        (["plan"], False, "False", "debug"),
+        (["plan"], True, "True", "debug"),
+        (["report"], False, "True", "debug"),
+        (["plan", "record-n1"], False, "True", "debug"),
+        ([], False, "False", "fail"),
     ],
 )
 def test_a_run_that_is_refused_forgets_nothing_but_its_own_plan(
-    tmp_path: Path, documents: list[str], kept: str, release: str
+    tmp_path: Path, documents: list[str], resumed: bool, kept: str, release: str
 ) -> None:
     """What earlier starts under its name have left stays. Whatever comes of that, the refusal is the error."""
-    made = {"batches": [["n1"]], "done": [], "possible": [], "verdict": "infeasible", "obstacles": obstacles(1)}
+    made: dict[str, Any] = {"batches": [["n1"]], "done": [], "possible": [], "verdict": "infeasible"}
+    made |= {"resumed": resumed, "obstacles": obstacles(1)}
     told, status = refused(tmp_path, made, documents, release)
     assert (status, "failed=1" in told, told.count("fatal: ")) == (2, True, 1), told
     assert "cannot be carried out" in told[told.index("fatal: ") :].splitlines()[0]
