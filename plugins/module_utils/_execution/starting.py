@@ -54,7 +54,7 @@ _FAILED = "its VMI has failed, and another one is asked for"
 _GONE = "it ended before it was seen running; start it, or set its run strategy to Halted if it is to stay off"
 _DELETED = "by somebody else since it was stopped"
 # Seconds that others wait for those that were asked for: what no pod is made for is in nobody's way.
-_FOR_A_POD = 30.0
+_FOR_A_POD, _MORE = 30.0, 5.0
 # So often the pause doubles before what fails each time is asked for again: a node may lack its devices for minutes.
 _DOUBLINGS = 4
 
@@ -227,6 +227,7 @@ class Starting(Timed):
             self,
             has_acted=self.has_acted or done or answer.lost,
             is_unsure=self._stays_unsure(done=done, lost=answer.lost),
+            message="" if self.message == OTHERS_FIRST else self.message,
             asked_since=self.asked_since or now,
             asked_at=now,
         )
@@ -282,7 +283,8 @@ class Starting(Timed):
         if found is StartStage.WANTED and not (moment.ready or runs_on):
             return replace(entry, message=OTHERS_FIRST), None
         if found in (StartStage.WANTED, StartStage.UNWANTED, StartStage.FAILED):
-            entry = replace(entry, asked_since=entry.asked_since or moment.kept_since)
+            if moment.kept_since and not entry.asked_since:  # what is left of their time, and some seconds of its own
+                entry = replace(entry, asked_since=max(moment.kept_since, moment.now - _FOR_A_POD + _MORE))
             return entry._asking(moment.now, again=found is StartStage.FAILED)
         return entry._following(found, vmi, moment)
 

@@ -347,7 +347,7 @@ def test_nobody_stays_off_for_those_for_which_no_pod_is_made(vmi: tuple[SeenVmi,
     plan, execution = plan_of(actions), Execution("", "", kinds=frozenset({ActionKind.START}))
     off = {f"shop/{name}": SeenVm(f"uid-{name}", "Halted", before={"n1": "Always"}) for name in names[1:]}
     record, asked = follow(plan, Record(), execution), dict[str, int]()
-    for second in range(60):
+    for second in range(90):
         is_off = first == "Halted" and not second
         web = stopped("Halted", "Always") if is_off else stopped("Always", "")
         shown = look(*(() if is_off else vmi), vms={"shop/web": web, **off})
@@ -356,11 +356,12 @@ def test_nobody_stays_off_for_those_for_which_no_pod_is_made(vmi: tuple[SeenVmi,
             asked.setdefault(command.action, second)
             if command.action != actions[0].id:
                 title = command.action.partition(".start.")[2]
-                off[title] = replace(off[title], strategy="Always", before={"n1": ""})
+                if not lost or second % 4 == 3:  # else it was not carried out
+                    off[title] = replace(off[title], strategy="Always", before={"n1": ""})
         record = answered(record, (Answer(command, lost=lost) for command in commands), NOW + second)
     if first == "Halted":
         assert asked.pop(actions[0].id) == 0
-    assert (len(asked), min(asked.values()), max(asked.values()) < 50) == (9, 30, True)
+    assert (len(asked), min(asked.values()), max(asked.values()) <= 30 + 8 * 6) == (9, 30, True)
 
 
 def test_check_mode_and_other_plans_change_nothing_of_it() -> None:
