@@ -202,11 +202,13 @@ class Undoing:
             with self._apart(line_of_stopped(node)):
                 going[node] = start_run(self._client, node, self._run, lambda _nodes: self._require(), _Nobody())
                 waiting[node] = going[node].steps(seconds)
+        end = self._clock.steady() + seconds
         try:
             while waiting:
                 for node in [*waiting]:
                     if not self._goes_a_step(node, waiting[node]):
                         del waiting[node]
+                    going[node].ends_at = end
         finally:
             for node, run in going.items():
                 self._note(node, run)
