@@ -112,6 +112,8 @@ class Dialler:
         self._lock = threading.Lock()
         self._late: list[_Late] = []
         self._found: list[_Late] = []
+        # Whether the last reading was one that had come late.
+        self.gave_leftover = False
         # When another reading may begin beside one that hangs, and how long that was waited for.
         self._begins_anew, self._pause = 0.0, 0.0
         # The path of a kubeconfig is a secret to Ansible and would be struck from the message.
@@ -144,17 +146,19 @@ class Dialler:
         """Raises Failure if they do not come in time, and what reading them raises.
 
         While one reading hangs others are begun ever more rarely: each leaves a program behind that waits as well. But
-        it may hang for good, on a connection that is dead, when others get an answer. What was only slow is not lost.
+        it may hang for good, on a connection that is dead, when others get an answer. What the settings give late is
+        what the next reading of them gives.
         """
         allowed = self.patience or seconds
         with self._lock:
             if over := [late for late in self._late if late.is_over]:
                 self._late, self._pause = [late for late in self._late if late not in over], 0.0
                 self._found = [late for late in (*self._found, *over) if late.is_fresh]
-            for late in self._found:
-                if late.work == credentials and late.is_fresh:
-                    self._found.remove(late)
-                    return cast("_Result", late.result)
+            leftover = next((late for late in self._found if late.work == credentials and late.is_fresh), None)
+            self.gave_leftover = leftover is not None
+            if leftover is not None:
+                self._found.remove(leftover)
+                return cast("_Result", leftover.result)
             if not self._pause or clock.now() >= self._begins_anew:
                 try:
                     return _in_time(credentials, allowed)

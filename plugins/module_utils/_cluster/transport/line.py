@@ -50,7 +50,8 @@ class Line:
     def ready(self, seconds: float) -> Dialled:
         """What is to be asked by, renewed if it has run out and can be.
 
-        What takes longer is not waited for: a token is taken for one that has run out minutes before the server does.
+        What takes longer than `seconds` is not waited for: a token is taken for one that has run out minutes before the
+        server does.
         """
         dialled = ready = self.dialled
         with contextlib.suppress(Failure):
@@ -73,16 +74,23 @@ class Line:
             if self.was_away:  # what hung on the same network may not do so now
                 self.was_away = False
                 self._dialler.begin_anew()
-            try:
-                renewed = self._dialler.dialled(seconds)
-            except Failure as error:
-                raise _unread(refusal, _for_now(error) if error.reason == LATE else error) from error
+            renewed = self._dialled(refusal, seconds)
+            # What came late may be what a plugin had until its own time was over: none, or the former ones.
+            if self._dialler.gave_leftover and not _are_others(renewed, refused):
+                renewed = self._dialled(refusal, seconds)
             if not _has_credentials(renewed):
                 raise _adding(refusal, "read anew, there are no credentials")
             if _credentials(renewed) == _credentials(refused):
                 raise refusal
             self.dialled = renewed
         return renewed
+
+    def _dialled(self, refusal: Failure, seconds: float) -> Dialled:
+        """Raises Failure."""
+        try:
+            return self._dialler.dialled(seconds)
+        except Failure as error:
+            raise _unread(refusal, _for_now(error) if error.reason == LATE else error) from error
 
 
 def _for_now(error: Failure) -> Failure:
@@ -119,6 +127,10 @@ def _has_credentials(dialled: Dialled) -> bool:
     """A token has its kind before it, also if it is empty."""
     used = dialled.configuration
     return bool(used.username or used.cert_file or any(key.partition(" ")[2].strip() for key in used.api_key.values()))
+
+
+def _are_others(renewed: Dialled, refused: Dialled) -> bool:
+    return _has_credentials(renewed) and _credentials(renewed) != _credentials(refused)
 
 
 def _credentials(dialled: Dialled) -> tuple[object, ...]:

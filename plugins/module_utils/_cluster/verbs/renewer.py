@@ -66,6 +66,8 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._model.printable 
 # nothing outlives a run by more than a moment; between two tries of an API server that is away; of one request; and to
 # read credentials anew, so that what hangs leaves time for a second try.
 _POLL, _LAST_WORD, _RETRY, _REQUEST, _CREDENTIALS = 0.5, 1.0, 2.0, 5.0, 15.0
+# Refusals that lie so many seconds apart, as the server was away, have nothing to do with each other.
+_APART = 2.0 * DURATION
 _READY = "ready"
 # Options and variables that name files.
 _OPTIONS = {"kubeconfig", "ca_cert", "ssl_ca_cert", "client_cert", "cert_file", "client_key", "key_file"}
@@ -92,8 +94,9 @@ class Renewer:
         self._woken, self._is_over = threading.Event(), False
         # Why the run is lost, if it is: a clause.
         self.lost = ""
-        # When it was last renewed, and since when it cannot be, by an answer that time does not mend.
-        self._renewed, self._refused = clock.now(), float("inf")
+        # When it was last renewed; and since when it cannot be, by an answer that time does not mend, the last of which
+        # came then.
+        self._renewed, self._refused, self._last_refused = clock.now(), float("inf"), float("-inf")
         self._client = client
         self._patient = RunHold(client, run, Invocation(invocation), namespace)
         # What fails for longer is asked again when the time to renew has come.
@@ -169,7 +172,7 @@ class Renewer:
         begun = clock.now()
         if self._hold.renew().renewer != self._me:
             return False
-        self._renewed, self._refused = begun, float("inf")
+        self._renewed, self._last_refused = begun, float("-inf")
         return True
 
     def _failed(self, error: Failure) -> float | None:
@@ -178,11 +181,11 @@ class Renewer:
             self.lost = self._why(error)
             return None
         # Of a server that is away nobody takes the run; where credentials alone do not come, others may have theirs.
-        if error.unanswered and error.reason != LATE:
-            self._refused = float("inf")
-        elif not error.passing or error.reason == LATE:
+        if not error.passing or error.reason == LATE:
             now = clock.now()
-            self._refused = min(self._refused, now)
+            if now - self._last_refused > _APART:
+                self._refused = now
+            self._last_refused = now
             if (seconds := now - self._refused) > DURATION:
                 failed = f"for {seconds:.0f} s it has failed to {error.attempted}"
                 self.lost = f"{_unheld(error.where)}; {failed}: {error.message.rstrip('.')}"

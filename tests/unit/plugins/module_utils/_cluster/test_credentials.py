@@ -343,3 +343,39 @@ def test_no_token_is_told_that_cannot_be_used_when_it_was_renewed(api: ObjectApi
     with pytest.raises(Failure, match=r"Cannot read .* its settings are not usable, the token") as told:
         read(client)
     assert SECRET not in "".join(format_exception(told.value))
+
+
+@pytest.mark.parametrize(
+    ("first", "is_cut"),
+    [("while ! test -e {over}; do sleep 0.05; done", True), ("sleep 1.2; exit 1", False)],
+    ids=["hangs on the connection that was cut", "gives up late"],
+)
+def test_a_plugin_is_asked_anew_at_once(
+    kubeconfig: Path,
+    client: Client,
+    tmp_path: Path,
+    api: ObjectApi,
+    monkeypatch: pytest.MonkeyPatch,
+    first: str,
+    is_cut: bool,
+) -> None:
+    monkeypatch.setattr(dialling, "_HANGS_FOR_GOOD", 10 * LONG)
+    once, over = tmp_path / "once", tmp_path / "over"
+    once.mkdir()
+    give(kubeconfig, **exec_by(f"if rmdir {once}; then {first.format(over=over)}; fi; {printed('second')}"))
+    api.token = "second"
+    client.patience = 0.8
+    monkeypatch.setattr(persistence, "BRIEF", 0.0)
+    with pytest.raises(Failure, match="the command sh of the kubeconfig gave none"):
+        read(client.briefly())
+    client.patience = LONG
+    if is_cut:
+        api.token, api.faults[NODE] = "", lambda _request: SILENCE
+        with pytest.raises(Failure, match="the connection was lost"):
+            read(client.briefly())
+        api.faults.clear()
+        api.token = "second"
+    try:
+        assert read(client) == {"old": "1"}
+    finally:
+        over.touch()

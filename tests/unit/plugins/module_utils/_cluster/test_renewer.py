@@ -26,7 +26,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.ru
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.leases import TIME, Invocation
 
 from testbed.pki import Authority, write_kubeconfig
-from unit.plugins.support.fake_api import Answer, Fault, Request, refusal
+from unit.plugins.support.fake_api import SILENCE, Answer, Fault, Request, refusal
 from unit.plugins.support.modules import isolate
 from unit.plugins.support.object_api import NAMESPACES
 from unit.plugins.support.run_api import CLUSTER, LEASES, RunApi, running
@@ -257,6 +257,38 @@ def test_a_renewal_that_does_not_begin_tells_no_password(
     with pytest.raises(Failure, match="is to renew its Lease did not begin") as told:
         renewer.start({"host": "https://joe:a-secret@127.0.0.1:1"}, hold, CLUSTER, Process.of(os.getpid()), SOON)
     assert "a-secret" not in f"{told.value}{told.value.to_json()}"
+
+
+@pytest.mark.parametrize(
+    ("answers", "is_lost"),
+    [
+        ([(FORBIDDEN, 20.0), (SILENCE, 120.0), (FORBIDDEN, 20.0), (None, 0.0)], False),
+        ([(FORBIDDEN, 20.0), (refusal(503, "ServiceUnavailable", "no"), 120.0), (FORBIDDEN, 20.0), (None, 0.0)], False),
+        ([(FORBIDDEN, 20.0), (SILENCE, 5.0), (FORBIDDEN, 20.0), (SILENCE, 5.0), (FORBIDDEN, 20.0)], True),
+    ],
+    ids=["away for long", "in trouble for long", "away for a moment"],
+)
+def test_refusals_count_together_unless_the_server_was_away_for_long(
+    renewing: renewer.Renewer,
+    api: RunApi,
+    passed: list[float],
+    answers: list[tuple[Answer | None, float]],
+    is_lost: bool,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(persistence, "BRIEF", 0.0)
+    course = iter(answers)
+
+    def answer(_request: Request) -> Answer | None:
+        given, seconds = next(course, (None, 0.0))
+        passed.append(seconds)
+        if given is None:
+            renewing.end()
+        return given
+
+    api.faults[LEASE] = answer
+    renewing.work()
+    assert bool(renewing.lost) is is_lost
 
 
 def test_an_answer_that_nobody_expects_is_told(renewing: renewer.Renewer, api: RunApi) -> None:
