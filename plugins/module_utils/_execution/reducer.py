@@ -244,7 +244,7 @@ def _pods_by_node(look: Observation) -> frozenset[tuple[str, str]]:
 
 
 def _kept_since(action: Action, entries: Mapping[str, Entry]) -> float:
-    """Since when the first of those that start before it waits for a pod, 0 if none does: they share one time."""
+    """Since when the first of those that start before it waits for a pod, 0 if none does: they share its time."""
     before = (entries.get(name) for name in action.after)
     waiting = (entry.asked_since for entry in before if isinstance(entry, Starting) and entry.awaits_pod)
     return min(waiting, default=0.0)

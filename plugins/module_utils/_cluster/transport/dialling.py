@@ -112,7 +112,7 @@ class Dialler:
         self._lock = threading.Lock()
         self._late: list[_Late] = []
         self._found: list[_Late] = []
-        # Whether the last reading was one that had come late.
+        # Whether the last reading of the settings was one that had come late.
         self.gave_leftover = False
         # When another reading may begin beside one that hangs, and how long that was waited for.
         self._begins_anew, self._pause = 0.0, 0.0
@@ -155,7 +155,8 @@ class Dialler:
                 self._late, self._pause = [late for late in self._late if late not in over], 0.0
                 self._found = [late for late in (*self._found, *over) if late.is_fresh]
             leftover = next((late for late in self._found if late.work == credentials and late.is_fresh), None)
-            self.gave_leftover = leftover is not None
+            if credentials == self._settings:  # others ask beside, by what is no reading of these
+                self.gave_leftover = leftover is not None
             if leftover is not None:
                 self._found.remove(leftover)
                 return cast("_Result", leftover.result)

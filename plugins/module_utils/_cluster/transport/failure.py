@@ -12,7 +12,8 @@ from typing import Any
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.printable import sentence
 
 # Reasons of failures without an answer that time does not mend.
-_LASTING = frozenset({"CertificateInvalid", "NameUnknown", "TlsFailed"})
+NAME_UNKNOWN = "NameUnknown"
+_LASTING = frozenset({"CertificateInvalid", NAME_UNKNOWN, "TlsFailed"})
 
 _UNAUTHORIZED = re.compile(r'User ".*" cannot \S+ (resource|path) "')
 # Of an object that was sent with fieldValidation=Strict (k8s.io/apimachinery, pkg/runtime/error.go).

@@ -76,7 +76,7 @@ class Line:
                 self._dialler.begin_anew()
             renewed = self._dialled(refusal, seconds)
             # What came late may be what a plugin had until its own time was over: none, or the former ones.
-            if self._dialler.gave_leftover and not _are_others(renewed, refused):
+            while self._dialler.gave_leftover and not _are_others(renewed, refused):
                 renewed = self._dialled(refusal, seconds)
             if not _has_credentials(renewed):
                 raise _adding(refusal, "read anew, there are no credentials")

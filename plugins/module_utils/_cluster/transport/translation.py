@@ -19,7 +19,11 @@ from email.utils import parsedate_to_datetime
 from http import HTTPStatus
 from typing import Any
 
-from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.failure import NOT_SERVED, Failure
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.failure import (
+    NAME_UNKNOWN,
+    NOT_SERVED,
+    Failure,
+)
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import embedded
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.printable import brief
 
@@ -245,7 +249,7 @@ def _handshake(error: Any) -> Explained:
 def _name(error: Any) -> Explained:
     if error.errno == socket.EAI_AGAIN:
         return "NameUnresolved", f"the host's name cannot be resolved for now, {error.strerror}", "Check the DNS."
-    return "NameUnknown", f"the host's name cannot be resolved, {error.strerror}", "Check the address and the DNS."
+    return NAME_UNKNOWN, f"the host's name cannot be resolved, {error.strerror}", "Check the address and the DNS."
 
 
 def _refused(error: Any) -> Explained:

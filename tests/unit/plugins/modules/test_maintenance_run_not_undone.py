@@ -222,7 +222,13 @@ def test_vms_of_one_node_that_do_not_start_take_no_others_time(
     monkeypatch.setattr(undoing, "TO_START", 6.0)
     for node in ("n1", "n2"):
         stop(api, f"off-{node}", node)
-    asked = list[str]()
+    asked, runs = list[str](), list[PlanRun]()
+
+    def noted(*given: Any) -> PlanRun:
+        runs.append(start_run(*given))
+        return runs[-1]
+
+    monkeypatch.setattr(undoing, "start_run", noted)
 
     def never(request: Request) -> Answer | None:
         if request.method == "PATCH":
@@ -238,6 +244,7 @@ def test_vms_of_one_node_that_do_not_start_take_no_others_time(
     begun = time_of_day.monotonic()
     result = maintain(wait_timeout=5)
     assert time_of_day.monotonic() - begun < 60
+    assert len({run.ends_at for run in runs[:2]}) == 1
     assert asked.index("n2") < len(asked) - 1 - asked[::-1].index("n1"), "not after all of the other node's time"
     assert {entry["name"]: entry["outcome"] for entry in result["started"]}["off-n2"] == "started"
     assert ["off-n1" in problem for problem in result["error"]["problems"]] == [True]

@@ -291,6 +291,19 @@ def test_refusals_count_together_unless_the_server_was_away_for_long(
     assert bool(renewing.lost) is is_lost
 
 
+@pytest.mark.parametrize(
+    ("reason", "is_lost"),
+    [("CertificateInvalid", True), ("TlsFailed", True), ("NameUnknown", False), ("Timeout", False)],
+)
+def test_what_may_be_wrong_on_this_side_alone_is_asked_on(
+    renewing: renewer.Renewer, passed: list[float], reason: str, is_lost: bool
+) -> None:
+    for _try in range(4):
+        renewing._failed(Failure("renew it", "server", "no", "Look.", unanswered=True, unsent=True, reason=reason))
+        passed.append(12.0)
+    assert bool(renewing.lost) is is_lost
+
+
 def test_an_answer_that_nobody_expects_is_told(renewing: renewer.Renewer, api: RunApi) -> None:
     api.faults[LEASE] = lambda _request: Answer(200, {"page": "of a proxy"})
     with pytest.raises(KeyError):
