@@ -267,9 +267,7 @@ class Client:
         try:
             return used.client.request(method, path, serialize=False, _request_timeout=timeout, **arguments)
         except TRANSPORT_ERRORS as error:
-            failed = failure(error, attempted, self.server)
-            self._line.was_away = self._line.was_away or failed.unanswered
-            raise failed from error
+            raise self._line.met(failure(error, attempted, self.server)) from error
         except ValueError as error:  # of a header for a token that was renewed, which it quotes
             raise unusable_settings(error, attempted, self.server) from None
 

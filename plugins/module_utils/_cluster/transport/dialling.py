@@ -57,7 +57,7 @@ _A_MOMENT = 1.0
 _HANGS_FOR_GOOD = 10.0
 # Seconds for which credentials are used that have come late.
 _STAYS_FRESH = 60.0
-LATE = "CredentialsLate"
+LATE, UNREAD = "CredentialsLate", "CredentialsUnread"
 _SETTINGS_REMEDY = "Check the kubeconfig and its context, or the connection options of the task."
 _LATE_REMEDY = "Run it by hand to see what it waits for. If it is only slow, raise request_timeout."
 
@@ -124,7 +124,7 @@ class Dialler:
         """seconds: for reading the credentials, and for the server. Raises Failure."""
         where = self._where
         try:
-            configuration, headers = self.read(self._settings, seconds)
+            configuration, headers = self._configuration(seconds)
             where = without_user(str(configuration.host))
             # What urllib3 repeats by itself it repeats when the server says so, after a day if that says a day.
             configuration.retries = False
@@ -137,6 +137,18 @@ class Dialler:
         except TRANSPORT_ERRORS as error:
             raise failure(error, _CONNECT, where, always_served=True) from error
         return Dialled(dynamic, self)
+
+    def _configuration(self, seconds: float) -> tuple[Any, dict[str, Any]]:
+        """Raises Failure where an identity provider cannot be asked: that says nothing of the API server."""
+        try:
+            return self.read(self._settings, seconds)
+        except TRANSPORT_ERRORS as error:
+            failed = failure(error, _CONNECT, "")
+            who = f"the identity provider {without_user(failed.where)}" if failed.where else "what it is read from"
+            message = f"{who} gives no token: {failed.message.replace('the API server', 'that server')}"
+            raise Failure(
+                _CONNECT, self._where, message, failed.remedy, reason=UNREAD, unanswered=failed.passing, unsent=True
+            ) from error
 
     def begin_anew(self) -> None:
         """Let the next reading begin beside those that hang."""

@@ -11,8 +11,8 @@ from typing import Any
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.printable import sentence
 
+NAME_UNKNOWN, NAME_UNRESOLVED = "NameUnknown", "NameUnresolved"
 # Reasons of failures without an answer that time does not mend.
-NAME_UNKNOWN = "NameUnknown"
 _LASTING = frozenset({"CertificateInvalid", NAME_UNKNOWN, "TlsFailed"})
 
 _UNAUTHORIZED = re.compile(r'User ".*" cannot \S+ (resource|path) "')

@@ -19,7 +19,11 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transpor
     Dialler,
     without_user,
 )
-from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.failure import Failure
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.failure import (
+    NAME_UNKNOWN,
+    NAME_UNRESOLVED,
+    Failure,
+)
 
 
 class Line:
@@ -74,10 +78,7 @@ class Line:
             if self.was_away:  # what hung on the same network may not do so now
                 self.was_away = False
                 self._dialler.begin_anew()
-            renewed = self._dialled(refusal, seconds)
-            # What came late may be what a plugin had until its own time was over: none, or the former ones.
-            while self._dialler.gave_leftover and not _are_others(renewed, refused):
-                renewed = self._dialled(refusal, seconds)
+            renewed = self._dialled(refused, refusal, seconds)
             if not _has_credentials(renewed):
                 raise _adding(refusal, "read anew, there are no credentials")
             if _credentials(renewed) == _credentials(refused):
@@ -85,12 +86,26 @@ class Line:
             self.dialled = renewed
         return renewed
 
-    def _dialled(self, refusal: Failure, seconds: float) -> Dialled:
-        """Raises Failure."""
-        try:
-            return self._dialler.dialled(seconds)
-        except Failure as error:
-            raise _unread(refusal, _for_now(error) if error.reason == LATE else error) from error
+    def met(self, failed: Failure) -> Failure:
+        """What to tell of a request that has failed on this line."""
+        self.was_away = self.was_away or failed.unanswered
+        return _by_known_name(failed)
+
+    def _dialled(self, refused: Dialled, refusal: Failure, seconds: float) -> Dialled:
+        """Raises Failure.
+
+        What came late may be what a plugin had until its own time was over: none, or the former ones.
+        """
+        while True:
+            try:
+                renewed = self._dialler.dialled(seconds)
+            except Failure as error:
+                failed = _for_now(error) if error.reason == LATE else _by_known_name(error)
+                if failed.passing or not self._dialler.gave_leftover:
+                    raise _unread(refusal, failed) from error
+            else:
+                if not self._dialler.gave_leftover or _are_others(renewed, refused):
+                    return renewed
 
 
 def _for_now(error: Failure) -> Failure:
@@ -101,6 +116,13 @@ def _for_now(error: Failure) -> Failure:
     return Failure(
         error.attempted, error.where, error.message, error.remedy, reason=error.reason, unanswered=True, unsent=True
     )
+
+
+def _by_known_name(failed: Failure) -> Failure:
+    """The same; a name that led to the server may do so again: without a VPN other name servers know nothing of it."""
+    if failed.reason == NAME_UNKNOWN:
+        failed.reason = NAME_UNRESOLVED
+    return failed
 
 
 def _unread(refusal: Failure, error: Failure) -> Failure:

@@ -21,6 +21,7 @@ from typing import Any
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.failure import (
     NAME_UNKNOWN,
+    NAME_UNRESOLVED,
     NOT_SERVED,
     Failure,
 )
@@ -153,6 +154,8 @@ def _of_proxy(chain: list[BaseException]) -> Explained | None:
     """What keeps a request from its proxy says nothing of the server. The proxy's address may hold a password."""
     if not TRANSPORT_ERRORS or not any(isinstance(known, urllib3_errors.ProxyError) for known in chain):
         return None
+    if any(isinstance(known, socket.gaierror) and known.errno != socket.EAI_AGAIN for known in chain):
+        return NAME_UNKNOWN, "the name of the proxy on the way cannot be resolved", _PROXY_REMEDY
     return "ProxyFailed", "the proxy on the way does not answer as one", _PROXY_REMEDY
 
 
@@ -248,7 +251,7 @@ def _handshake(error: Any) -> Explained:
 
 def _name(error: Any) -> Explained:
     if error.errno == socket.EAI_AGAIN:
-        return "NameUnresolved", f"the host's name cannot be resolved for now, {error.strerror}", "Check the DNS."
+        return NAME_UNRESOLVED, f"the host's name cannot be resolved for now, {error.strerror}", "Check the DNS."
     return NAME_UNKNOWN, f"the host's name cannot be resolved, {error.strerror}", "Check the address and the DNS."
 
 

@@ -9,9 +9,9 @@ ends as well. Who releases the run dismisses it before. When the run is another'
 held as another cluster answers, or the API server has refused to renew it for as long as the Lease lasts, it ends its
 ansible-playbook: the collection's tasks see all that by themselves, but the user's may be about to restart a node that
 is not their run's any more. So it is where a server answers, and credentials for it do not come. A server that is away
-is asked on, as nobody can tell it from a network that is, and so is one whose name nobody knows. It never takes a
-Lease, so one that was lost while the machine slept stays lost. What it needs of the cluster's credentials comes through
-a pipe and stays in its memory.
+is asked on, as nobody can tell it from a network that is, and so is one whose name is not known here any more. It never
+takes a Lease, so one that was lost while the machine slept stays lost. What it needs of the cluster's credentials comes
+through a pipe and stays in its memory.
 """
 
 from __future__ import annotations
@@ -34,8 +34,12 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transpor
     Client,
     connect_by,
 )
-from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.dialling import LATE, without_user
-from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.failure import NAME_UNKNOWN, Failure
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.dialling import (
+    LATE,
+    UNREAD,
+    without_user,
+)
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.failure import Failure
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.identity import (
     OTHER_CLUSTER,
     require_cluster,
@@ -182,7 +186,7 @@ class Renewer:
             self.lost = self._why(error)
             return None
         # Of a server that is away nobody takes the run; where credentials alone do not come, others may have theirs.
-        if (not error.passing and error.reason != NAME_UNKNOWN) or error.reason == LATE:
+        if not error.passing or error.reason in (LATE, UNREAD):
             now = clock.now()
             if now - self._last_refused > _APART:
                 self._refused = now

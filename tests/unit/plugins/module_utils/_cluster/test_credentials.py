@@ -17,24 +17,23 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
-import yaml
 from kubernetes.config import incluster_config
 
-from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport import dialling, persistence
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport import persistence
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.client import Client, connect_by
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.dialling import without_user
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.failure import Failure
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.persistence import Persistence
 
 from testbed.pki import Authority, write_kubeconfig
-from unit.plugins.support.fake_api import SILENCE, Answer, Fault, Request, refusal, serving
+from unit.plugins.support.fake_api import SILENCE, Answer, Fault, Request, refusal
 from unit.plugins.support.modules import isolate
 from unit.plugins.support.object_api import NODES, ObjectApi
+from unit.plugins.support.token_api import NODE, PAST, exec_by, forget, give, printed, read, taking_a_token, write
 
-NODE, VERSION = f"{NODES}/n1", "/version"
+VERSION = "/version"
 # In seconds; what is to come about comes about in it, however slow the machine is.
 LONG = 60.0
-PAST = "2020-01-01T00:00:00Z"
 EVICTION = "/api/v1/namespaces/shop/pods/web/eviction"
 
 
@@ -42,10 +41,7 @@ EVICTION = "/api/v1/namespaces/shop/pods/web/eviction"
 def api(authority: Authority, monkeypatch: pytest.MonkeyPatch) -> Iterator[ObjectApi]:
     monkeypatch.setattr(persistence, "READING", LONG)
     monkeypatch.setattr(persistence, "_FIRST", 0.01)
-    fake = ObjectApi()
-    fake.token = "first"  # guards nothing
-    fake.add_node("n1", {"old": "1"})
-    with serving(fake, authority.issue("server", "server", hosts=["127.0.0.1"])):
+    with taking_a_token(authority, "127.0.0.1") as fake:
         yield fake
 
 
@@ -58,21 +54,6 @@ def kubeconfig(api: ObjectApi, authority: Authority, monkeypatch: pytest.MonkeyP
 @pytest.fixture
 def client(kubeconfig: Path) -> Client:
     return connect_by({"kubeconfig": str(kubeconfig)}, LONG, Persistence(LONG))
-
-
-def give(kubeconfig: Path, **user: Any) -> None:
-    """From now on, these credentials."""
-    content = yaml.safe_load(kubeconfig.read_text())
-    content["users"][0]["user"] = user
-    kubeconfig.write_text(yaml.safe_dump(content))
-
-
-def read(client: Client) -> object:
-    return client.get(NODE, "read")["metadata"]["labels"]
-
-
-def write(client: Client) -> object:
-    return client.patch(NODE, "change", {"metadata": {"labels": {"old": "1"}}})["metadata"]["labels"]
 
 
 def watch(client: Client) -> object:
@@ -110,8 +91,7 @@ def test_a_server_that_is_away_while_credentials_are_read_anew_is_waited_for(
     api: ObjectApi, client: Client, kubeconfig: Path, fault: Fault
 ) -> None:
     """Also by what is never looked for, and so never sent again: with the old credentials nothing was carried out."""
-    for remembered in kubeconfig.parent.glob("k8srcp-*"):  # what the server offers; folders for such files are emptied
-        remembered.unlink()
+    forget(kubeconfig)
     api.token = "second"
     give(kubeconfig, token="second")
     faults = [fault] * 5
@@ -128,17 +108,6 @@ def test_credentials_that_cannot_be_read_any_more_are_told_with_the_refusal(
     kubeconfig.write_text("clusters: [")
     with pytest.raises(Failure, match=r"answered 401, Unauthorized; with .* anew, its settings are not usable"):
         read(client)
-
-
-def exec_by(script: str) -> dict[str, Any]:
-    """Credentials that a program prints."""
-    return {"exec": {"apiVersion": "client.authentication.k8s.io/v1", "command": "sh", "args": ["-c", script]}}
-
-
-def printed(token: str, until: str = PAST) -> str:
-    status = {"token": token, "expirationTimestamp": until}
-    answer = {"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential", "status": status}
-    return f"echo '{json.dumps(answer)}'"
 
 
 @pytest.mark.parametrize("by", ["file", "plugin", "lasting plugin"])
@@ -189,66 +158,10 @@ def test_credentials_that_are_none_replace_no_others(
     assert read(client) == {"old": "1"}
 
 
-def test_a_plugin_that_hangs_in_mid_task_is_named_in_time(
-    kubeconfig: Path, tmp_path: Path, api: ObjectApi, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Its token has always run out already. Asked for twice, it is begun once, and again when it has ended."""
-    monkeypatch.setattr(persistence, "BRIEF", 0.5)
-    hanging, begun = tmp_path / "hanging", tmp_path / "begun"
-    hang = f"echo >> {begun}; while test -e {hanging}; do sleep 0.05; done"
-    give(kubeconfig, **exec_by(f"{hang}; {printed('first')}"))
-    connected = connect_by({"kubeconfig": str(kubeconfig)}, LONG, Persistence(LONG))
-    assert read(connected) == {"old": "1"}
-    connected.patience = 0.2
-    give(kubeconfig, **exec_by(f"{hang}; {printed('second')}"))
-    hanging.mkdir()
-    assert read(connected.briefly()) == {"old": "1"}, "the server takes the old one for a while"
-    api.token = "second"
-    asked, before = len(api.requests), begun.read_text()
-    for _attempt in range(2):
-        with pytest.raises(Failure, match=r"the command sh of the kubeconfig gave none within 0\.2 seconds") as told:
-            read(connected.briefly())
-        assert (told.value.reason, told.value.passing) == ("CredentialsLate", True)
-    assert {request.authorization for request in api.requests[asked:]} == {"Bearer first"}
-    assert begun.read_text() in (before, f"{before}\n")  # it may not have come to say so yet
-    with ThreadPoolExecutor() as pool:
-        waiting = pool.submit(read, connected)
-        connected.patience = LONG
-        hanging.rmdir()
-        assert waiting.result(LONG) == {"old": "1"}, "as a server is that is away"
-
-
-def test_a_plugin_that_hangs_for_good_is_begun_anew(
-    kubeconfig: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """On a connection that is dead, when others get their token."""
-    monkeypatch.setattr(dialling, "_HANGS_FOR_GOOD", 0.5)
-    hangs, over = tmp_path / "hangs", tmp_path / "over"
-    hang = f"if rmdir {hangs} 2>/dev/null; then while ! test -e {over}; do sleep 0.05; done; fi"
-    give(kubeconfig, **exec_by(f"{hang}; {printed('first')}"))
-    connected = connect_by({"kubeconfig": str(kubeconfig)}, LONG, Persistence(LONG))
-    connected.patience = 2.0
-    hangs.mkdir()
-    try:
-        assert read(connected) == {"old": "1"}
-        assert not hangs.exists()
-    finally:
-        over.touch()
-
-
 @pytest.mark.parametrize("user", ["", "joe@", "joe:a-secret@", "joe:a/b@c@", "joe:a//secret@"])
 @pytest.mark.parametrize("protocol", ["", "https://"])
 def test_an_address_is_told_without_its_user(protocol: str, user: str) -> None:
     assert without_user(f"{protocol}{user}api.example.org:6443") == f"{protocol}api.example.org:6443"
-
-
-def test_credentials_may_take_longer_than_a_request(kubeconfig: Path, api: ObjectApi) -> None:
-    """A plugin that asks for a token elsewhere; with a second it would be too late."""
-    give(kubeconfig, **exec_by(f"sleep 2; {printed('first', '2999-01-01T00:00:00Z')}"))
-    with pytest.raises(Failure, match=r"gave none within 1 seconds"):
-        connect_by({"kubeconfig": str(kubeconfig)}, 1.0, Persistence(LONG))
-    client = connect_by({"kubeconfig": str(kubeconfig)}, 1.0, Persistence(LONG), for_credentials=LONG)
-    assert client.server == api.url
 
 
 @pytest.mark.parametrize("is_there", [False, True])
@@ -343,39 +256,3 @@ def test_no_token_is_told_that_cannot_be_used_when_it_was_renewed(api: ObjectApi
     with pytest.raises(Failure, match=r"Cannot read .* its settings are not usable, the token") as told:
         read(client)
     assert SECRET not in "".join(format_exception(told.value))
-
-
-@pytest.mark.parametrize(
-    ("first", "is_cut"),
-    [("while ! test -e {over}; do sleep 0.05; done", True), ("sleep 1.2; exit 1", False)],
-    ids=["hangs on the connection that was cut", "gives up late"],
-)
-def test_a_plugin_is_asked_anew_at_once(
-    kubeconfig: Path,
-    client: Client,
-    tmp_path: Path,
-    api: ObjectApi,
-    monkeypatch: pytest.MonkeyPatch,
-    first: str,
-    is_cut: bool,
-) -> None:
-    monkeypatch.setattr(dialling, "_HANGS_FOR_GOOD", 10 * LONG)
-    once, over = tmp_path / "once", tmp_path / "over"
-    once.mkdir()
-    give(kubeconfig, **exec_by(f"if rmdir {once}; then {first.format(over=over)}; fi; {printed('second')}"))
-    api.token = "second"
-    client.patience = 0.8
-    monkeypatch.setattr(persistence, "BRIEF", 0.0)
-    with pytest.raises(Failure, match="the command sh of the kubeconfig gave none"):
-        read(client.briefly())
-    client.patience = LONG
-    if is_cut:
-        api.token, api.faults[NODE] = "", lambda _request: SILENCE
-        with pytest.raises(Failure, match="the connection was lost"):
-            read(client.briefly())
-        api.faults.clear()
-        api.token = "second"
-    try:
-        assert read(client) == {"old": "1"}
-    finally:
-        over.touch()

@@ -293,9 +293,9 @@ def test_refusals_count_together_unless_the_server_was_away_for_long(
 
 @pytest.mark.parametrize(
     ("reason", "is_lost"),
-    [("CertificateInvalid", True), ("TlsFailed", True), ("NameUnknown", False), ("Timeout", False)],
+    [("CertificateInvalid", True), ("TlsFailed", True), ("NameUnresolved", False), ("Timeout", False)],
 )
-def test_what_may_be_wrong_on_this_side_alone_is_asked_on(
+def test_only_a_server_that_gives_no_answer_is_asked_on(
     renewing: renewer.Renewer, passed: list[float], reason: str, is_lost: bool
 ) -> None:
     for _try in range(4):

@@ -5,12 +5,15 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import os
+import socket
 import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -47,16 +50,28 @@ def _soon(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(persistence, "BRIEF", 0.1)
 
 
+def token_until(seconds: int) -> str:
+    """As an identity provider gives it, and the client library reads it."""
+    return f"e30.{base64.urlsafe_b64encode(json.dumps({'exp': seconds}).encode()).decode().rstrip('=')}.e30"
+
+
+def oidc(token: str, settings: dict[str, str]) -> dict[str, Any]:
+    return {"auth-provider": {"name": "oidc", "config": {**settings, "id-token": token}}}
+
+
 def credential(token: str, expires: str | None) -> str:
     """What a plugin prints."""
     status = {"token": token, **({"expirationTimestamp": expires} if expires else {})}
     return json.dumps({"apiVersion": KIND, "kind": "ExecCredential", "status": status})
 
 
-def renewing_by(script: str, api: RunApi, authority: Authority, folder: Path) -> renewer.Renewer:
+def plugin(script: str) -> dict[str, Any]:
+    return {"exec": {"apiVersion": KIND, "command": "sh", "args": ["-c", script], "interactiveMode": "Never"}}
+
+
+def renewing_by(user: dict[str, Any], api: RunApi, authority: Authority, folder: Path) -> renewer.Renewer:
     """In this process, of a run that is held."""
-    plugin = {"apiVersion": KIND, "command": "sh", "args": ["-c", script], "interactiveMode": "Never"}
-    kubeconfig = write_kubeconfig(folder / "config", api.url, authority.cert, {"exec": plugin})
+    kubeconfig = write_kubeconfig(folder / "config", api.url, authority.cert, user)
     client = connect_by({"kubeconfig": str(kubeconfig)}, SOON, for_credentials=SOON)
     RunHold(client, "kernel", Invocation("a1"), "medik8s-leases").take(0.0)
     found = renewer.Renewer("kernel", "a1", "medik8s-leases", CLUSTER, Process.of(os.getpid()), client)
@@ -72,7 +87,8 @@ def test_credentials_that_do_not_come_lose_the_run_in_its_time(
     monkeypatch.setattr(renewer, "DURATION", 0.5)
     hangs, asked = tmp_path / "hangs", list[Request]()
     said = credential("first", "2020-01-01T00:00:00Z")
-    renewing = renewing_by(f"while test -e {hangs}; do sleep 0.05; done; echo '{said}'", api, authority, tmp_path)
+    user = plugin(f"while test -e {hangs}; do sleep 0.05; done; echo '{said}'")
+    renewing = renewing_by(user, api, authority, tmp_path)
 
     def away(request: Request) -> Answer | None:
         asked.append(request)
@@ -99,6 +115,33 @@ def test_credentials_that_do_not_come_lose_the_run_in_its_time(
         assert (len(asked) >= 3, renewing.lost) == (True, "")
 
 
+def test_an_identity_provider_that_is_away_loses_the_run_in_its_time(
+    api: RunApi, authority: Authority, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The API server answers, so that others may take it."""
+    monkeypatch.setattr(renewer, "DURATION", 0.5)
+    valid, past = token_until(4102444800), token_until(1577836800)
+    api.token = valid
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        free = server.getsockname()[1]
+    settings = {
+        "client-id": "me",
+        "client-secret": "",
+        "refresh-token": "r",
+        "idp-issuer-url": f"https://127.0.0.1:{free}",
+    }
+    renewing = renewing_by(oidc(valid, settings), api, authority, tmp_path)
+    write_kubeconfig(tmp_path / "config", api.url, authority.cert, oidc(past, settings))
+    api.token = "second"  # guards nothing
+    late = threading.Timer(SOON, renewing.end)
+    late.start()
+    try:
+        renewing.work()
+    finally:
+        late.cancel()
+    assert renewing.lost.endswith(f"the identity provider https://127.0.0.1:{free} gives no token: connection refused")
+
+
 @pytest.mark.parametrize("expires", ["2020-01-01T00:00:00Z", None])
 def test_a_plugin_that_is_only_slow_loses_nothing(
     api: RunApi, authority: Authority, tmp_path: Path, expires: str | None
@@ -106,7 +149,7 @@ def test_a_plugin_that_is_only_slow_loses_nothing(
     """Slower than it is waited for at a time: what it gives is used all the same."""
     token = tmp_path / "token"
     token.write_text(credential("first", expires))
-    renewing = renewing_by(f"sleep 1; cat {token}", api, authority, tmp_path)
+    renewing = renewing_by(plugin(f"sleep 1; cat {token}"), api, authority, tmp_path)
     token.write_text(credential("second", expires and "2999-01-01T00:00:00Z"))
     api.token = "second"  # guards nothing
 
