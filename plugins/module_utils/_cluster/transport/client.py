@@ -265,11 +265,13 @@ class Client:
     ) -> Any:
         timeout = (self.patience, read_timeout)
         try:
-            return used.client.request(method, path, serialize=False, _request_timeout=timeout, **arguments)
+            answer = used.client.request(method, path, serialize=False, _request_timeout=timeout, **arguments)
         except TRANSPORT_ERRORS as error:
             raise self._line.met(failure(error, attempted, self.server)) from error
         except ValueError as error:  # of a header for a token that was renewed, which it quotes
             raise unusable_settings(error, attempted, self.server) from None
+        self._line.was_reached = True
+        return answer
 
 
 def connect(module: AnsibleK8SModule, timeout: float, persistence: Persistence) -> Client:

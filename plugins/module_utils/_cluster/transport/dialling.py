@@ -58,6 +58,10 @@ _HANGS_FOR_GOOD = 10.0
 # Seconds for which credentials are used that have come late.
 _STAYS_FRESH = 60.0
 LATE, UNREAD = "CredentialsLate", "CredentialsUnread"
+_PROVIDER_REMEDY = (
+    "Check the identity provider's address and certificate authority in the kubeconfig, and that it is reachable from "
+    "this machine."
+)
 _SETTINGS_REMEDY = "Check the kubeconfig and its context, or the connection options of the task."
 _LATE_REMEDY = "Run it by hand to see what it waits for. If it is only slow, raise request_timeout."
 
@@ -142,12 +146,23 @@ class Dialler:
         """Raises Failure where an identity provider cannot be asked: that says nothing of the API server."""
         try:
             return self.read(self._settings, seconds)
+        except _SETTINGS_ERRORS:  # some are errors of the transport as well
+            raise
         except TRANSPORT_ERRORS as error:
-            failed = failure(error, _CONNECT, "")
-            who = f"the identity provider {without_user(failed.where)}" if failed.where else "what it is read from"
-            message = f"{who} gives no token: {failed.message.replace('the API server', 'that server')}"
+            failed = failure(error, _CONNECT, "", always_served=True)
+            message = f"what the credentials are read from cannot be read, {failed.message}"
+            if failed.where:
+                words = failed.message.replace("the API server", "that server")
+                message = f"the identity provider {without_user(failed.where)} gives no token: {words}"
             raise Failure(
-                _CONNECT, self._where, message, failed.remedy, reason=UNREAD, unanswered=failed.passing, unsent=True
+                _CONNECT,
+                self._where,
+                message,
+                _PROVIDER_REMEDY if failed.where else _SETTINGS_REMEDY,
+                reason=UNREAD,
+                unanswered=failed.passing,
+                unsent=True,
+                retry_after=failed.retry_after,
             ) from error
 
     def begin_anew(self) -> None:

@@ -30,12 +30,13 @@ class Line:
     """The connection itself. Thread-safe.
 
     dialler: reads credentials anew. dialled: the connection by those that are in use. was_away: whether the server gave
-    no answer since they were read for the last time.
+    no answer since they were read for the last time. was_reached: whether it has ever answered. To connect may need no
+    answer, as what a server offers is remembered.
     """
 
     def __init__(self, dialler: Dialler, dialled: Dialled) -> None:
         self.dialled = dialled
-        self.was_away = False
+        self.was_away = self.was_reached = False
         self._dialler = dialler
         self._lock = threading.Lock()
 
@@ -89,7 +90,8 @@ class Line:
     def met(self, failed: Failure) -> Failure:
         """What to tell of a request that has failed on this line."""
         self.was_away = self.was_away or failed.unanswered
-        return _by_known_name(failed)
+        self.was_reached = self.was_reached or (failed.status is not None and not failed.unsent)
+        return _by_known_name(failed) if self.was_reached else failed
 
     def _dialled(self, refused: Dialled, refusal: Failure, seconds: float) -> Dialled:
         """Raises Failure.

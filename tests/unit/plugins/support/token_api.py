@@ -5,9 +5,11 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -63,3 +65,11 @@ def printed(token: str, until: str = PAST) -> str:
     status = {"token": token, "expirationTimestamp": until}
     answer = {"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential", "status": status}
     return f"echo '{json.dumps(answer)}'"
+
+
+def oidc(until: str, provider: str) -> dict[str, Any]:
+    """Credentials that an identity provider is asked for when their token, which it has given before, has run out."""
+    claims = json.dumps({"exp": int(datetime.fromisoformat(until).timestamp())}).encode()
+    token = f"e30.{base64.urlsafe_b64encode(claims).decode().rstrip('=')}.e30"
+    config = {"client-id": "me", "client-secret": "", "refresh-token": "r", "idp-issuer-url": provider}
+    return {"auth-provider": {"name": "oidc", "config": {**config, "id-token": token}}}

@@ -29,7 +29,7 @@ from testbed.pki import Authority, write_kubeconfig
 from unit.plugins.support.fake_api import SILENCE, Answer, Fault, Request, refusal
 from unit.plugins.support.modules import isolate
 from unit.plugins.support.object_api import NODES, ObjectApi
-from unit.plugins.support.token_api import NODE, PAST, exec_by, forget, give, printed, read, taking_a_token, write
+from unit.plugins.support.token_api import NODE, PAST, exec_by, forget, give, oidc, printed, read, taking_a_token, write
 
 VERSION = "/version"
 # In seconds; what is to come about comes about in it, however slow the machine is.
@@ -235,6 +235,17 @@ def test_no_credential_is_told_that_cannot_be_used(
     with pytest.raises(Failure) as told:
         connect_by(options, LONG)
     assert (words in str(told.value), SECRET in "".join(format_exception(told.value))) == (True, False), told.value
+
+
+def test_an_identity_provider_whose_address_cannot_be_used_is_no_trouble_that_passes(
+    api: ObjectApi, client: Client, kubeconfig: Path
+) -> None:
+    read(client)
+    api.token = "second"
+    give(kubeconfig, **oidc(PAST, f"https://joe:{SECRET}/1@127.0.0.1:1"))
+    with pytest.raises(Failure, match=r"answered 401, Unauthorized; with .* the address of the server") as told:
+        read(client)
+    assert SECRET not in "".join(format_exception(told.value))
 
 
 def test_no_token_is_told_that_cannot_be_used_when_it_was_read_anew(

@@ -91,6 +91,18 @@ def test_a_name_that_is_lost_while_credentials_are_read_anew_is_waited_for(
     assert names.left == 0
 
 
+def test_a_name_that_has_led_there_for_others_is_not_waited_for(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """To connect asks for nothing then, as it is remembered what the server offers."""
+    names = Names(socket.EAI_NONAME, 3)
+    monkeypatch.setattr(socket, "getaddrinfo", names)
+    again = connect_by(dict(client._line._dialler._options), LONG, Persistence(LONG))
+    with pytest.raises(Failure, match="the host's name cannot be resolved"):
+        read(again)
+    assert names.left == 2
+
+
 @pytest.mark.parametrize(
     ("proxy", "words"),
     [(None, "the host's name cannot be resolved"), ("http://proxy.invalid:3128", "the name of the proxy on the way")],

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import base64
 import json
 import os
 import socket
@@ -28,6 +27,7 @@ from testbed.pki import Authority, write_kubeconfig
 from unit.plugins.support.fake_api import SILENCE, Answer, Request, refusal
 from unit.plugins.support.modules import isolate
 from unit.plugins.support.run_api import CLUSTER, LEASES, RunApi, running
+from unit.plugins.support.token_api import PAST, oidc
 
 LEASE = f"{LEASES}/virtops-run-kernel"
 # Of what comes about at once, on a busy machine.
@@ -48,15 +48,6 @@ def _soon(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(renewer, "_CREDENTIALS", 0.2)
     monkeypatch.setattr(renewer, "_RETRY", 0.1)
     monkeypatch.setattr(persistence, "BRIEF", 0.1)
-
-
-def token_until(seconds: int) -> str:
-    """As an identity provider gives it, and the client library reads it."""
-    return f"e30.{base64.urlsafe_b64encode(json.dumps({'exp': seconds}).encode()).decode().rstrip('=')}.e30"
-
-
-def oidc(token: str, settings: dict[str, str]) -> dict[str, Any]:
-    return {"auth-provider": {"name": "oidc", "config": {**settings, "id-token": token}}}
 
 
 def credential(token: str, expires: str | None) -> str:
@@ -86,7 +77,7 @@ def test_credentials_that_do_not_come_lose_the_run_in_its_time(
     """Others may have theirs, and take it; not where the server is away, too. The plugin's token has always run out."""
     monkeypatch.setattr(renewer, "DURATION", 0.5)
     hangs, asked = tmp_path / "hangs", list[Request]()
-    said = credential("first", "2020-01-01T00:00:00Z")
+    said = credential("first", PAST)
     user = plugin(f"while test -e {hangs}; do sleep 0.05; done; echo '{said}'")
     renewing = renewing_by(user, api, authority, tmp_path)
 
@@ -120,29 +111,25 @@ def test_an_identity_provider_that_is_away_loses_the_run_in_its_time(
 ) -> None:
     """The API server answers, so that others may take it."""
     monkeypatch.setattr(renewer, "DURATION", 0.5)
-    valid, past = token_until(4102444800), token_until(1577836800)
-    api.token = valid
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        free = server.getsockname()[1]
-    settings = {
-        "client-id": "me",
-        "client-secret": "",
-        "refresh-token": "r",
-        "idp-issuer-url": f"https://127.0.0.1:{free}",
-    }
-    renewing = renewing_by(oidc(valid, settings), api, authority, tmp_path)
-    write_kubeconfig(tmp_path / "config", api.url, authority.cert, oidc(past, settings))
-    api.token = "second"  # guards nothing
-    late = threading.Timer(SOON, renewing.end)
-    late.start()
-    try:
-        renewing.work()
-    finally:
-        late.cancel()
-    assert renewing.lost.endswith(f"the identity provider https://127.0.0.1:{free} gives no token: connection refused")
+    monkeypatch.setattr(renewer, "_CREDENTIALS", SOON)
+    with socket.socket() as taken:  # nobody listens there
+        taken.bind(("127.0.0.1", 0))
+        provider = f"https://127.0.0.1:{taken.getsockname()[1]}"
+        user = oidc("2999-01-01T00:00:00Z", provider)
+        api.token = user["auth-provider"]["config"]["id-token"]
+        renewing = renewing_by(user, api, authority, tmp_path)
+        write_kubeconfig(tmp_path / "config", api.url, authority.cert, oidc(PAST, provider))
+        api.token = "second"  # guards nothing
+        late = threading.Timer(SOON, renewing.end)
+        late.start()
+        try:
+            renewing.work()
+        finally:
+            late.cancel()
+    assert renewing.lost.endswith(f"the identity provider {provider} gives no token: connection refused")
 
 
-@pytest.mark.parametrize("expires", ["2020-01-01T00:00:00Z", None])
+@pytest.mark.parametrize("expires", [PAST, None])
 def test_a_plugin_that_is_only_slow_loses_nothing(
     api: RunApi, authority: Authority, tmp_path: Path, expires: str | None
 ) -> None:
