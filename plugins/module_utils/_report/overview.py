@@ -42,8 +42,8 @@ _INTERRUPTED = (
     (ActionKind.STOP, "VM is off until its node is back", "VMs are off until their node is back"),
     (ActionKind.RESTART, "VM is shut down, and starts anew elsewhere", "VMs are shut down, and start anew elsewhere"),
 )
-# Rows that leave room on a screen for what stands against a plan.
-MOST_ROWS = 24
+# Rows that leave room on a screen for what stands against a plan; and those that there are also beside much of that.
+_MOST_ROWS, _FEWEST_ROWS = 24, 6
 _GIBIBYTE = 2**30
 _FAILING = {"zone": "zone"}
 
@@ -65,6 +65,16 @@ def told(plan: Plan, done: Collection[str] = (), *, prefix: str = "", text: str 
 
 
 def _overview(plan: Plan, batches: Sequence[Batch], done: frozenset[str], prefix: str) -> Iterator[str]:
+    before = list(_before_the_table(plan, batches, done, prefix))
+    after = [*summary(plan, batches, done), *_span(plan, batches), *reserve_line(plan, batches)]
+    # Beside its own heading, and a line on where all stands.
+    rows = MOST_LINES - len(before) - len(after) - 2
+    yield from before
+    yield from batch_table(plan, batches, min(max(rows, _FEWEST_ROWS), _MOST_ROWS))
+    yield from after
+
+
+def _before_the_table(plan: Plan, batches: Sequence[Batch], done: frozenset[str], prefix: str) -> Iterator[str]:
     yield heading(plan, batches, done)
     if done:
         yield f"Done already: {some(sorted(done))}"
@@ -72,10 +82,6 @@ def _overview(plan: Plan, batches: Sequence[Batch], done: frozenset[str], prefix
         yield from _standing(plan, kept(plan, done), prefix)
     yield from _interrupted([action for batch in batches for action in batch.leaving])
     yield from interrupted_again(batches)
-    yield from batch_table(plan, batches)
-    yield from summary(plan, batches, done)
-    yield from _span(plan, batches)
-    yield from reserve_line(plan, batches)
 
 
 def _standing(plan: Plan, groups: Sequence[Kept], prefix: str) -> Iterator[str]:
@@ -197,11 +203,11 @@ _COLUMNS: Sequence[tuple[str, Callable[[_Row], str]]] = (
 )
 
 
-def batch_table(plan: Plan, batches: Sequence[Batch]) -> Iterator[str]:
-    """The lines, the first of which names the columns; none without batches."""
+def batch_table(plan: Plan, batches: Sequence[Batch], most: int = _MOST_ROWS) -> Iterator[str]:
+    """The lines, the first of which names the columns; none without batches. most: rows."""
     if not batches:
         return
-    rows = list(_rows(plan, batches))
+    rows = list(_rows(plan, batches, most))
     columns = [[name, *map(value, rows)] for name, value in _COLUMNS]
     kept = [cells for cells in columns if cells[0] == "batch" or any(cell != "-" for cell in cells[1:])]
     widths = [max(map(len, cells)) for cells in kept]
@@ -231,8 +237,8 @@ def least(reserves: Iterable[int | None]) -> str:
     return f"{min(reserve for reserve in told if reserve is not None) / _GIBIBYTE:.1f} GiB" if told else "-"
 
 
-def _rows(plan: Plan, batches: Sequence[Batch]) -> Iterator[_Row]:
-    size = -(-len(batches) // MOST_ROWS)
+def _rows(plan: Plan, batches: Sequence[Batch], most: int) -> Iterator[_Row]:
+    size = -(-len(batches) // most)
     for begin in range(0, len(batches), size):
         part = batches[begin : begin + size]
         yield _Row(part, _of(part, plan.totals.batch_seconds), _of(part, plan.totals.batch_reserves))

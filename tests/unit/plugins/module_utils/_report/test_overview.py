@@ -138,7 +138,7 @@ def test_texts(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("found", "lines"), [(SMALL, 15), (LARGE, 30), (SINGLE, 30), (SMALL_KEPT, 25), (LARGE_KEPT, 50)]
+    ("found", "lines"), [(SMALL, 15), (LARGE, 30), (SINGLE, 30), (SMALL_KEPT, 25), (LARGE_KEPT, MOST_LINES)]
 )
 def test_six_and_sixty_nodes_fit_a_screen(found: Plan, lines: int) -> None:
     assert len(told(found, text="/plans/patch.txt")) <= lines
@@ -164,6 +164,15 @@ def test_however_many_batches_there_are_each_is_in_a_row(nodes: int) -> None:
     assert [first for first, *_last in ends] == [1, *(last[-1] + 1 for last in ends[:-1])]
     assert ends[-1][-1] == nodes
     assert sum(int(row.split()[1]) for row in rows) == found.totals.migrations
+
+
+def test_beside_all_that_stands_against_a_plan_there_is_a_table() -> None:
+    """However many kinds of it there are."""
+    obstacles = [Obstacle(f"device-{number}", f"it uses device {number} of its node") for number in range(50)]
+    found = maintenance(60, 1, 2, *(entry for obstacle in obstacles for entry in stuck(1, "worker-00", obstacle)))
+    lines = told(found, text="/plans/patch.txt")
+    at = next(at for at, line in enumerate(lines) if line.startswith("batch "))
+    assert lines[at + 6].split()[0] == "51-60"
 
 
 def test_without_batches_there_is_no_table() -> None:
