@@ -5,9 +5,8 @@
 
 from __future__ import annotations
 
-import uuid
-from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -22,12 +21,10 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transpor
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.identity import (
     require_cluster,
 )
-from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.persistence import May, always
-from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs import maintenance
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.answers import VerbSettings
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.carrying_out import Verbs
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.evacuations import take_over
-from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.maintenance import Transition
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.held_nodes import HeldNodes
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.run_lease import RunHold
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.run_store import RunStore
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.deviations import Landings
@@ -35,7 +32,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.evicti
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.reducer import Execution
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.slots import MigrationCaps
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.configuration import configuration
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.cordon import Cordon, nodes_done
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.cordon import nodes_done
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.invalid_request import InvalidRequest
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.migration import label_value, unpinned_by
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import JsonObject
@@ -75,15 +72,13 @@ def drain(module: Module, client: Client) -> JsonObject:
     if stuck := drain_results.lasting(plans.right):
         raise drain_results.blocked(client.server, params["name"], stuck)
     caps, before, landing = task.caps(plans.right), facts_before(client, task.name), task.landing(plans)
-    taken: list[Transition] = []
     try:
-        epochs = task.take_nodes(plans.right, taken)
+        epochs = task.take_nodes(plans.right)
         going = task.going(plans, memory.begin(epochs, task.run), caps)
     except Failure as error:
-        if not any(transition.changed for transition in taken):
+        if not task.nodes.have_changed:
             raise
         raise drain_results.not_begun(error) from error
-    changed = any(transition.changed for transition in taken)
     if plans.is_mended:
         memory.mended(plans.right)
     try:
@@ -93,11 +88,11 @@ def drain(module: Module, client: Client) -> JsonObject:
             going.run(params["wait_timeout"])
     except (Failure, InvalidRequest) as error:
         going.landings = _landings(landing, going)
-        raise drain_results.broken_off(module, going, error, changed=changed or task.has_taken_over) from error
+        raise drain_results.broken_off(module, going, error, changed=task.has_changed) from error
     finally:
         memory.end(going.record, is_done=going.is_done)
     going.landings = _landings(landing, going)
-    return {**drain_results.result(module, going, changed=changed or task.has_taken_over), **before}
+    return {**drain_results.result(module, going, changed=task.has_changed), **before}
 
 
 def _landings(look: LandingLook, going: NodeDrain) -> Landings:
@@ -154,10 +149,15 @@ class _Task:
     def name(self) -> str:
         return str(self.params["name"])
 
+    @cached_property
+    def nodes(self) -> HeldNodes:
+        wanted = drain_arguments.request(self.params, dry_run=self.module.check_mode)
+        return HeldNodes(self.client, wanted, self.hold)
+
     @property
-    def has_taken_over(self) -> bool:
-        """Or perhaps."""
-        return bool(self.taken_over or self.maybe_taken)
+    def has_changed(self) -> bool:
+        """Or perhaps; beside what the drain itself does."""
+        return self.nodes.have_changed or bool(self.taken_over or self.maybe_taken)
 
     @property
     def run(self) -> str:
@@ -167,7 +167,7 @@ class _Task:
     def require(self) -> None:
         """See that the node is ours, if it is not to be taken. Raises Failure."""
         if self.params["state"] == "verified" or not self.params["cordon"]:
-            self._require_node(self.name)
+            self.nodes.require([self.name])
 
     def plans(self) -> _Plans:
         """Raises Failure, InvalidRequest."""
@@ -217,22 +217,15 @@ class _Task:
             require_cluster(self.client, given.cluster.uid)
         return given
 
-    def take_nodes(self, plan: Plan, taken: list[Transition]) -> dict[str, str]:
+    def take_nodes(self, plan: Plan) -> dict[str, str]:
         """By node what tells this maintenance of it from others. Raises Failure.
 
         All nodes of the batch are cordoned before anything leaves one of them, so that nothing comes to the others.
-        taken: gets what each of that was.
         """
-        batch = [action.node for action in plan.actions if action.kind is ActionKind.CORDON]
-        if not self.params["cordon"]:
-            return {name: _epoch(self._require_node(name)) for name in self._concerned(plan)}
-        wanted = drain_arguments.request(self.params, dry_run=self.module.check_mode)
-        epochs = {}
-        for name in batch:
-            there = maintenance.begin(self.client, replace(wanted, node=name), wait_seconds=0, pause=0, may=self._may)
-            taken.append(there)
-            epochs[name] = _epoch(there.after.cordon)
-        return epochs
+        if self.params["cordon"]:
+            return self.nodes.take(action.node for action in plan.actions if action.kind is ActionKind.CORDON)
+        # The node, and those from which something has to leave before.
+        return self.nodes.require(Execution(self.name, self.run).nodes(plan))
 
     def caps(self, plan: Plan) -> MigrationCaps:
         """KubeVirt's own, as they are now. Raises Failure, InvalidRequest if it cannot migrate as planned."""
@@ -254,11 +247,10 @@ class _Task:
             unschedulable_timeout=params["unschedulable_timeout"],
             dry_run=self.module.check_mode,
         )
-        guard = _Guard(self)
         means = Means(
             looks=Observer(self.client, [self.name], self.run, params["unschedulable_timeout"]),
-            verbs=Verbs(self.client, settings, self.client.guarded(lambda: guard(()))),
-            guard=guard,
+            verbs=Verbs(self.client, settings, self.client.guarded(lambda: self.nodes.require_all(()))),
+            guard=self.nodes.require_all,
             teller=self.progress,
         )
         return NodeDrain(
@@ -280,15 +272,6 @@ class _Task:
         actions = [action for plan in both for action in plan.of_node(self.name)]
         pods = (action.object for action in actions if action.kind is ActionKind.EVICT and action.target)
         return LandingLook(self.client, pods)
-
-    def _concerned(self, plan: Plan) -> tuple[str, ...]:
-        """The node, and those from which something has to leave before."""
-        return Execution(self.name, self.run).nodes(plan)
-
-    @property
-    def _may(self) -> May:
-        """Sees that the run, if there is one, is still ours."""
-        return self.hold.require if self.hold else always
 
     @property
     def _may_differ(self) -> bool:
@@ -316,10 +299,6 @@ class _Task:
         header = snapshot_file.find_header(path) if path else None
         return header is not None and header.sha256 == given.snapshot.sha256
 
-    def _require_node(self, name: str) -> Cordon:
-        wanted = drain_arguments.request(self.params, dry_run=False)
-        return maintenance.require(self.client, replace(wanted, node=name))
-
     @cached_property
     def _unchanged(self) -> Snapshot:
         """The whole cluster, in check mode, where nothing is done between two plans. Raises Failure."""
@@ -342,8 +321,7 @@ class _Task:
         )
 
         if self.params["evacuations"] == "take_over" and not self.module.check_mode:
-            is_ours = _Guard(self)
-            client = self.client.briefly(lambda: is_ours([self.name]))
+            client = self.client.briefly(lambda: self.nodes.require_all([self.name]))
             for title in take_over(client, self.name, self.maybe_taken):
                 self.taken_over.append(title)
                 self.progress.tell(f"{title}: its evacuation by KubeVirt is taken over")
@@ -357,26 +335,5 @@ class _Task:
         return mended
 
 
-@dataclass(frozen=True)
-class _Guard:
-    """Sees that everything that is about to be done may be done: run and nodes are ours. Raises Failure."""
-
-    task: _Task
-
-    def __call__(self, nodes: Iterable[str]) -> None:
-        if self.task.module.check_mode:
-            return
-        if self.task.hold is not None:
-            # How old a look may be, who asks has seen to. What has just gone wrong may be an abort's doing.
-            self.task.hold.require(anew=True)
-        for name in nodes:
-            self.task._require_node(name)
-
-
 def _run_label(params: Mapping[str, Any]) -> str:
     return label_value(params["run"] or params["owner"])
-
-
-def _epoch(cordon: Cordon | None) -> str:
-    """What tells one maintenance of a node from another."""
-    return (cordon.since if cordon else None) or uuid.uuid4().hex

@@ -17,6 +17,7 @@ grants.py        write and remove what gives an account its rights
 tokens.py        make tokens of service accounts, and tell what one is for
 leases.py        read, write and delete Leases, and take and renew those of nodes
 maintenance.py   cordon a node with an owner, and undo just that
+held_nodes.py    takes the nodes of a batch so, and sees that they still are the owner's
 run_lease.py     hold a run for one invocation of it, and see that it is still held
 renewer.py       renews the Leases of a run as long as its ansible-playbook lives
 run_store.py     what a run has to remember, kept in the cluster
