@@ -155,7 +155,7 @@ def test_what_came_late_is_not_the_last_word(
     dialler = client._line._dialler
     former = [dialler._settings(), dialler._settings()]
     for settings in former:
-        late = dialling._Late(dialler._settings, Thread(), [(settings, clock.now())])
+        late = dialling._Late(dialler._settings, Thread(target=print), [(settings, clock.now())])
         dialler._late.append(late)
     give(kubeconfig, token="second")
     api.token = "second"
