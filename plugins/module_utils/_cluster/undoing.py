@@ -195,7 +195,7 @@ class Undoing:
         return line_of_cordon(node) in self._set_aside
 
     def _start(self, nodes: Collection[str], seconds: float) -> None:
-        """A step of each node's in turn: none has to wait until another one's VMs run, or do not."""
+        """A step of each node's in turn, with one pause for all: none waits until another one's VMs run, or do not."""
         going = dict[str, PlanRun]()
         waiting = dict[str, Iterator[None]]()
         for node in nodes:
@@ -206,9 +206,12 @@ class Undoing:
         try:
             while waiting:
                 for node in [*waiting]:
+                    going[node].means.looks.forget()  # so that it looks at once
                     if not self._goes_a_step(node, waiting[node]):
                         del waiting[node]
                     going[node].ends_at = end
+                if waiting:
+                    self._clock.sleep(_INTERVAL)
         finally:
             for node, run in going.items():
                 self._note(node, run)

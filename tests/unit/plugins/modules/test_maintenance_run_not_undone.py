@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster import undoing
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster import plan_run, undoing
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.plan_run import PlanRun
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.starts import start_run
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport import persistence
@@ -248,6 +248,20 @@ def test_vms_of_one_node_that_do_not_start_take_no_others_time(
     assert asked.index("n2") < len(asked) - 1 - asked[::-1].index("n1"), "not after all of the other node's time"
     assert {entry["name"]: entry["outcome"] for entry in result["started"]}["off-n2"] == "started"
     assert ["off-n1" in problem for problem in result["error"]["problems"]] == [True]
+
+
+def test_vms_of_many_nodes_are_looked_at_as_often_as_those_of_one(
+    maintain: Maintain, api: RunApi, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(undoing, "TO_START", 6.0)
+    monkeypatch.setattr(plan_run, "_PAUSE", 5.0)
+    for node in ("n1", "n2"):
+        stop(api, f"off-{node}", node)
+    busy = [refusal(503, "ServiceUnavailable", "not now")] * 2
+    api.faults[vm_path("off-n1")] = answering(busy[0], "PATCH")
+    api.faults[vm_path("off-n2")] = lambda request: busy.pop() if request.method == "PATCH" and busy else None
+    result = maintain(wait_timeout=5)
+    assert {entry["name"]: entry["outcome"] for entry in result["started"]}["off-n2"] == "started"
 
 
 @pytest.mark.parametrize("answer", [SILENCE, refusal(401, "Unauthorized", "Unauthorized")], ids=["silence", "401"])
