@@ -34,8 +34,9 @@ options:
   order:
     description:
       - With V(free) the order of the nodes, and which are in a batch together, is chosen such that each batch can be
-        emptied, with as few migrations as possible. Nodes that the run has taken already come before all others.
+        emptied, with as few migrations as possible.
       - With V(given) it is that of O(nodes).
+      - In either order nodes that the run has taken already come before all others.
     type: str
     choices: [free, given]
     default: given

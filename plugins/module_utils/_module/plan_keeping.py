@@ -115,7 +115,7 @@ def choose(
     """
     if kept is None or not has_begun(kept.plan, snapshot, done):
         return ChosenPlan(PlanInForce.new(make()))
-    if why := request.differs(kept.plan, done):
+    if why := request.differs(kept.plan, snapshot, done):
         return ChosenPlan(PlanInForce.new(make()), [_anew(kept.plan, why)])
     found, notes = _held(kept.plan, snapshot, done, drift)
     if any(not entry.passing for entry in found.plan.blocked if entry.node not in done):

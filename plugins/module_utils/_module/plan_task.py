@@ -167,11 +167,12 @@ def _make(module: Module) -> dict[str, Any]:
         in_force = in_force if chosen.resumed else PlanInForce.new(plan)
     changed = _write(module, path, plan, there)
     _keep(module, in_force)
-    done = done.intersection(plan_request.named_nodes(params))
-    result = _result(params, path, plan, done, [*notes, *chosen.lines], text_of=path)
+    # Who goes on with a run need not name those any more that are done, and stand in its plan.
+    of_run = done.intersection([*plan_request.named_nodes(params), *chain.from_iterable(plan.batches)])
+    result = _result(params, path, plan, of_run, [*notes, *chosen.lines], text_of=path)
     if module._diff:
         before = plan_text(earlier, done) if earlier else []
-        result["diff"] = {"before": _joined(before), "after": _joined(plan_text(plan, done))}
+        result["diff"] = {"before": _joined(before), "after": _joined(plan_text(plan, of_run))}
     changes = differences(undone(earlier, done), undone(plan, done), whole=True) if earlier else []
     return {"changed": changed, **result, "differences": changes, **_origin(replace(chosen, in_force=in_force))}
 

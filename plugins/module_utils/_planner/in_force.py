@@ -81,16 +81,18 @@ class PlanRequest:
         nodes = _flat(self.batches)
         return plan_whole_run(snapshot, run, nodes, self.options, begun=_taken(run, nodes, snapshot))
 
-    def differs(self, plan: Plan, done: Collection[str]) -> str:
+    def differs(self, plan: Plan, snapshot: Snapshot, done: Collection[str]) -> str:
         """Why a plan is not one for the same, a clause; empty if it is. done: nodes that are maintained."""
         if plan.cluster.uid != self.cluster or not self.cluster:
             return "it is for another cluster"
         rest = [nodes for batch in plan.batches if (nodes := [name for name in batch if name not in done])]
-        batching = self.options.batching
-        if batching is not None and batching.free and sorted(_flat(rest)) != sorted(_flat(self.batches)):
+        batching, wanted = self.options.batching, _flat(self.batches)
+        if sorted(_flat(rest)) != sorted(wanted):
             return "it is for other nodes"
-        if not (batching is not None and batching.free) and _flat(rest) != _flat(self.batches):
-            return "it is for other nodes, or in another order"
+        if batching is None or not batching.reorders:
+            taken = _taken(plan.run, wanted, snapshot)  # which come first in a plan that was made since
+            if [name for name in _flat(rest) if name not in taken] != [name for name in wanted if name not in taken]:
+                return "its nodes are in another order"
         if batching is None and rest != [list(batch) for batch in self.batches]:
             return "its batches are others"
         was, wanted = PlanOptions.of(plan.options).to_json(), self.options.to_json()

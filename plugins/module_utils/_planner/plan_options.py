@@ -39,6 +39,11 @@ class BatchRules:
     first: tuple[str, ...] = ()
     last: tuple[str, ...] = ()
 
+    @property
+    def reorders(self) -> bool:
+        """Whether the nodes may be in another order than they were given in."""
+        return self.free or self.size != 1 or bool(self.apart or self.together or self.first or self.last)
+
     def to_json(self) -> dict[str, Any]:
         return {
             "size": AUTO if self.size is None else self.size,

@@ -54,10 +54,10 @@ def plan_whole_run(
 ) -> Plan:
     """Empty, maintain and give back all of these nodes, in batches as the options want them.
 
-    begun: those that are out of service already, which come first in a free order. The rest is as in `plan_run`.
+    begun: those that are out of service already, which come first in any order. The rest is as in `plan_run`.
     """
     rules = options.batching or BatchRules()
-    first = [name for name in nodes if name in begun] if rules.free else []
+    first = [name for name in nodes if name in begun]
     best = _best(partial(_planned, snapshot, run, nodes, options, begun=first), rules, 0)
     if options.room and is_harmful(best):
         best = min(

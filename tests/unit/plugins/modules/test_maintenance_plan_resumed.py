@@ -171,8 +171,7 @@ def test_a_run_that_has_taken_no_node_is_planned_anew(start: Any, files: Files, 
 @pytest.mark.parametrize(
     ("changes", "why"),
     [
-        ({"nodes": ["n1", "n2", "n3"]}, "it is for other nodes, or in another order"),
-        ({"nodes": ["n2", "n1"]}, "it is for other nodes, or in another order"),
+        ({"nodes": ["n1", "n2", "n3"]}, "it is for other nodes"),
         ({"batch": 2}, "it was asked for with other wishes for its batches"),
         ({"order": "free"}, "it was asked for with other wishes for its batches"),
         ({"batches": [["n1", "n2"]], "nodes": None}, "its batches are others"),
@@ -188,28 +187,6 @@ def test_a_plan_for_something_else_is_not_gone_on_by(
     again = start(**changes)
     assert (again["resumed"], again["lines"][0]) == (False, ANEW % why)
     assert planned(files).snapshot.taken == EVENING
-
-
-def test_where_the_order_is_free_that_of_the_names_does_not_matter(start: Any, files: Files, scene: Scene) -> None:
-    scene.vm("cache", "n1")
-    files.see(scene)
-    assert start(order="free")["batches"] == [["n2"], ["n1"]]
-    cordoned(scene, "n2")
-    files.see(scene, EVENING)
-    again = start(order="free", nodes=["n2", "n1"])
-    assert (again["resumed"], again["batches"]) == (True, [["n2"], ["n1"]])
-
-
-def test_a_new_plan_begins_with_what_is_out_of_service(start: Any, files: Files, scene: Scene) -> None:
-    """n1 would not be the first one, as there is more on it, nor as it is named last."""
-    scene.vm("cache", "n1")
-    files.see(scene)
-    start(order="free")
-    cordoned(scene, "n1")
-    files.see(scene, EVENING)
-    again = start(order="free", nodes=["n3", "n2", "n1"])
-    assert again["lines"][0] == ANEW % "it is for other nodes"
-    assert again["batches"][0] == ["n1"]
 
 
 def test_the_same_batches_in_other_words_are_the_same(start: Any, files: Files, scene: Scene) -> None:
