@@ -109,17 +109,20 @@ def has_begun(plan: Plan, snapshot: Snapshot, done: Collection[str]) -> bool:
 
 
 def what_is_left(plan: Plan, snapshot: Snapshot, done: Collection[str]) -> Plan:
-    """The plan without what has left by it already, in the batch that it is at.
+    """The plan without what has left by it already, in the batch that it is at, and others that it has begun.
 
-    Of what is stopped or restarted it stays, as nothing tells it from a VM that somebody else has ended.
+    A run whose nodes may fail begins a batch while one before is not done. Of what is stopped or restarted it stays, as
+    nothing tells it from a VM that somebody else has ended.
     """
     places = _places(snapshot)
-    current = next((number for number, batch in enumerate(plan.batches, 1) if not set(batch) <= set(done)), 0)
+    taken = set(_taken(plan.run, _flat(plan.batches), snapshot))
+    unfinished = [number for number, batch in enumerate(plan.batches, 1) if not set(batch) <= set(done)]
+    begun = {number for number in unfinished if not taken.isdisjoint(plan.batches[number - 1])} | {*unfinished[:1]}
     gone = (
         action.id
         for action in plan.actions
         if action.kind in (ActionKind.MIGRATE, ActionKind.EVICT)
-        and action.batch == current
+        and action.batch in begun
         and action.object.uid
         and has_left(action, places)
     )

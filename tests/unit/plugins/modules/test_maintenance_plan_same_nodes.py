@@ -79,6 +79,20 @@ def test_of_what_is_done_a_new_plan_has_nothing_to_tell(start: Any, files: Files
     assert (again["batches"], again["done"], again["differences"]) == ([["n2"]], [], [])
 
 
+def test_what_has_left_in_a_batch_behind_a_failed_one_is_no_drift(start: Any, files: Files, scene: Scene) -> None:
+    scene.pod("app-1", "n2")
+    files.see(scene)
+    start("n1", "n2", "n3", drift="fail")
+    for name in ("n1", "n2"):
+        cordoned(scene, name)
+    scene.lists["pods"] = [pod for pod in scene.lists["pods"] if pod["metadata"]["name"] != "app-1"]
+    scene.pod("app-2", "n4")
+    files.see(scene, EVENING)
+    again = start("n1", "n2", "n3", drift="fail")
+    assert "error" not in again, again["error"]
+    assert (again["resumed"], [line for line in again["lines"] if "it was:" in line]) == (True, [])
+
+
 def test_in_another_order_it_is_another_plan(start: Any, files: Files, scene: Scene) -> None:
     start("n1", "n2", "n3")
     cordoned(scene, "n1")
