@@ -164,6 +164,12 @@ def _check(plan: Plan) -> None:
         elif action.node not in members[action.batch - 1]:
             problems.append(f"{action.id} is for node {action.node}, which is not in batch {action.batch}")
         earlier.add(action.id)
+    everybody = frozenset[str]().union(*members)
+    problems += [
+        f"{entry.object.title} cannot leave node {entry.node}, which is in no batch"
+        for entry in plan.blocked
+        if members and entry.node not in everybody
+    ]
     if problems:
         raise PlanError(f"The plan contradicts itself: {'; '.join(problems[:3])}. Make it again.")
 

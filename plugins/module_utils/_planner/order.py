@@ -22,10 +22,10 @@ def closed(actions: Mapping[str, Action], nodes: Collection[str]) -> dict[str, A
 
     Who was stopped starts when all that leaves the other nodes has left.
     """
-    batches = {action.batch for action in actions.values()}
+    batches = {str(action.batch) for action in actions.values()}
     found = {}
     for name, action in actions.items():
-        after = [other for other in action.after if other in actions or int(other.split(".")[0]) not in batches]
+        after = [other for other in action.after if other in actions or other.partition(".")[0] not in batches]
         if action.kind is ActionKind.MAINTAIN and action.node in nodes:
             own = [
                 other.id

@@ -99,7 +99,13 @@ def find_text(path: Path, plan: Plan, lines: Sequence[str]) -> Path | None:
 
 def is_same_file(path: str | os.PathLike[str] | None, other: str | os.PathLike[str] | None) -> bool:
     """Whether two paths lead to the same file, whichever links or relative names they have."""
-    return bool(path and other and Path(path).expanduser().resolve() == Path(other).expanduser().resolve())
+    if not (path and other):
+        return False
+    try:
+        first, second = (private_file.resolved(private_file.expanded(Path(each))) for each in (path, other))
+    except OSError:  # which whoever reads or writes it is told of
+        return False
+    return first == second
 
 
 def text_beside(path: Path) -> Path:

@@ -74,7 +74,7 @@ def create_folder(path: Path, what: str) -> None:
 def read(path: Path, what: str, writer: str, *, private: bool = False) -> bytes:
     """Raises Failure. writer: the module that writes such files. private: whether nobody else may read or change it."""
     try:
-        file = path.expanduser()
+        file = expanded(path)
         if file.exists() and not file.is_file() and not file.is_dir():
             # To read from a pipe or device may never end.
             raise OSError(errno.EINVAL, "it is no regular file")
@@ -127,9 +127,26 @@ def _target(path: Path) -> Path:
     In a folder that many may write to, such as /tmp, anybody could have what is written put in the place of any file of
     this user's. Raises OSError.
     """
+    path = expanded(path)
     if path.is_symlink() and path.lstat().st_uid not in (os.geteuid(), _SYSTEM):
         raise OSError(errno.ELOOP, "it is a link that another user has made")
-    return path.resolve()
+    return resolved(path)
+
+
+def expanded(path: Path) -> Path:
+    """With the home of whom it begins with. Raises OSError."""
+    try:
+        return path.expanduser()
+    except RuntimeError as error:
+        raise OSError(errno.ENOENT, f"nobody knows the home of {path.parts[0]}") from error
+
+
+def resolved(path: Path) -> Path:
+    """Where links lead. Raises OSError, as Python does for links that lead to themselves only since 3.13."""
+    try:
+        return path.resolve()
+    except RuntimeError as error:
+        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP)) from error
 
 
 def _failure(path: Path, what: str, error: OSError) -> Failure:

@@ -5,14 +5,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import resource
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.looks import plan_file
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport import private_file
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.failure import Failure
 
@@ -142,3 +144,28 @@ def test_what_others_may_read_or_change_is_not_taken_for_private(tmp_path: Path,
     assert private_file.read(path, WHAT, "maintenance_plan") == b"content"
     path.chmod(0o400)
     assert private_file.read(path, WHAT, "maintenance_plan", private=True) == b"content"
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda path: private_file.read(path, WHAT, "maintenance_plan"),
+        lambda path: private_file.write(path, CONTENT, WHAT),
+        lambda path: private_file.check_writable(path, WHAT),
+    ],
+    ids=["read", "write", "check"],
+)
+def test_the_home_of_somebody_whom_nobody_knows_is_told(ask: Callable[[Path], object]) -> None:
+    with pytest.raises(Failure, match="nobody knows the home of ~nobody-of-this-name"):
+        ask(Path("~nobody-of-this-name/plan.json"))
+
+
+def test_links_that_lead_nowhere_are_no_traceback(tmp_path: Path) -> None:
+    first, second = tmp_path / "first", tmp_path / "second"
+    first.symlink_to(second)
+    second.symlink_to(first)
+    with pytest.raises(Failure, match="symbolic links"):
+        private_file.read(first, WHAT, "maintenance_plan")
+    assert not plan_file.is_same_file(tmp_path / "plan.json", first)
+    with contextlib.suppress(Failure):  # since Python 3.13 the link is taken for the file
+        private_file.write(first, CONTENT, WHAT)

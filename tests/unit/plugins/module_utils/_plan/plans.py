@@ -77,6 +77,7 @@ def plans(draw: st.DrawFn) -> Plan:
         after = draw(st.lists(st.sampled_from(actions), unique_by=lambda entry: entry.id)) if actions else []
         reference = draw(st.sampled_from([vm, pod]))(name)
         actions.append(action(kind, reference, draw(_NODES), draw(st.none() | _NODES), *after))
-    entries = st.builds(Blocked, st.builds(vm, _NAMES), _NODES, st.lists(st.text()).map(tuple), st.booleans())
+    nodes = st.sampled_from([entry.node for entry in actions] or ["n1"])
+    entries = st.builds(Blocked, st.builds(vm, _NAMES), nodes, st.lists(st.text()).map(tuple), st.booleans())
     blocked = tuple(draw(st.lists(entries, max_size=2)))
     return plan(*actions, blocked=blocked, verdict=draw(st.sampled_from(Verdict)))

@@ -135,6 +135,10 @@ def test_the_version_without_digests_is_refused() -> None:
         ({"batches": [["n1"], ["n3", "n1"]]}, "node n1 stands in batch 1 and in batch 2"),
         ({"batches": [["n1", "n1"]]}, "node n1 stands in batch 1 twice"),
         ({"batches": [["n2"], ["n1"]]}, "1.migrate.shop/a is for node n1, which is not in batch 1"),
+        (
+            {"batches": [["n1"]], "blocked": to_json(plan(blocked=[Blocked(vm("c"), "n2", ("why",))]))["blocked"]},
+            "shop/c cannot leave node n2, which is in no batch",
+        ),
     ],
 )
 def test_what_is_no_plan_is_refused(change: dict[str, Any], words: str) -> None:
