@@ -165,8 +165,8 @@ def _make(module: Module) -> dict[str, Any]:
         plan = there
         # So that who gives the file is known for going on by it.
         in_force = in_force if chosen.resumed else PlanInForce.new(plan)
-    changed = _write(module, path, plan, there)
     _keep(module, in_force)
+    changed = _write(module, path, plan, there)
     # Who goes on with a run need not name those any more that are done, and stand in its plan.
     of_run = done.intersection([*plan_request.named_nodes(params), *chain.from_iterable(plan.batches)])
     result = _result(params, path, plan, of_run, [*notes, *chosen.lines], text_of=path)
@@ -180,6 +180,8 @@ def _make(module: Module) -> dict[str, Any]:
 def _take(module: Module) -> dict[str, Any]:
     """Check a plan that was made before, and tell it; or what drains have left of it, if the run goes on by that."""
     source = Path(module.params["plan"])
+    if module.params["path"]:
+        plan_file.check_writable(Path(module.params["path"]))
     snapshot = _read_cluster(module)
     approved = plan_approval.approved_plan(module.params, module.given, snapshot)
     everybody = frozenset(name for nodes in approved.batches for name in nodes)
@@ -190,10 +192,10 @@ def _take(module: Module) -> dict[str, Any]:
     plan, path, changed = chosen.in_force.plan, source, False
     # Without a file for what is mended or left of it, the plan itself is what can be carried out.
     is_rest = plan != approved and bool(module.params["path"])
+    _keep(module, chosen.in_force)
     if is_rest:
         path = Path(module.params["path"])
         changed = _write(module, path, plan, plan_file.find_plan(path))
-    _keep(module, chosen.in_force)
     text_of = path if is_rest else _text_of_approved(module, source, plan)
     result = _result(module.params, path, plan, done, [*notes, *chosen.lines], text_of=text_of)
     if not is_rest:
@@ -225,8 +227,13 @@ def _check(params: Mapping[str, Any]) -> None:
         problems.append("resume is given with plan, but no path for what may be left of it")
     if plan_file.is_same_file(params["path"], params["plan"]):
         problems.append("path is the file of plan, which stays as it was approved")
-    if plan_file.is_same_file(params["path"], snapshot_file.find_path(params["snapshot"])):
+    snapshot = snapshot_file.find_path(params["snapshot"])
+    if plan_file.is_same_file(params["path"], snapshot):
         problems.append("path is the file of snapshot, which would be lost")
+    text = plan_file.text_beside(Path(params["path"])) if params["path"] else None
+    for name, path in (("plan", params["plan"]), ("snapshot", snapshot), ("compare", params["compare"])):
+        if plan_file.is_same_file(text, path):
+            problems.append(f"{text}, which is written beside path for people, is the file of {name}")
     if problems:
         raise InvalidRequest("read the options of the task", problems, "Nothing was written.")
 

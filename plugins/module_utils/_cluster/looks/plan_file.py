@@ -110,7 +110,7 @@ def is_same_file(path: str | os.PathLike[str] | None, other: str | os.PathLike[s
 
 def text_beside(path: Path) -> Path:
     """Where the text of a path's plan stands."""
-    return path.with_suffix(".txt") if path.suffix == ".json" else path.with_name(f"{path.name}.txt")
+    return path.with_suffix(".txt") if path.suffix == ".json" else Path(f"{path}.txt")
 
 
 def _text(plan: Plan, lines: Sequence[str]) -> bytes:

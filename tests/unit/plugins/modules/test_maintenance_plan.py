@@ -226,6 +226,36 @@ def test_a_plan_is_not_written_over_its_snapshot(make: Any, files: Files, tmp_pa
     assert files.snapshot.read_bytes() == before
 
 
+def test_beside_what_is_left_of_a_plan_nothing_else_is_written_over(make: Any, files: Files, tmp_path: Path) -> None:
+    make(**files.given, run="patch", nodes=["n1"])
+    notes = tmp_path / "rest.txt"
+    notes.write_text("my own")
+    refused = make(
+        snapshot=str(files.snapshot),
+        plan=str(files.plan),
+        path=str(tmp_path / "rest.json"),
+        run="patch",
+        resume=True,
+        invocation="a1",
+    )
+    assert ("this file is of something else" in refused["msg"], notes.read_text()) == (True, "my own")
+
+
+@pytest.mark.parametrize("option", ["plan", "snapshot", "compare"])
+def test_what_is_written_for_people_is_not_written_over_what_is_given(
+    make: Any, files: Files, tmp_path: Path, option: str
+) -> None:
+    make(**files.given, run="patch", nodes=["n1"])
+    given = (files.snapshot if option == "snapshot" else files.plan).rename(tmp_path / "mine.txt")
+    before = given.read_bytes()
+    asked: dict[str, Any] = {"snapshot": str(files.snapshot), "nodes": ["n1"], option: str(given)}
+    if option == "plan":
+        asked |= {"nodes": None, "run": "patch", "resume": True, "invocation": "a1"}
+    refused = make(**asked, path=str(tmp_path / "mine.json"))
+    assert f"mine.txt, which is written beside path for people, is the file of {option}" in refused["msg"]
+    assert given.read_bytes() == before
+
+
 def test_a_label_that_no_node_has_is_warned_of(make: Any, files: Files, scene: Scene) -> None:
     for item in scene.lists["nodes"][:2]:
         item["metadata"]["labels"]["rack"] = "1"
