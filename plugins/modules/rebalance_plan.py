@@ -19,8 +19,9 @@ description:
   - Who moves takes along whoever has to be near by a required rule. If one of them cannot follow, nobody moves.
   - Also found is who is where its own required rules no longer hold.
   - Only what can be moved without downtime moves, that is, VMs that can be live-migrated, and pods that a controller
-    makes anew and has another ready one of, that keep no data in C(emptyDir) volumes, and whose disruption budgets
-    allow it now. Of the ready pods of a controller one at least stays until the others are replaced.
+    makes anew and has another ready one of, that keep no data in C(emptyDir) volumes, that are always restarted, as
+    those of a Job are not, and whose disruption budgets allow it now. Of the ready pods of a controller one at least
+    stays until the others are replaced.
   - The plan is the same kind of document that M(virtops.kubevirt.maintenance_plan) makes, but no node is maintained by
     it. M(virtops.kubevirt.vmi_migration) carries it out, move for move.
   - The search is greedy and bounded. The same cluster always gives the same plan, which need not be the best one.

@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.looks.landings import closed_nodes
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.looks.migration_looks import read_prospects
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.moves_run import MovesRun, request_of
@@ -101,7 +103,9 @@ def _astray(client: Client, going: MovesRun) -> list[JsonObject]:
     gone |= {name: name for name in going.gone if name in going.instead}
     evicted = [(action, gone[action.id]) for action in going.moves.actions if action.id in gone and action.target]
     controllers = {gone[name]: item.controller for name, item in going.instead.items() if name in gone}
-    came = {item.controller: [pod["node"] for pod in item.pods] for item in going.replacements}
+    came = defaultdict[str, list[str]](list)  # those of a controller may have had several turns
+    for item in going.replacements:
+        came[item.controller] += [pod["node"] for pod in item.pods]
     unmet = {action.target or "" for action, _uid in evicted}.difference(*came.values())
     found = Landings(controllers, came, closed_nodes(client, unmet)).astray(evicted)
     return [deviation.to_json() for _action, deviation in found]

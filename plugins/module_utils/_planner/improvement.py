@@ -58,7 +58,10 @@ class Change:
 
 
 class Improvement:
-    """`movers` in a fixed order, all at their source on the board."""
+    """`movers` in a fixed order, all at their source on the board.
+
+    is_cut: whether some stay who would gain, as all who have to move with them are too many.
+    """
 
     def __init__(self, board: Board, movers: Sequence[Mover], profile: Profile) -> None:
         self._board = board
@@ -67,17 +70,22 @@ class Improvement:
         self._bound = [(mover, keys) for mover in movers if (keys := _nearness(mover))]
         self._profile = profile
         self._moved: set[str] = set()
+        self.is_cut = False
 
     def find(self, limit: int) -> list[Change]:
         """At most so many changes, legal in their order. Everybody moves once at most."""
         changes: list[Change] = []
         for mover in self._mobile:
+            if len(changes) >= limit:
+                return changes
             if self._displaced(mover):
                 changes += self._group(mover, "Its required rules do not hold where it is.", limit - len(changes))
         found = True
         while found:
             found = False
             for mover in self._by_gain():
+                if len(changes) >= limit:
+                    return changes
                 group = self._group(
                     mover, "Its preferred rules are met better there.", limit - len(changes), gainful=True
                 )
@@ -102,10 +110,12 @@ class Improvement:
         if changes is None:
             return []
         gain = sum(change.gain for change in changes)
-        if len(changes) > limit or (gainful and (changes[0].gain <= 0 or gain <= 0)):
-            self._take_back(changes)
-            return []
-        return changes
+        is_gain = not gainful or (changes[0].gain > 0 and gain > 0)
+        if is_gain and len(changes) <= limit:
+            return changes
+        self.is_cut = self.is_cut or is_gain
+        self._take_back(changes)
+        return []
 
     def _place(self, mover: Mover, why: str) -> list[Change] | None:
         """Move somebody to the best place, and whoever has to follow. None, and all as before, if one cannot."""

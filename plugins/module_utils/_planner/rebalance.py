@@ -89,15 +89,15 @@ def plan_rebalance(
     """Moves that are legal in their order, of which each betters its own rules or follows one that does.
 
     run: its name, empty outside a run. Only what can be moved without downtime moves: VMs that can be live-migrated,
-    and pods that their controller makes anew and has another ready one of, that keep no data of their own and whose
-    disruption budgets allow it.
+    and pods that their controller makes anew and has another ready one of, that keep no data of their own, do not end
+    by themselves, and whose disruption budgets allow it.
     Greedy and bounded: it need not be the best plan. Raises `SelectorError`, `QuantityError`, `MissingLibrary`.
     """
     cluster = surroundings(snapshot.lists)
     pods = {title(pod): pod for pod in snapshot.lists.get("pods") or ()}
     actions, moves = list[Action](), list[RebalancingMove]()
     span, wave = 0, list[Action]()
-    waves, assumed = _waves(snapshot.lists, cluster, max_moves, profile)
+    waves, assumed, is_cut = _waves(snapshot.lists, cluster, max_moves, profile)
     for number, changes in enumerate(waves, start=1):
         # Who waits for the wave before waits by that for all before it.
         after = tuple(action.id for action in wave)
@@ -114,17 +114,21 @@ def plan_rebalance(
         options={"max_moves": max_moves, "profile": profile.value},
         totals=replace(plan.totals, seconds=span),
     )
-    return RebalancingPlan(found, tuple(moves), _message(moves, max_moves))
+    return RebalancingPlan(found, tuple(moves), _message(moves, max_moves, is_cut=is_cut))
 
 
 def _waves(
     lists: Lists, cluster: Surroundings, max_moves: int, profile: Profile
-) -> tuple[list[list[Change]], dict[str, tuple[str, ...]]]:
-    """What moves together, and by ids of movers what is taken for granted of the nodes that the scheduler chooses."""
+) -> tuple[list[list[Change]], dict[str, tuple[str, ...]], bool]:
+    """What moves together, and by ids of movers what is taken for granted of the nodes that the scheduler chooses.
+
+    And whether more would move if more might.
+    """
     state = cluster_state(lists)
     movers = sorted(_movers(lists, cluster, state), key=lambda mover: (mover.chosen, mover.key))
     board = Board(state, frozenset())
-    changes = Improvement(board, movers, profile).find(max_moves)
+    improvement = Improvement(board, movers, profile)
+    changes = improvement.find(max_moves)
     board.reset(movers)
     waves = pack(board, [change.step for change in changes], Caps.of(cluster.configuration.migrations), profile)
     steps = {step.mover.id: step for wave in waves for step in wave}
@@ -135,7 +139,8 @@ def _waves(
     parts = [part for wave in found for part in _staggered(wave, owners, serving)]
     order = [[change.step.mover.id for change in part] for part in parts]
     waits = {name: before for before, names in zip([[], *order], order, strict=False) for name in names}
-    return parts, assumptions(board, [steps[name] for names in order for name in names], waits, profile)
+    assumed = assumptions(board, [steps[name] for names in order for name in names], waits, profile)
+    return parts, assumed, improvement.is_cut or len(changes) == max_moves
 
 
 def _staggered(wave: Sequence[Change], owners: Mapping[str, str], serving: Mapping[str, int]) -> Iterator[list[Change]]:
@@ -200,7 +205,7 @@ def _movers(lists: Lists, cluster: Surroundings, state: ClusterState) -> Iterato
         if title(pod) in state and (_has_rules(pod) or resident.node in shunned):
             # Of a single one there is none until its replacement is ready.
             spared = resident.stays or any(needs(pod)) or not is_ready(pod) or serving[_owner(pod)] == 1
-            free = not spared and cluster.budgets.refusal(pod) is None
+            free = not (spared or _is_to_end(pod)) and cluster.budgets.refusal(pod) is None
             yield from [eviction(resident, state)] if free else _anchor(pod, resident.node, state)
 
 
@@ -216,6 +221,11 @@ def _anchor(pod: Object, node: str, state: ClusterState) -> Iterator[Mover]:
 def _has_rules(item: Object) -> bool:
     """Whether a pod or VMI asks for something that depends on the node."""
     return bool(item["spec"].get("affinity") or item["spec"].get("topologySpreadConstraints"))
+
+
+def _is_to_end(pod: Object) -> bool:
+    """Whether it does some work and ends, which would begin anew, as that of a Job; what serves is always restarted."""
+    return (pod["spec"].get("restartPolicy") or "Always") != "Always"
 
 
 def _is_shunned(node: Object) -> bool:
@@ -248,10 +258,12 @@ def _move(change: Change, wave: int) -> RebalancingMove:
     )
 
 
-def _message(moves: Sequence[RebalancingMove], max_moves: int) -> str:
+def _message(moves: Sequence[RebalancingMove], max_moves: int, *, is_cut: bool) -> str:
     if not moves:
+        if is_cut:
+            return f"Nothing moves: who gains by it has to move with others, and these are more than {max_moves}."
         return "Every pod and virtual machine that can be moved is where its rules want it."
-    more = "; as no more moves are allowed, there may be more to do" if len(moves) == max_moves else ""
+    more = "; as no more moves are allowed, there may be more to do" if is_cut else ""
     machines = sum(move.kind == VMI for move in moves)
     migrate = _counted(machines, "VM migrates", "VMs migrate")
     evicted = _counted(len(moves) - machines, "pod is evicted", "pods are evicted")

@@ -106,6 +106,14 @@ def test_a_pod_that_comes_up_elsewhere_than_planned_is_told(move: Any, api: Evic
     assert deviation["why"] == "n3 is cordoned"
 
 
+def test_pods_of_one_controller_that_move_one_after_the_other_come_as_planned(move: Any, api: EvictingApi) -> None:
+    for name in ("o-1", "o-2"):
+        api.add_pod(name, status=READY)
+    first = action(ActionKind.EVICT, pod("o-1"), "n1", "n2")
+    result = move(plan=given(first, action(ActionKind.EVICT, pod("o-2"), "n1", "n2", first)))
+    assert (doings(api), result["deviations"]) == (["o-1", "o-2"], [])
+
+
 def test_a_plan_that_has_come_true_changes_nothing(move: Any, api: EvictingApi) -> None:
     move(plan=given(CACHE, DB, WEB))
     again = move(plan=given(CACHE, DB, WEB))
