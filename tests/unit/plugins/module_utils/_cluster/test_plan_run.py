@@ -105,6 +105,37 @@ def test_it_goes_by_the_clock_that_it_is_given() -> None:
     assert (hours.passed, run.is_over, run.trouble) == (100.0, False, AWAY)
 
 
+class Restless(Hours):
+    """A clock on which a second passes whenever it is looked at."""
+
+    def steady(self) -> float:
+        self.passed += 1.0
+        return self.passed
+
+    def sleep(self, seconds: float) -> None:
+        assert seconds >= 0.0
+        super().sleep(seconds)
+
+
+class Sleeping(Scene):
+    """Each look takes as long as it may."""
+
+    clock = Restless()
+
+    def look(self, questions: Questions, seconds: float) -> Observation:
+        self.clock.sleep(seconds)
+        return super().look(questions, seconds)
+
+
+@pytest.mark.parametrize("seconds", [1.5, 2.5, 3.5, 4.5])
+def test_a_look_is_not_to_take_less_than_no_time(seconds: float) -> None:
+    """As the time may be over right after it was seen that it is not."""
+    scene, verbs = Sleeping([look(STAYS)]), cast(Any, None)
+    scene.clock = Restless()
+    means = Means(scene, verbs, lambda _nodes: None, scene, scene.clock)
+    PlanRun(means, Execution(node="n1", run="run-1"), plan(EVICT)).run(seconds)
+
+
 def lost(**more: Any) -> Failure:
     return Failure("read node n1", "server", "no answer came", "Wait.", unanswered=True, **more)
 
