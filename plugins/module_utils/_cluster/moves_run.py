@@ -33,9 +33,9 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.record
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.reducer import Execution, follow
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.drained_pod import of_a_machine
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.invalid_request import InvalidRequest
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import JsonObject
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import JsonObject, controller
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.prospect import MigrationRequest, Prospect
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.replacement import Replacement
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.replacement import Replacement, is_ready
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import (
     Action,
     ActionKind,
@@ -53,7 +53,8 @@ class Moves:
 
     run: a name by which migrations are known again. retries: of a failed migration. check: raises InvalidRequest unless
     VMIs can be migrated. patience: seconds in which something has to come to its end, where each end gives what is left
-    as much time again; None if all has one time.
+    as much time again; None if all has one time. spares_last: whether a pod stays that has come to be the only one of
+    its controller that serves.
     """
 
     actions: Sequence[Action]
@@ -61,6 +62,7 @@ class Moves:
     run: str = ""
     retries: int = 0
     patience: float | None = None
+    spares_last: bool = False
 
 
 @dataclass(kw_only=True)
@@ -124,7 +126,9 @@ class MovesRun(PlanRun):
         run._take(moves.actions if rehearses else ready(moves.actions, ()), prospects)
         if run.refused:
             raise InvalidRequest(
-                "evict the pods", run.refused, "Migrate virtual machines by vmi_migration; nothing was evicted."
+                "evict the pods",
+                run.refused,
+                "Migrate virtual machines by vmi_migration, and plan anew what has changed; nothing was evicted.",
             )
         return run
 
@@ -207,7 +211,7 @@ class MovesRun(PlanRun):
         following = list[Prospect]()
         for action in actions:
             if action.kind is ActionKind.EVICT:
-                if (pod := self._pod(action, by_name)) is not None:
+                if (pod := self._pod(action, by_name)) is not None and self._is_spare(pod, pods, taken):
                     taken.append(_of_pod(action, pod))
                     self._await(action, self._replacement(action, pod, pods))
                 elif action.id in self.gone and action.object.uid:
@@ -243,6 +247,23 @@ class MovesRun(PlanRun):
             self.refused.append(f"pod {action.object.title} belongs to a virtual machine")
             return None
         return pod
+
+    def _is_spare(self, pod: JsonObject, pods: Iterable[JsonObject], taken: Iterable[Action]) -> bool:
+        """Whether another one of its controller serves while it is away, if that matters; who serves not is missed not.
+
+        taken: what else begins now.
+        """
+        owner = controller(pod)
+        if not self.moves.spares_last or owner is None or not is_ready(pod):
+            return True
+        leaving = {entry.uid for entry in self.of(Evicting) if entry.unfinished}
+        leaving |= {pod["metadata"]["uid"], *(action.object.uid for action in taken)}
+        others = (other for other in pods if other["metadata"]["uid"] not in leaving and is_ready(other))
+        if any((controller(other) or {}).get("uid") == owner["uid"] for other in others):
+            return True
+        title = f"{pod['metadata']['namespace']}/{pod['metadata']['name']}"
+        self.refused.append(f"pod {title} is the only one of {owner['kind']} {owner['name']} that serves by now")
+        return False
 
     def _replacement(self, action: Action, pod: JsonObject | None, pods: Sequence[JsonObject]) -> Replacement | None:
         """What has yet to come in place of a pod; None if nothing does, or nobody knows.

@@ -52,10 +52,12 @@ def begin(
     prospects: Sequence[Prospect],
     may: May,
     patience: float | None = None,
+    *,
+    spares_last: bool = False,
 ) -> MovesRun:
     """Nothing has moved yet. Raises Failure, InvalidRequest.
 
-    prospects: of all VMIs among the actions, which can be migrated. patience: as of Moves.
+    prospects: of all VMIs among the actions, which can be migrated. patience, spares_last: as of Moves.
     """
     params, name = module.params, plan_requests(prospects).run
     # What is a run's carries its name, so that whoever gives the run up finds it. Attempts are named by the plan's.
@@ -64,5 +66,5 @@ def begin(
         unschedulable_timeout=params["unschedulable_timeout"],
         dry_run=module.check_mode,
     )
-    moves = Moves(actions, migration_rules.check, name, params["retries"], patience)
+    moves = Moves(actions, migration_rules.check, name, params["retries"], patience, spares_last)
     return MovesRun.begin(client, moves, prospects, settings, Progress.of(params), may)

@@ -30,6 +30,8 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._module.run impor
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.document import to_json
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import ActionKind, Plan
 
+# The option that a plan of rebalance_plan has. Who evicts pods by a plan of his own has his reasons.
+_MAX_MOVES = "max_moves"
 _MOVED_BEFORE = "What had moved before stays where it is, and what waits for these was not started: plan anew."
 
 
@@ -52,7 +54,9 @@ def carry_out(module: Module, client: Client, plan: Plan, may: May) -> JsonObjec
     prospects = read_prospects(client, requests)
     migration_rules.check(prospects)
     patience = module.params["wait_timeout"]
-    going = migration_task.begin(module, client, plan.actions, prospects, may, patience)
+    # In check mode all leave at a time.
+    spares_last = _MAX_MOVES in plan.options and not module.check_mode
+    going = migration_task.begin(module, client, plan.actions, prospects, may, patience, spares_last=spares_last)
     going.carry_out(patience, dry_run=module.check_mode)
     values = _result(module, client, plan, going)
     if error := _error(module, going, is_changed=values["changed"]):

@@ -34,7 +34,7 @@ from unit.plugins.module_utils._plan.plans import action, pod, vm
 from unit.plugins.support.draining_api import BUDGET, QUICK, fill, pod_path
 from unit.plugins.support.evicting_api import READY, EvictingApi
 from unit.plugins.support.fake_api import Answer, Request, refusal, serving
-from unit.plugins.support.migrating_api import FAILURE, vmi_path
+from unit.plugins.support.migrating_api import FAILURE, migrations_path, vmi_path
 from unit.plugins.support.modules import ModuleRunner, Result
 from unit.plugins.support.plan_schema import plan_in
 
@@ -307,6 +307,31 @@ def test_a_pod_of_a_virtual_machine_is_refused_when_it_has_its_turn(move: Any, a
     result = move(plan=given(CACHE, evicting("launcher", CACHE), DB))
     assert result["error"]["problems"] == ["pod shop/launcher belongs to a virtual machine"]
     assert (result["changed"], doings(api)) == (True, ["cache", "db"])
+
+
+@pytest.mark.parametrize(
+    ("options", "gone"),
+    [({"max_moves": 20}, ["db"]), ({}, ["db", "cache"])],
+    ids=["rebalancing", "a plan of one's own"],
+)
+def test_a_pod_that_has_come_to_be_the_only_one_stays(
+    move: Any, api: EvictingApi, options: dict[str, Any], gone: list[str]
+) -> None:
+    """As the node of the other one died while it waited."""
+    api.add_pod("o-2", status=READY)
+    first = replace(DB, after=())
+
+    def dies(request: Request) -> Answer | None:
+        if request.method == "POST":
+            api.objects[pod_path("o-2")]["status"] = {"phase": "Running"}
+        return None
+
+    api.faults[migrations_path()] = dies
+    plan = replace(plan_of([first, replace(CACHE, after=(first.id,))]), options=options)
+    result = move(plan=to_json(plan))
+    assert doings(api) == gone
+    if options:
+        assert result["error"]["problems"] == ["pod shop/cache is the only one of ReplicaSet o that serves by now"]
 
 
 def test_what_waits_costs_no_request(move: Any, api: EvictingApi) -> None:
