@@ -378,15 +378,17 @@ def vmi_migration(module: Module) -> dict[str, Any]:
     if plan is not None:
         return moves_task.carry_out(module, client, plan, may)
     if module.params["state"] == "absent":
-        return _cancel(module, client, requests, may)
+        return _cancel(module, client, deadline, requests, may)
     return migration_task.migrate(module, client, deadline, requests, may)
 
 
-def _cancel(module: Module, client: Client, requests: list[MigrationRequest], may: May) -> dict[str, Any]:
+def _cancel(
+    module: Module, client: Client, deadline: Deadline, requests: list[MigrationRequest], may: May
+) -> dict[str, Any]:
     cancellation = Cancellation(client, requests, may)
     cancellation.request(dry_run=module.check_mode)
     if module.params["wait"] and not module.check_mode:
-        cancellation.wait(module.params["wait_timeout"])
+        cancellation.wait(deadline.left)
     return migration_results.cancelled(module, client.server, cancellation)
 
 

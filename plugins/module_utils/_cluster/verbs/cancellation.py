@@ -9,7 +9,8 @@ An evacuation is withdrawn first: KubeVirt would start the next migration at onc
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.looks.objects import (
@@ -52,7 +53,9 @@ class Cancellation:
         self.migrations: dict[str, Migration] = {title: item for title, item in found.items() if item}
         vmis = {request.title: find_vmi(client, request.namespace, request.name) for request in self._requests}
         self.evacuated = {title: node for title, vmi in vmis.items() if (node := evacuated_from(vmi))}
+        # By title: whose evacuations were withdrawn, or need not be any more; and of whom something was asked.
         self._withdrawn: set[str] = set()
+        self._asked: set[str] = set()
         moving = {*self.migrations, *self.evacuated}
         self.outcomes = {title: STILL_MIGRATING if title in moving else NOT_MIGRATING for title in vmis}
         self._sources = {title: node_of(vmi) for title, vmi in vmis.items()}
@@ -65,8 +68,8 @@ class Cancellation:
 
     @property
     def has_begun(self) -> bool:
-        asked = any(outcome not in (NOT_MIGRATING, STILL_MIGRATING) for outcome in self.outcomes.values())
-        return asked or bool(self._withdrawn)
+        """Or may have, or would in check mode."""
+        return bool(self._asked)
 
     def request(self, *, dry_run: bool = False) -> None:
         """What cannot be asked for now is left to `wait`. Raises Failure only if nothing was changed."""
@@ -117,7 +120,9 @@ class Cancellation:
                 self.outcomes[title] = TOO_LATE
                 continue
             if title in self.migrations:
-                cancel(client, self.migrations[title], dry_run=dry_run)
+                with self._asking(title):
+                    cancel(client, self.migrations[title], dry_run=dry_run)
+                    self._asked.add(title)
             asked = CANCELLING if title in self.migrations else CANCELLED
             self.outcomes[title] = WOULD_CANCEL if dry_run else asked
 
@@ -128,7 +133,9 @@ class Cancellation:
         """
         title = request.title
         if title not in self._withdrawn:
-            withdraw(client, self.evacuated[title], request.namespace, request.name, dry_run=dry_run)
+            with self._asking(title):
+                if withdraw(client, self.evacuated[title], request.namespace, request.name, dry_run=dry_run):
+                    self._asked.add(title)
             self._withdrawn.add(title)
         begun = unfinished(client, request.namespace).get(request.name)
         if self._has_moved(client, request):
@@ -136,6 +143,16 @@ class Cancellation:
         if begun is not None:
             self.migrations[title] = begun
         return True
+
+    @contextmanager
+    def _asking(self, title: str) -> Iterator[None]:
+        """What may have been done though nobody knows counts."""
+        try:
+            yield
+        except Failure as error:
+            if error.maybe_done:
+                self._asked.add(title)
+            raise
 
     def _look(self, client: Client) -> None:
         by_title = {request.title: request for request in self._requests}
