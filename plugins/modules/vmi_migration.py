@@ -353,9 +353,7 @@ from typing import Any
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.plan_run import Deadline
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.client import Client
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.persistence import May
-from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.cancellation import (
-    Cancellation,
-)
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.cancellation import Cancellation
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.prospect import MigrationRequest
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module import (
     arguments,

@@ -86,12 +86,12 @@ class PlanRequest:
         if plan.cluster.uid != self.cluster or not self.cluster:
             return "it is for another cluster"
         rest = [nodes for batch in plan.batches if (nodes := [name for name in batch if name not in done])]
-        batching, wanted = self.options.batching, _flat(self.batches)
-        if sorted(_flat(rest)) != sorted(wanted):
+        batching, names = self.options.batching, _flat(self.batches)
+        if sorted(_flat(rest)) != sorted(names):
             return "it is for other nodes"
         if batching is None or not batching.reorders:
-            taken = _taken(plan.run, wanted, snapshot)  # which come first in a plan that was made since
-            if [name for name in _flat(rest) if name not in taken] != [name for name in wanted if name not in taken]:
+            taken = _taken(plan.run, names, snapshot)  # which come first in a plan that was made since
+            if [name for name in _flat(rest) if name not in taken] != [name for name in names if name not in taken]:
                 return "its nodes are in another order"
         if batching is None and rest != [list(batch) for batch in self.batches]:
             return "its batches are others"

@@ -136,7 +136,7 @@ def test_the_version_without_digests_is_refused() -> None:
         ({"batches": [["n1", "n1"]]}, "node n1 stands in batch 1 twice"),
         ({"batches": [["n2"], ["n1"]]}, "1.migrate.shop/a is for node n1, which is not in batch 1"),
         (
-            {"batches": [["n1"]], "blocked": to_json(plan(blocked=[Blocked(vm("c"), "n2", ("why",))]))["blocked"]},
+            {"batches": [["n1"]], "blocked": to_json(plan(blocked=(Blocked(vm("c"), "n2", ("why",)),)))["blocked"]},
             "shop/c cannot leave node n2, which is in no batch",
         ),
     ],
