@@ -52,6 +52,7 @@ STARTS = {"db-2": "worker-3", "db-3": "worker-5", **{f"load-{number}": f"worker-
 MEMORY = {"reports": "12Gi", **{f"load-{number}": "4Gi" for number in range(2, 7)}}
 NAMESPACE = "shop"
 VMS = "virtualmachines"
+UNSCHEDULABLE = "node.kubernetes.io/unschedulable"
 
 
 @dataclass(frozen=True)
@@ -138,6 +139,7 @@ class Stage:
             self.api.create(resource_path(KUBEVIRT, VMS, NAMESPACE), virtual_machine(name, part))
             wait_for(f"a node for {name}", lambda name=name: self.placed(name), TIMEOUT)  # type: ignore[misc]
         self.only_node("")
+        wait_for("nodes that are no more tainted for it", self.is_open, TIMEOUT)
         wait_for("the VMs to run", lambda: all(self.runs_ready(name) for name in names), TIMEOUT)
 
     def stop(self, name: str) -> None:
@@ -153,6 +155,11 @@ class Stage:
         for name in NODES:
             path = resource_path("v1", "nodes", name=name)
             self.api.patch(path, {"spec": {"unschedulable": True if only and name != only else None}})
+
+    def is_open(self) -> bool:
+        """The taint of a cordoned node is taken off by a controller, a moment after its cordon."""
+        nodes = (self.api.get(resource_path("v1", "nodes", name=name)) for name in NODES)
+        return not any(taint["key"] == UNSCHEDULABLE for node in nodes for taint in node["spec"].get("taints") or ())
 
     def pods(self, name: str) -> list[Object]:
         return self.api.items(resource_path("v1", "pods", NAMESPACE), labelSelector=f"vm.kubevirt.io/name={name}")
