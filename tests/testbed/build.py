@@ -113,7 +113,7 @@ def build(go: Path, module: GoModule) -> None:
         shutil.rmtree(target, ignore_errors=True)
         target.mkdir()
         _go_build(go, module, target)
-        seconds = round(time.monotonic() - started, 1)
+        seconds = time.monotonic() - started
         (target / FIGURES).write_text(json.dumps({"seconds": seconds}))
         target.rename(output)
         say(f"{module.name}: built in {seconds:.0f} s")
