@@ -23,11 +23,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.record
     WAITING,
     Moment,
 )
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.migration import (
-    QUEUED,
-    SCHEDULING,
-    Migration,
-)
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.migration import QUEUED, SCHEDULING, Migration
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import FAILED, HOSTNAME, SUCCEEDED
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import Action
 
@@ -56,9 +52,9 @@ class Migrating:
 
     heading: the node that the newest attempt is pinned to, empty if it may be any. phases: of the newest attempt.
     failed: attempts that came to nothing. refusal: why a migration cannot be created for now. suspect: a look that
-    needs a second one at the VMI, as it may be older than the migration's end. has_acted: one was created. is_unsure:
-    no answer tells whether one was. is_recalled: what failed was another process's, and where the VMI goes next has to
-    be planned first.
+    needs a second one at the VMI, as it may be older than the migration's end. has_acted: one was created, as
+    far as is known. is_unsure: no answer tells whether one was; had_acted: whether one was before. is_recalled: what
+    failed was another process's, and where the VMI goes next has to be planned first.
     """
 
     action: str
@@ -82,6 +78,7 @@ class Migrating:
     suspect: bool = False
     has_acted: bool = False
     is_unsure: bool = False
+    had_acted: bool = False
     is_recalled: bool = False
 
     @classmethod
@@ -100,9 +97,7 @@ class Migrating:
 
     def redirected(self, action: Action) -> Migrating:
         """After the plan has changed: where it is to go now, or next if what is on its way fails."""
-        entry = replace(
-            self, target_node=action.target, selector=dict(action.selector), is_unsure=False, is_recalled=False
-        )
+        entry = replace(self, target_node=action.target, selector=dict(action.selector), is_recalled=False)
         if self.outcome == MIGRATING:
             return entry
         if not self.has_failed:
@@ -182,7 +177,7 @@ class Migrating:
         if current is None:
             return self._without_migration(vmi, moment)
         own = _is_own(current, self.uid, moment)
-        known = replace(self, has_acted=self.has_acted or (own and self.asked_at > 0))
+        known = self._knowing(acted=own and self.asked_at > 0)
         entry = known.following(current, _number(current.name) if own else 1)
         if current.unfinished:
             words = moment.look.words.get(current.uid, "") if current.phase == SCHEDULING else ""
@@ -201,7 +196,6 @@ class Migrating:
             attempts=max(self.attempts, attempts),
             phases=current.phases,
             refusal="",
-            is_unsure=False,
             suspect=self.suspect and self.migration_uid == current.uid,
         )
 
@@ -209,8 +203,10 @@ class Migrating:
         command = answer.command
         if not isinstance(command, Migrate):
             return self
-        if answer.lost and not answer.refused:
-            return replace(self, asked_at=now, is_unsure=True)
+        if answer.lost:
+            before = self.had_acted if self.is_unsure else self.has_acted
+            unsure = replace(self, has_acted=True, is_unsure=True, had_acted=before, asked_at=now)
+            return unsure.answered(replace(answer, lost=False), now) if answer.refused else unsure
         if not answer.refused:
             return replace(
                 self,
@@ -227,10 +223,9 @@ class Migrating:
                 is_unsure=False,
             )
         if answer.passing:
-            return replace(self, refusal=answer.refused, asked_at=now, is_unsure=self.is_unsure or answer.lost)
+            return replace(self, refusal=answer.refused, asked_at=now)
         failed = (*self.failed, FailedAttempt("", answer.refused, command.target))
-        asked_at = now if answer.lost else self.asked_at
-        return replace(self, outcome=NOT_MIGRATED, failed=failed, refusal="", asked_at=asked_at)
+        return replace(self, outcome=NOT_MIGRATED, failed=failed, refusal="")
 
     def rehearsed(self) -> Migrating:
         return replace(self, outcome=WOULD_MIGRATE)
@@ -260,6 +255,11 @@ class Migrating:
             "phases": [{"phase": phase, "reached_at": time} for phase, time in self.phases],
         }
 
+    def _knowing(self, *, acted: bool) -> Migrating:
+        """After a look that shows what no answer has told."""
+        before = self.had_acted if self.is_unsure else self.has_acted
+        return replace(self, has_acted=before or acted, is_unsure=False)
+
     def _current(self, moment: Moment) -> Migration | None:
         """The migration that counts: the one in flight, else the newest attempt that is not settled."""
         found = moment.look.migrations.get(self.title, ())
@@ -270,6 +270,9 @@ class Migrating:
         return max(flying or new, key=lambda entry: _number(entry.name), default=None)
 
     def _without_migration(self, vmi: SeenVmi | None, moment: Moment) -> tuple[Migrating, Migrate | None]:
+        if self.is_unsure:
+            is_early = moment.now - self.asked_at < RETRY_AFTER
+            return (self, None) if is_early else self._knowing(acted=False)._without_migration(vmi, moment)
         if self.migration and not self.suspect:
             is_new = not self.migration_uid and moment.now - self.asked_at < RETRY_AFTER
             return self if is_new else replace(self, suspect=True), None

@@ -169,3 +169,19 @@ def test_a_lost_answer_is_a_change(migrate: Migrate, api: MigratingApi) -> None:
     lose_once(api, "db")
     result = migrate(name="db", target_node="n2")
     assert (result["changed"], result["migrations"][0]["attempts"], len(api.created())) == (True, 1, 1)
+
+
+@pytest.mark.parametrize("wait", [True, False])
+def test_one_that_a_server_made_and_then_stayed_away_is_a_change(
+    migrate: Migrate, api: DyingApi, *, wait: bool
+) -> None:
+    def act(request: Request) -> Answer | None:
+        if request.method == "POST":
+            api._list(request)
+            api.lives = 0
+        return SILENCE if request.method == "POST" else None
+
+    api.faults[migrations_path()] = act
+    result = migrate(name="db", target_node="n2", wait=wait, wait_timeout=1)
+    assert (result["failed"], result["changed"], len(api.migrations())) == (True, True, 1)
+    assert result["migrations"][0]["outcome"] == "waiting"

@@ -178,11 +178,14 @@ class Judge:
         """
         names = {command.name for command in done if isinstance(command, Migrate)}
         others = {command.uid for command in done if not isinstance(command, Migrate)}
+        migrated = {command.uid for command in done if isinstance(command, Migrate)}
         for entry in record.entries.values():
             known = isinstance(entry, Migrating) and entry.outcome == MIGRATED and entry.migration in names
             assert entry.has_acted or not (known or entry.uid in others), f"{entry} has changed nothing?"
             if isinstance(entry, Evicting) and entry.outcome == WAITING and not entry.is_unsure:
                 assert entry.uid in others or not entry.has_acted, f"{entry} has changed something?"
+            if isinstance(entry, Migrating) and entry.outcome == WAITING and not (entry.is_unsure or entry.failed):
+                assert entry.uid in migrated or not entry.has_acted, f"{entry} has migrated something?"
 
     def lost(self, drain: NodeDrain) -> None:
         """Of a drain that ends though its node is not empty: what is there has a reason, and nothing is under way.
