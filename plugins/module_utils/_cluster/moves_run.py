@@ -124,7 +124,7 @@ class MovesRun(PlanRun):
             moves=moves,
         )
         run._take(moves.actions if rehearses else ready(moves.actions, ()), prospects)
-        if run.refused:
+        if run.refused and not moves.spares_last:
             raise InvalidRequest(
                 "evict the pods",
                 run.refused,
@@ -271,13 +271,14 @@ class MovesRun(PlanRun):
         pod: None of one that an earlier process may have evicted, as others may be, too.
         """
         namespace, entries = action.object.namespace, self.record.entries
+        settled = self._turns.union(entries)
         beside = [entry for entry in pods if entry["metadata"]["namespace"] == namespace]
         there = {entry["metadata"]["uid"] for entry in beside}
         former = {other.object.uid: other for other in self.moves.actions if other.kind is ActionKind.EVICT}
         gone = [
             other.object.name
             for uid, other in former.items()
-            if uid and uid not in there and other.object.namespace == namespace and other.id not in entries
+            if uid and uid not in there and other.object.namespace == namespace and other.id not in settled
         ]
         if pod is not None:
             return Replacement.of(pod, beside, gone, former)

@@ -199,3 +199,18 @@ def test_who_cannot_be_told_to_be_replaced_is_not_waited_for(again: Any, api: Ev
     api.add_pod("p-ddddd", owner=owner, metadata={"generateName": "p-"}, status=PENDING)
     result = again(A)
     assert (result["gone"], result["replacements"], is_migrated(result)) == (["shop/o-aaaaa"], [], True)
+
+
+@pytest.mark.parametrize("status", [PENDING, READY], ids=["comes up yet", "serves already"])
+def test_who_came_in_place_of_one_hides_not_where_the_next_one_comes(again: Any, api: EvictingApi, status: Any) -> None:
+    api.forgotten = False
+    for name in ("o-bbbbb", "o-ccccc"):
+        api.add_pod(name, metadata=MADE, status=READY)
+    later(api, "o-ddddd", status=status)
+    api.objects[pod_path("o-ddddd")]["spec"]["nodeName"] = "n3"
+    first = replace(A, target="n3")
+    second = action(ActionKind.EVICT, pod("o-bbbbb"), "n1", "n3", first)
+    result = again(first, second, action(ActionKind.EVICT, pod("o-ccccc"), "n1", "n2", second))
+    came = [("o-bbbbb-new", "n2"), ("o-ccccc-new", "n2")]
+    assert arrived(result) == ([("o-ddddd", "n3"), *came] if status is PENDING else came)
+    assert [(entry["name"], entry["done"]) for entry in result["deviations"]] == [("o-bbbbb", "came back on n2")]

@@ -334,6 +334,13 @@ def test_a_pod_that_has_come_to_be_the_only_one_stays(
         assert result["error"]["problems"] == ["pod shop/cache is the only one of ReplicaSet o that serves by now"]
 
 
+def test_one_that_has_to_stay_from_the_beginning_keeps_only_what_waits_for_it(move: Any, api: EvictingApi) -> None:
+    plan = replace(plan_of([CACHE, DB, replace(WEB, after=())]), options={"max_moves": 20})
+    result = move(plan=to_json(plan))
+    assert (result["changed"], doings(api), places(result)) == (True, ["web"], [("web", "migrated", "n3")])
+    assert result["error"]["problems"] == ["pod shop/cache is the only one of ReplicaSet o that serves by now"]
+
+
 def test_what_waits_costs_no_request(move: Any, api: EvictingApi) -> None:
     """However long others take, and pods are looked at only as long as some are evicted."""
     answer_to_lone(api, BUDGET, until="never")
