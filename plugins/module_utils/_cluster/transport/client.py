@@ -134,16 +134,18 @@ class Client:
         done = repeatable if dry_run else self._seen_to_end(path, attempted, preconditions.get("uid"))
         return self._request("delete", path, attempted, done, {}, body=options)
 
-    def delete(self, path: str, attempted: str, uid: str | None, *, dry_run: bool, **more: str) -> None:
+    def delete(self, path: str, attempted: str, uid: str | None, *, dry_run: bool, **more: str) -> bool:
         """Just this object; one that is gone is no error, nor is another one that has its name by now.
 
-        uid: None if its name says it all. more: of the DeleteOptions.
+        uid: None if its name says it all. more: of the DeleteOptions. False if it was not there to be deleted.
         """
         try:
             self.delete_only(path, attempted, {"uid": uid} if uid else {}, dry_run=dry_run, **more)
         except Failure as error:
             if not (error.gone or error.status == HTTPStatus.CONFLICT):
                 raise
+            return error.maybe_done
+        return True
 
     def post(self, path: str, attempted: str, body: dict[str, Any], *, done: Done | None, **query: str | int) -> Any:
         """What creates nothing that has a name. done: None if only who asks can see that it was done."""

@@ -81,9 +81,12 @@ class Cancellation:
             self.trouble = error
 
     def wait(self, seconds: float) -> None:
-        """Until KubeVirt has undone them all, at most for so long; not on where time does not mend the trouble."""
+        """Until KubeVirt has undone them all, at most for so long; not on where time does not mend the trouble.
+
+        Looks at least once: what was asked for at the very end may be done.
+        """
         end, client = time.monotonic() + seconds, self._client.briefly()
-        while self.left and time.monotonic() < end:
+        while self.left:
             try:
                 self._request(client, dry_run=False)
                 self._look(client)
@@ -92,8 +95,9 @@ class Cancellation:
                 self.trouble = error.following(self.trouble)
                 if not error.passing:
                     return
-            if self.left:
-                time.sleep(_INTERVAL)
+            if not self.left or time.monotonic() >= end:
+                return
+            time.sleep(_INTERVAL)
 
     def results(self) -> list[dict[str, Any]]:
         """What a module returns of them, in the order of the requests."""
@@ -121,8 +125,8 @@ class Cancellation:
                 continue
             if title in self.migrations:
                 with self._asking(title):
-                    cancel(client, self.migrations[title], dry_run=dry_run)
-                    self._asked.add(title)
+                    if cancel(client, self.migrations[title], dry_run=dry_run):
+                        self._asked.add(title)
             asked = CANCELLING if title in self.migrations else CANCELLED
             self.outcomes[title] = WOULD_CANCEL if dry_run else asked
 

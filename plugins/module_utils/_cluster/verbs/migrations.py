@@ -101,7 +101,8 @@ def _purpose(migration: JsonObject) -> tuple[object, ...]:
     return labels.get(RUN_LABEL), spec["vmiName"], spec.get("addedNodeSelector") or {}
 
 
-def cancel(client: Client, migration: Migration, *, dry_run: bool = False) -> None:
-    """Ask KubeVirt to cancel it, which takes a moment. One that is gone is no error. Raises Failure."""
+def cancel(client: Client, migration: Migration, *, dry_run: bool = False) -> bool:
+    """Ask KubeVirt to cancel it, which takes a moment. False if it was gone, which is no error. Raises Failure."""
     path = migration_path(migration.namespace, migration.name)
-    client.delete(path, f"cancel migration {migration.namespace}/{migration.name}", migration.uid, dry_run=dry_run)
+    attempted = f"cancel migration {migration.namespace}/{migration.name}"
+    return client.delete(path, attempted, migration.uid, dry_run=dry_run)

@@ -6,12 +6,15 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Iterator
 from functools import partial
 from typing import Any, Protocol
 
 import pytest
 
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.clock import Clock
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.cancellation import Cancellation
 from ansible_collections.virtops.kubevirt.plugins.modules.vmi_migration import main
 
 from testbed.pki import Authority
@@ -193,3 +196,35 @@ def test_an_evacuation_that_was_withdrawn_is_told_where_the_rest_fails(cancel: C
     assert result["failed"]
     assert result["changed"]
     assert "that of shop/db was not cancelled, as the API server answered 403" in result["msg"]
+
+
+def test_one_that_has_ended_by_itself_was_not_cancelled(cancel: Cancel, api: MigratingApi) -> None:
+    """Right before that was asked for."""
+
+    def end(request: Request) -> None:
+        if request.method == "DELETE":
+            del api.objects[f"{migrations_path()}/of-db"]
+            api.objects[vmi_path("db")]["status"]["nodeName"] = "n2"
+
+    api.faults[f"{migrations_path()}/of-db"] = end
+    result = cancel(name="db")
+    assert (result["changed"], outcomes(result)) == (False, ["migrated"])
+
+
+def test_what_is_undone_when_the_time_is_over_is_seen(
+    cancel: Cancel, api: MigratingApi, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Asking has taken all of it."""
+    waited, wait = list[float](), Cancellation.wait
+
+    def waits(self: Cancellation, seconds: float) -> None:
+        waited.append(seconds)
+        wait(self, seconds)
+
+    def steady(_self: Clock) -> float:
+        return time.monotonic() + 100.0 * any(request.method == "DELETE" for request in api.requests)
+
+    monkeypatch.setattr(Cancellation, "wait", waits)
+    monkeypatch.setattr(Clock, "steady", steady)
+    result = cancel(name="db", wait_timeout=10)
+    assert (waited, result.get("failed", False), outcomes(result)) == ([0.0], False, ["cancelled"])
