@@ -8,7 +8,7 @@ All that a testbed has is kept in one etcd, so that of any two writes the one wi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -76,9 +76,9 @@ class Event:
 
 
 class Chronicle(Watches):
-    """Watches nodes, pods, VMIs and migrations. `events`: of each kind in their order."""
+    """Watches nodes, pods, VMIs and migrations, or some of them. `events`: of each kind in their order."""
 
-    def __init__(self, kubeconfig: Path) -> None:
+    def __init__(self, kubeconfig: Path, kinds: Collection[str] = (NODE, POD, VMI, MIGRATION)) -> None:
         self.events: list[Event] = []
         paths = {
             NODE: resource_path("v1", "nodes"),
@@ -86,7 +86,7 @@ class Chronicle(Watches):
             VMI: resource_path(KUBEVIRT, VMIS),
             MIGRATION: resource_path(KUBEVIRT, MIGRATIONS),
         }
-        super().__init__(kubeconfig, paths)
+        super().__init__(kubeconfig, {kind: paths[kind] for kind in kinds})
 
     def see(self, name: str, event: Object) -> None:
         self.events.append(Event(name, event["object"], deleted=event["type"] == "DELETED"))

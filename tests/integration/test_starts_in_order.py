@@ -65,7 +65,7 @@ def test_who_needs_another_one_starts_when_that_has_its_node(
     testbed: RunningTestbed, order: Scenario, tmp_path: Path
 ) -> None:
     policies = [{"expression": "`true`", "policy": "stop"}]
-    with Chronicle(testbed.kubeconfig) as chronicle:
+    with Chronicle(testbed.kubeconfig, {VMI}) as chronicle:
         maintain(testbed, tmp_path, plan_maintenance_nodes=["order-c"], plan_maintenance_policies=policies)
     assert maintained(testbed.api, tmp_path.name) == ["order-c"]
     starts = {entry["object"]["name"]: entry for entry in planned(tmp_path, "start")}

@@ -17,6 +17,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.plan_run
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.starts import start_run
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport import persistence
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs import renewer
+from ansible_collections.virtops.kubevirt.plugins.module_utils._execution import starting
 from ansible_collections.virtops.kubevirt.plugins.modules import node_maintenance
 from ansible_collections.virtops.kubevirt.plugins.modules.maintenance_run import main
 
@@ -254,6 +255,7 @@ def test_vms_of_many_nodes_are_looked_at_as_often_as_those_of_one(
     maintain: Maintain, api: RunApi, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(undoing, "TO_START", 6.0)
+    monkeypatch.setattr(starting, "RETRY_AFTER", 0.1)
     monkeypatch.setattr(plan_run, "_PAUSE", 5.0)
     for node in ("n1", "n2"):
         stop(api, f"off-{node}", node)
