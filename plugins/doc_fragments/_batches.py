@@ -36,7 +36,8 @@ options:
       - With V(free) the order of the nodes, and which are in a batch together, is chosen such that each batch can be
         emptied, with as few migrations as possible.
       - With V(given) it is that of O(nodes).
-      - In either order nodes that the run has taken already come before all others.
+      - In either order nodes that the run has taken already come before all others, whatever V(first), V(last) and
+        V(together) of O(batch_constraints) say, as they are out of service.
     type: str
     choices: [free, given]
     default: given

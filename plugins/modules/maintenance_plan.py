@@ -205,7 +205,7 @@ possible:
   elements: str
   sample: [worker-1, worker-2, worker-3, worker-4]
 done:
-  description: Names of nodes that the task names and the run is done with already.
+  description: Names of nodes of the task or of the plan that the run is done with already.
   returned: success, without O(only_check)
   type: list
   elements: str

@@ -56,7 +56,7 @@ def _require_agreement(params: Mapping[str, Any], given: Collection[str], plan: 
     """
     with explained(ATTEMPT):
         nodes = len({*done, *chain.from_iterable(plan.batches)})
-        asked, has = _named(options_of(params, nodes, nodes)), _named(PlanOptions.of(plan.options))
+        asked, has = _named(options_of(params, nodes)), _named(PlanOptions.of(plan.options))
     problems = [
         f"{params['option_prefix']}{name} is {_brief(value)}, and the plan has {_brief(has[name])}"
         for name, value in asked.items()

@@ -39,7 +39,7 @@ def wanted(
         raise InvalidRequest(ATTEMPT, problems, "Correct the names, or take a new snapshot.")
     left = [[name for name in batch if name not in done] for batch in given]
     with explained(ATTEMPT):
-        options = options_of(params, len(params["nodes"] or ()), len(done.union(named_nodes(params))))
+        options = options_of(params, len(done.union(named_nodes(params))))
     uid = snapshot.header.cluster.uid if snapshot.header else ""
     return PlanRequest([batch for batch in left if batch], options, uid)
 
@@ -49,20 +49,20 @@ def named_nodes(params: Mapping[str, Any]) -> list[str]:
     return params["nodes"] or [name for batch in params["batches"] or () for name in batch]
 
 
-def options_of(params: Mapping[str, Any], nodes: int, run: int) -> PlanOptions:
-    """nodes: how many a share is of. run: how many that has, with those that are done. Raises InvalidRequest."""
+def options_of(params: Mapping[str, Any], run: int) -> PlanOptions:
+    """run: how many nodes that has, with those that are done. Raises InvalidRequest."""
     policies = [{key: value for key, value in rule.items() if value is not None} for rule in params["policies"]]
     allowed = [need for need in NEEDS if params[need]]
     named = {name: params[name] for name in ("avoid", "targets", "profile", "room", "reserve")}
-    batching = _batching(params, nodes, run).to_json() if params["batches"] is None else None
+    batching = _batching(params, run).to_json() if params["batches"] is None else None
     return PlanOptions.of({**named, "policies": policies, "allowed": allowed, "batching": batching})
 
 
-def _batching(params: Mapping[str, Any], nodes: int, run: int) -> BatchRules:
+def _batching(params: Mapping[str, Any], run: int) -> BatchRules:
     """Raises InvalidRequest."""
     wanted = params["batch_constraints"] or {}
     return BatchRules(
-        size=_size_of_batch(params["batch"], nodes, run),
+        size=_size_of_batch(params["batch"], run),
         free=params["order"] == "free",
         apart=tuple(wanted.get("apart") or ()),
         together=wanted.get("together") or "",
@@ -117,7 +117,7 @@ def _problems(
         yield f"there is no {kind} {name}" + (f" (do you mean {near[0]}?)" if near else "")
 
 
-def _size_of_batch(wanted: str, nodes: int, run: int) -> int | None:
+def _size_of_batch(wanted: str, run: int) -> int | None:
     """How many of the nodes are out of service together at most; a share is rounded as Ansible's `serial` does.
 
     None: the planner is to say. run: how many nodes the run has, also those that are done and not named any more, so
@@ -133,7 +133,7 @@ def _size_of_batch(wanted: str, nodes: int, run: int) -> int | None:
     elif number > max(run, 1) and not is_share:
         problem += f", but the run has {run} node{'' if run == 1 else 's'}"
     elif number > 0:
-        return max(nodes * number // 100, 1) if is_share else number
+        return max(run * number // 100, 1) if is_share else number
     remedy = f"Give a number of nodes such as 2, a share of them such as 25%, or {AUTO}."
     raise InvalidRequest("read the options of the task", [problem], remedy)
 

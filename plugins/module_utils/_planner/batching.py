@@ -86,6 +86,21 @@ class Batching:
             estimate.take(self._position[chosen[-1]])
         return sorted(chosen, key=self._position.__getitem__)
 
+    def opening(self, begun: Sequence[str]) -> list[str]:
+        """A batch of nodes that are out of service already, as far as they may be in one; in a given order filled up.
+
+        In a free one nobody has tried whether others can be emptied with them.
+        """
+        most, chosen = self._rules.size or len(begun), list[str]()
+        for name in begun:
+            if len(chosen) < most and self._may_join(name, chosen):
+                chosen.append(name)
+        if not self._rules.free and len(chosen) == len(begun):
+            for name in self._in_turn():
+                if len(chosen) < self._most and self._may_join(name, chosen):
+                    chosen.append(name)
+        return sorted(chosen, key=self._position.__getitem__)
+
     def done(self, nodes: Collection[str], touched: Iterable[str]) -> None:
         """Nodes are maintained. touched: those, and all that something has come to."""
         if self._rules.together:

@@ -9,7 +9,7 @@ import json
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.cordon import find_mark
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.cordon import KEPT, find_mark
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.invalid_request import InvalidRequest
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot import Snapshot
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.difference import OPTIONS_IN_WORDS
@@ -89,10 +89,9 @@ class PlanRequest:
         batching, names = self.options.batching, _flat(self.batches)
         if sorted(_flat(rest)) != sorted(names):
             return "it is for other nodes"
-        if batching is None or not batching.reorders:
-            taken = _taken(plan.run, names, snapshot)  # which come first in a plan that was made since
-            if [name for name in _flat(rest) if name not in taken] != [name for name in names if name not in taken]:
-                return "its nodes are in another order"
+        # Taken ones come first in a plan that was made since.
+        if (batching is None or not batching.reorders) and not _follows(rest, names, _taken(plan.run, names, snapshot)):
+            return "its nodes are in another order"
         if batching is None and rest != [list(batch) for batch in self.batches]:
             return "its batches are others"
         was, wanted = PlanOptions.of(plan.options).to_json(), self.options.to_json()
@@ -118,14 +117,13 @@ def what_is_left(plan: Plan, snapshot: Snapshot, done: Collection[str]) -> Plan:
     taken = set(_taken(plan.run, _flat(plan.batches), snapshot))
     unfinished = [number for number, batch in enumerate(plan.batches, 1) if not set(batch) <= set(done)]
     begun = {number for number in unfinished if not taken.isdisjoint(plan.batches[number - 1])} | {*unfinished[:1]}
-    gone = (
-        action.id
-        for action in plan.actions
-        if action.kind in (ActionKind.MIGRATE, ActionKind.EVICT)
-        and action.batch in begun
-        and action.object.uid
-        and has_left(action, places)
-    )
+    gone, staying = set[str](), set[str]()
+    for action in plan.actions:
+        if action.kind in (ActionKind.MIGRATE, ActionKind.EVICT) and (uid := action.object.uid):
+            if action.batch in begun and uid not in staying and has_left(action, places):
+                gone.add(action.id)
+            elif action.batch in unfinished:
+                staying.add(uid)  # who is yet to come to a node has not left that one
     return left(plan, frozenset(gone))
 
 
@@ -178,9 +176,23 @@ def _places(snapshot: Snapshot) -> dict[str, str]:
 
 
 def _taken(run: str, names: Collection[str], snapshot: Snapshot) -> list[str]:
-    """Those of the nodes that carry the mark of a run."""
-    marks = {name: find_mark(snapshot.nodes[name]) for name in names if name in snapshot.nodes}
-    return [name for name, mark in marks.items() if mark and mark.owner == run]
+    """Those of the nodes that carry the mark of a run, also where somebody else had cordoned them before."""
+    there = ((name, snapshot.nodes[name]) for name in names if name in snapshot.nodes)
+    marks = {name: (find_mark(node), find_mark(node, KEPT)) for name, node in there}
+    return [name for name, both in marks.items() if any(mark and mark.owner == run for mark in both)]
+
+
+def _follows(batches: Sequence[Sequence[str]], names: Sequence[str], taken: Collection[str]) -> bool:
+    """Whether each batch that has not begun has the first node that is left then; who may not join one comes later."""
+    gone, position = set(taken), 0
+    for batch in batches:
+        if gone.isdisjoint(batch):
+            while names[position] in gone:
+                position += 1
+            if batch[0] != names[position]:
+                return False
+        gone.update(batch)
+    return True
 
 
 def _by_id(actions: Iterable[Action]) -> dict[str, Action]:

@@ -41,8 +41,8 @@ class BatchRules:
 
     @property
     def reorders(self) -> bool:
-        """Whether the nodes may be in another order than they were given in."""
-        return self.free or self.size != 1 or bool(self.apart or self.together or self.first or self.last)
+        """Whether batches may begin with another node than the first one that is left of those that were given."""
+        return self.free or bool(self.apart or self.together or self.first or self.last)
 
     def to_json(self) -> dict[str, Any]:
         return {

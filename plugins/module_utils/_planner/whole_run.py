@@ -154,9 +154,11 @@ class _Search:
 
     def begin(self, nodes: Sequence[str]) -> None:
         """With these, whatever stands against it."""
-        size = self.rules.size or max(len(nodes), 1)
-        for start in range(0, len(nodes), size):
-            self._take(self._drained(nodes[start : start + size]))
+        rest = list(nodes)
+        while rest:
+            batch = self.batching.opening(rest)
+            self._take(self._drained(batch))
+            rest = [name for name in rest if name not in batch]
 
     def take_next(self) -> None:
         """The first batch that everybody can leave, else the one with the fewest who cannot."""

@@ -142,11 +142,14 @@ def expanded(path: Path) -> Path:
 
 
 def resolved(path: Path) -> Path:
-    """Where links lead. Raises OSError, as Python does for links that lead to themselves only since 3.13."""
+    """Where links lead. Raises OSError, also where they lead to each other, which 3.13 takes for a path like others."""
     try:
-        return path.resolve()
+        found = path.resolve()
     except RuntimeError as error:
         raise OSError(errno.ELOOP, os.strerror(errno.ELOOP)) from error
+    if found.is_symlink():
+        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
+    return found
 
 
 def _failure(path: Path, what: str, error: OSError) -> Failure:

@@ -82,10 +82,10 @@ def moved(scene: Scene, name: str, target: str) -> None:
             pod["spec"]["nodeName"] = target
 
 
-def cordoned(scene: Scene, name: str, owner: str = "kernel") -> None:
+def cordoned(scene: Scene, name: str, owner: str = "kernel", note: str = CORDON_NOTE) -> None:
     for item in scene.lists["nodes"]:
         if item["metadata"]["name"] == name:
-            item["metadata"]["annotations"] = {CORDON_NOTE: Mark(owner, NOON).to_text()}
+            item["metadata"]["annotations"] = {note: Mark(owner, NOON).to_text()}
             item["spec"]["unschedulable"] = True
 
 
@@ -242,10 +242,10 @@ def test_check_mode_goes_on_by_it_and_keeps_nothing(start: Any, files: Files, sc
     assert len(api.writes()) == writes
 
 
-def test_only_who_holds_the_run_keeps_its_plan(start: Any, api: RunApi) -> None:
+def test_only_who_holds_the_run_keeps_its_plan(start: Any, api: RunApi, files: Files) -> None:
     api.hold_run("b2", seconds=10**9)
     assert start()["error"]["reason"] == "RunLost"
-    assert api.config_maps() == []
+    assert (api.config_maps(), files.plan.exists()) == ([], False)
     api.faults[CONFIG_MAPS] = lambda _request: refusal(403, "Forbidden", "configmaps is forbidden")
     api.hold_run("a1", seconds=10**9)
     assert "configmaps is forbidden" in start()["msg"]

@@ -11,12 +11,13 @@ from typing import Any
 
 import pytest
 
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.cordon import CORDON_NOTE, KEPT
 from ansible_collections.virtops.kubevirt.plugins.modules.maintenance_plan import main
 
 from testbed.pki import Authority
 from unit.plugins.module_utils._planner.scene import Scene, node
 from unit.plugins.modules.test_maintenance_plan import EVENING, Files
-from unit.plugins.modules.test_maintenance_plan_resumed import ANEW, GOES_ON, cordoned, done, moved
+from unit.plugins.modules.test_maintenance_plan_resumed import ANEW, GOES_ON, cordoned, done, moved, planned
 from unit.plugins.support.modules import ModuleRunner
 from unit.plugins.support.run_api import RunApi, running
 
@@ -65,7 +66,6 @@ def test_what_is_done_is_not_done_again_where_it_is_not_named_any_more(
     again = start(*first[1:], order=order)
     assert (again["resumed"], again["batches"], again["done"]) == (True, [[first[1]], [first[2]]], [first[0]])
     assert [line for line in again["lines"] if line.startswith("Run kernel: 2 of 3 nodes to maintain, 1 at a time")]
-    assert again["differences"] == []
 
 
 def test_of_what_is_done_a_new_plan_has_nothing_to_tell(start: Any, files: Files, scene: Scene, tmp_path: Path) -> None:
@@ -79,12 +79,16 @@ def test_of_what_is_done_a_new_plan_has_nothing_to_tell(start: Any, files: Files
     assert (again["batches"], again["done"], again["differences"]) == ([["n2"]], [], [])
 
 
-def test_what_has_left_in_a_batch_behind_a_failed_one_is_no_drift(start: Any, files: Files, scene: Scene) -> None:
+@pytest.mark.parametrize("note", [CORDON_NOTE, KEPT])
+def test_what_has_left_in_a_batch_behind_a_failed_one_is_no_drift(
+    start: Any, files: Files, scene: Scene, note: str
+) -> None:
+    """Also where an administrator had cordoned that node before."""
     scene.pod("app-1", "n2")
     files.see(scene)
     start("n1", "n2", "n3", drift="fail")
-    for name in ("n1", "n2"):
-        cordoned(scene, name)
+    cordoned(scene, "n1")
+    cordoned(scene, "n2", note=note)
     scene.lists["pods"] = [pod for pod in scene.lists["pods"] if pod["metadata"]["name"] != "app-1"]
     scene.pod("app-2", "n4")
     files.see(scene, EVENING)
@@ -93,12 +97,40 @@ def test_what_has_left_in_a_batch_behind_a_failed_one_is_no_drift(start: Any, fi
     assert (again["resumed"], [line for line in again["lines"] if "it was:" in line]) == (True, [])
 
 
-def test_in_another_order_it_is_another_plan(start: Any, files: Files, scene: Scene) -> None:
-    start("n1", "n2", "n3")
+def test_who_goes_back_to_a_node_that_it_has_yet_to_leave_has_not_left_the_other_one(
+    start: Any, files: Files, scene: Scene
+) -> None:
+    """Though both nodes are taken, of which somebody has uncordoned the second one."""
+    for name in ("n3", "n4"):
+        cordoned(scene, name, "somebody")
+    files.see(scene)
+    start("n1", "n2", drift="fail")
+    assert [entry.target for entry in planned(files).actions if entry.object.name == "web"] == ["n2", "n1"]
+    for name in ("n1", "n2"):
+        cordoned(scene, name)
+    scene.lists["nodes"][1]["spec"]["unschedulable"] = False
+    files.see(scene, EVENING)
+    again = start("n1", "n2", drift="fail")
+    assert "error" not in again, again["error"]
+    assert (again["resumed"], [line for line in again["lines"] if "it was:" in line]) == (True, [])
+
+
+@pytest.mark.parametrize(("batch", "names"), [("1", "n1 n3 n2 n4"), ("2", "n1 n2 n4 n3")])
+def test_in_another_order_it_is_another_plan(start: Any, files: Files, scene: Scene, batch: str, names: str) -> None:
+    start("n1", "n2", "n3", "n4", batch=batch)
     cordoned(scene, "n1")
     files.see(scene, EVENING)
-    again = start("n1", "n3", "n2")
+    again = start(*names.split(), batch=batch)
     assert again["lines"][0] == ANEW % "its nodes are in another order"
+
+
+def test_a_share_is_one_of_all_nodes_of_the_run(start: Any, files: Files, scene: Scene) -> None:
+    first = start("n1", "n2", "n3", "n4", batch="50%")["batches"]
+    done(scene, "n1")
+    cordoned(scene, "n2")
+    files.see(scene, EVENING)
+    again = start("n2", "n3", "n4", batch="50%")
+    assert (again["resumed"], again["batches"]) == (True, [["n2"], *first[1:]])
 
 
 @pytest.mark.parametrize(

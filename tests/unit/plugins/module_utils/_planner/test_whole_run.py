@@ -232,6 +232,24 @@ def test_nodes_that_are_out_of_service_come_first() -> None:
     assert batches(planned(scene.lists, 1, begun=("d", "c")))[:2] == ["c", "d"]
 
 
+@pytest.mark.parametrize(
+    ("begun", "rules", "expected"),
+    [
+        ("a", {}, ["a b", "c d"]),
+        ("b", {}, ["a b", "c d"]),
+        ("abc", {}, ["a b", "c d"]),
+        ("ac", {"apart": ("half",)}, ["a", "b c", "d"]),
+        ("a", {"apart": ("half",)}, ["a b", "c d"]),
+        ("d", {"first": ("b",)}, ["b d", "a c"]),
+    ],
+)
+def test_batches_that_are_begun_are_filled_up_in_a_given_order(
+    begun: str, rules: dict[str, Any], expected: list[str]
+) -> None:
+    scene = Scene(*(node(name, half="13"[name in "bd"]) for name in "abcd"))
+    assert batches(planned(scene.lists, 2, begun=tuple(begun), free=False, **rules)) == expected
+
+
 @pytest.mark.campaign
 @pytest.mark.parametrize("seed", range(24))
 def test_the_order_is_no_worse_than_the_given_one_and_goes_as_planned(seed: int) -> None:
