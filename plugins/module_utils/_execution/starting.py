@@ -301,10 +301,13 @@ class Starting(Timed):
             return replace(self, node=vmi.node, message=""), self._take_mark_off()
         if vmi is not None and vmi.ending and vmi.has_ended:
             return replace(self, outcome=STARTING, message=STILL_THERE), None
-        words = moment.look.words.get(vmi.uid, "") if vmi is not None else ""
+        since = self.asked_since or moment.now
+        # At first the scheduler may still see the taint of a node that was uncordoned right before.
+        heard = vmi is not None and moment.now - since >= _MORE
+        words = moment.look.words.get(vmi.uid, "") if vmi is not None and heard else ""
         placed = self.is_placed or bool(words or (vmi is not None and vmi.node))
         coming = replace(self, outcome=STARTING, message=f"no node fits: {words}" if words else "", is_placed=placed)
-        coming = replace(coming, asked_since=self.asked_since or moment.now)
+        coming = replace(coming, asked_since=since)
         return (replace(coming, vmi_uid=vmi.uid) if vmi is not None else coming), None
 
     def _take_mark_off(self) -> TakeMarkOff:
