@@ -214,8 +214,9 @@ def test_nodes_of_a_batch_are_out_together_and_do_not_wait_for_each_other(
     assert (history.newcomers("blackbox"), history.interruptions("blackbox")) == ([], [])
 
 
+@pytest.mark.parametrize("all_named", [True, False], ids=["the same nodes", "those that are left"])
 def test_a_run_that_was_killed_goes_on_by_its_plan_from_another_controller(
-    testbed: RunningTestbed, customapp: Api, tmp_path: Path
+    testbed: RunningTestbed, customapp: Api, tmp_path: Path, *, all_named: bool
 ) -> None:
     """It is killed when the first batch is done, with all that its controller has on disk."""
     mate = "kni-worker3"
@@ -233,7 +234,8 @@ def test_a_run_that_was_killed_goes_on_by_its_plan_from_another_controller(
     shutil.rmtree(tmp_path / "home")
     first.unlink()
 
-    done = maintain(testbed, tmp_path, hook, plan_maintenance_path=str(first), **two)
+    asked = two if all_named else {**two, "plan_maintenance_nodes": [mate]}
+    done = maintain(testbed, tmp_path, hook, plan_maintenance_path=str(first), **asked)
     assert done.returncode == 0, told(done)
     assert f"Run test goes on by the plan of {planned['snapshot']['taken']}." in done.stdout
     assert f'"maintained {REGULAR}"' not in done.stdout

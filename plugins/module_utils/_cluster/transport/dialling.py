@@ -28,15 +28,20 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transpor
     failure,
     not_json,
 )
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.printable import brief
 
 try:
+    import oauthlib.oauth2 as oauth2_errors
     import urllib3.exceptions as urllib3_errors
     from kubernetes.config import ConfigException
     from kubernetes.config.kube_config import KUBE_CONFIG_DEFAULT_LOCATION, KubeConfigMerger
     from yaml import YAMLError
 except ImportError:  # AnsibleK8SModule says which library is missing before any of this is used
     _SETTINGS_ERRORS: tuple[type[BaseException], ...] = ()
+    _GRANT_ERRORS: tuple[type[BaseException], ...] = ()
 else:
+    # What asking an identity provider raises that answers, and gives no token.
+    _GRANT_ERRORS = (oauth2_errors.OAuth2Error,)
     # What reading a kubeconfig raises when it is no kubeconfig.
     _SETTINGS_ERRORS = (
         ConfigException,
@@ -62,6 +67,7 @@ _PROVIDER_REMEDY = (
     "Check the identity provider's address and certificate authority in the kubeconfig, and that it is reachable from "
     "this machine."
 )
+_GRANT_REMEDY = "Log in to the identity provider again, as its refresh token in the kubeconfig may have run out."
 _SETTINGS_REMEDY = "Check the kubeconfig and its context, or the connection options of the task."
 _LATE_REMEDY = "Run it by hand to see what it waits for. If it is only slow, raise request_timeout."
 
@@ -91,7 +97,7 @@ class Dialled:
         # It writes all it knows to what it is given, and hangs itself on that.
         given = copy.copy(self.configuration)
         given.api_key = dict(given.api_key)
-        with contextlib.suppress(*_SETTINGS_ERRORS, *TRANSPORT_ERRORS):
+        with contextlib.suppress(*_SETTINGS_ERRORS, *_GRANT_ERRORS, *TRANSPORT_ERRORS):
             self._dialler.read(lambda: self._renew(given), seconds)
         if given.api_key == self.configuration.api_key:
             return self
@@ -148,17 +154,19 @@ class Dialler:
             return self.read(self._settings, seconds)
         except _SETTINGS_ERRORS:  # some are errors of the transport as well
             raise
+        except _GRANT_ERRORS as error:
+            raise _ungranted(error, self._where) from None
         except TRANSPORT_ERRORS as error:
             failed = failure(error, _CONNECT, "", always_served=True)
-            message = f"what the credentials are read from cannot be read, {failed.message}"
+            words = failed.message.replace("the API server", "that server")
+            message = f"what the credentials are read from cannot be read, {words}"
             if failed.where:
-                words = failed.message.replace("the API server", "that server")
                 message = f"the identity provider {without_user(failed.where)} gives no token: {words}"
             raise Failure(
                 _CONNECT,
                 self._where,
                 message,
-                _PROVIDER_REMEDY if failed.where else _SETTINGS_REMEDY,
+                _PROVIDER_REMEDY if failed.where or failed.status else _SETTINGS_REMEDY,
                 reason=UNREAD,
                 unanswered=failed.passing,
                 unsent=True,
@@ -342,6 +350,15 @@ def unusable_settings(error: BaseException, attempted: str, where: str) -> Failu
     """What to tell where settings cannot be used."""
     message = f"its settings are not usable, {_words(error)}"
     return Failure(attempted, where, message, _SETTINGS_REMEDY, reason="SettingsInvalid")
+
+
+def _ungranted(error: Any, where: str) -> Failure:
+    """What to tell where an identity provider gives no token. An answer that is none passes, like that of a gateway."""
+    passes = isinstance(error, (oauth2_errors.MissingTokenError, oauth2_errors.ServerError))
+    passes = passes or isinstance(error, oauth2_errors.TemporarilyUnavailableError)
+    words = brief(f"{error.error}: {error.description}" if error.description else str(error.error))
+    message, remedy = f"the identity provider gives no token: {words}", _PROVIDER_REMEDY if passes else _GRANT_REMEDY
+    return Failure(_CONNECT, where, message, remedy, reason=UNREAD, unanswered=passes, unsent=True)
 
 
 def _words(error: BaseException) -> str:

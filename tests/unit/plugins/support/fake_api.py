@@ -179,7 +179,9 @@ def _handler(api: FakeApi) -> type[BaseHTTPRequestHandler]:
             self._reply({})
 
         def do_POST(self) -> None:
-            self._reply(json.loads(self.rfile.read(int(self.headers.get("Content-Length") or 0)) or b"{}"))
+            content = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+            is_form = "form" in (self.headers.get("Content-Type") or "")
+            self._reply({} if is_form else json.loads(content or b"{}"))
 
         def do_PATCH(self) -> None:
             self.do_POST()

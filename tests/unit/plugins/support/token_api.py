@@ -67,9 +67,14 @@ def printed(token: str, until: str = PAST) -> str:
     return f"echo '{json.dumps(answer)}'"
 
 
-def oidc(until: str, provider: str) -> dict[str, Any]:
-    """Credentials that an identity provider is asked for when their token, which it has given before, has run out."""
+def oidc(until: str, provider: str, authority: Path | None = None) -> dict[str, Any]:
+    """Credentials that an identity provider is asked for when their token, which it has given before, has run out.
+
+    authority: the certificate of the one that knows the provider; None trusts any.
+    """
     claims = json.dumps({"exp": int(datetime.fromisoformat(until).timestamp())}).encode()
     token = f"e30.{base64.urlsafe_b64encode(claims).decode().rstrip('=')}.e30"
     config = {"client-id": "me", "client-secret": "", "refresh-token": "r", "idp-issuer-url": provider}
+    if authority is not None:
+        config["idp-certificate-authority"] = str(authority)
     return {"auth-provider": {"name": "oidc", "config": {**config, "id-token": token}}}

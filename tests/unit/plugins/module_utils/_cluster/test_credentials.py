@@ -18,6 +18,7 @@ from urllib.parse import urlsplit
 
 import pytest
 from kubernetes.config import incluster_config
+from oauthlib.oauth2 import InvalidGrantError
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport import persistence
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.client import Client, connect_by
@@ -26,7 +27,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transpor
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.persistence import Persistence
 
 from testbed.pki import Authority, write_kubeconfig
-from unit.plugins.support.fake_api import SILENCE, Answer, Fault, Request, refusal
+from unit.plugins.support.fake_api import SILENCE, Answer, FakeApi, Fault, Request, refusal, serving
 from unit.plugins.support.modules import isolate
 from unit.plugins.support.object_api import NODES, ObjectApi
 from unit.plugins.support.token_api import NODE, PAST, exec_by, forget, give, oidc, printed, read, taking_a_token, write
@@ -246,6 +247,62 @@ def test_an_identity_provider_whose_address_cannot_be_used_is_no_trouble_that_pa
     with pytest.raises(Failure, match=r"answered 401, Unauthorized; with .* the address of the server") as told:
         read(client)
     assert SECRET not in "".join(format_exception(told.value))
+
+
+OIDC = "/.well-known/openid-configuration"
+
+
+@pytest.fixture
+def provider(authority: Authority) -> Iterator[FakeApi]:
+    """It gives no token yet."""
+    fake = FakeApi()
+    fake.faults[OIDC] = lambda _request: Answer(200, {"token_endpoint": f"{fake.url}/token"})
+    with serving(fake, authority.issue("provider", "provider", hosts=["127.0.0.1"])):
+        yield fake
+
+
+def test_an_identity_provider_that_refuses_a_token_is_told(
+    api: ObjectApi, client: Client, kubeconfig: Path, authority: Authority, provider: FakeApi
+) -> None:
+    refused = Answer(400, {"error": "invalid_grant", "error_description": f"it has run out\n{'x' * 9999}"})
+    provider.faults["/token"] = lambda _request: refused
+    read(client)
+    api.token = "second"
+    give(kubeconfig, **oidc(PAST, provider.url, authority.cert))
+    with pytest.raises(
+        Failure, match=r"401, .* the identity provider gives no token: invalid_grant: it has run"
+    ) as told:
+        read(client)
+    assert (told.value.passing, len(str(told.value)) < 1000) == (False, True)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [Answer(502, b"<html>Bad gateway</html>"), Answer(503, {"error": "temporarily_unavailable"})],
+    ids=["a page of a gateway", "busy"],
+)
+def test_one_that_gives_none_for_now_is_asked_again(
+    api: ObjectApi, client: Client, kubeconfig: Path, authority: Authority, provider: FakeApi, answer: Answer
+) -> None:
+    read(client)
+    api.token = token_of(oidc("2999-01-01T00:00:00Z", provider.url))
+    granted = {"access_token": "x", "id_token": api.token, "refresh_token": "r2"}
+    answers = [Answer(200, granted), answer]
+    provider.faults["/token"] = lambda _request: answers.pop()
+    give(kubeconfig, **oidc(PAST, provider.url, authority.cert))
+    assert (read(client), answers) == ({"old": "1"}, [])
+
+
+def test_a_token_that_is_not_renewed_in_time_is_used_as_long_as_it_lasts(client: Client) -> None:
+    def renew(_configuration: Any) -> None:
+        raise InvalidGrantError(description="it has run out")
+
+    client._line.dialled._renew = renew
+    assert read(client) == {"old": "1"}
+
+
+def token_of(user: dict[str, Any]) -> str:
+    return str(user["auth-provider"]["config"]["id-token"])
 
 
 def test_no_token_is_told_that_cannot_be_used_when_it_was_read_anew(
