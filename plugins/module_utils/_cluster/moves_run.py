@@ -29,7 +29,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._execution import
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.evicting import Evicting
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.migrating import ALREADY_THERE, Migrating
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.observation import Observation
-from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.record import Entry
+from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.record import WAITING, Entry
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.reducer import Execution, follow
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.drained_pod import of_a_machine
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.invalid_request import InvalidRequest
@@ -182,7 +182,27 @@ class MovesRun(PlanRun):
         replacing = {replacement.title.partition("/")[0] for replacement in self.awaited}
         migrating = any(isinstance(entry, Migrating) for entry in self.record.unfinished)
         self.looks.turn_to(evicting | replacing, migrating=migrating)
-        return super()._look(seconds)
+        found = super()._look(seconds)
+        self._count_again()
+        return found
+
+    def _count_again(self) -> None:
+        """Who has come to serve since pods had their turn of which none is evicted yet is to serve afterwards, too."""
+        begun, held = set[int](), dict[int, tuple[Action, str, Replacement]]()
+        for action in self.moves.actions:
+            if (replacement := self.instead.get(action.id)) is None:
+                continue
+            entry = self.record.entries.get(action.id)
+            if isinstance(entry, Evicting) and entry.outcome == WAITING and not entry.is_unsure:
+                held.setdefault(id(replacement), (action, entry.uid, replacement))
+            else:
+                begun.add(id(replacement))
+        pods = {pod["metadata"]["uid"]: pod for pod in self.looks.pods} if held else {}
+        for action, uid, replacement in (found for key, found in held.items() if key not in begun):
+            pod = pods.get(uid)
+            fresh = self._replacement(action, pod, list(pods.values())) if pod is not None else None
+            if fresh is not None:
+                replacement.ready, replacement.known = fresh.ready, fresh.known
 
     def _is_idle(self) -> bool:
         # No watch tells of pods.

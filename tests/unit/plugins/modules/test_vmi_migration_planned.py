@@ -34,7 +34,7 @@ from unit.plugins.module_utils._plan.plans import action, pod, vm
 from unit.plugins.support.draining_api import BUDGET, QUICK, fill, pod_path
 from unit.plugins.support.evicting_api import READY, EvictingApi
 from unit.plugins.support.fake_api import Answer, Request, refusal, serving
-from unit.plugins.support.migrating_api import FAILURE, migrations_path, vmi_path
+from unit.plugins.support.migrating_api import FAILURE, vmi_path
 from unit.plugins.support.modules import ModuleRunner, Result
 from unit.plugins.support.plan_schema import plan_in
 
@@ -90,28 +90,6 @@ def test_everything_moves_in_the_order_of_the_plan(move: Any, api: EvictingApi) 
     assert [entry["pods"] for entry in result["replacements"]] == [[{"name": "cache-new", "node": "n2"}]]
     assert result["deviations"] == []
     assert result["diff"]["after"] == "shop/db: n2\nshop/web: n3\n"
-
-
-def test_a_pod_that_comes_up_elsewhere_than_planned_is_told(move: Any, api: EvictingApi) -> None:
-    api.add_pod("o-1", status=READY)
-    api.add_pod("o-2", status=READY)
-    evicted = [action(ActionKind.EVICT, pod(name), "n1", target) for name, target in (("o-1", "n3"), ("o-2", "n2"))]
-    (deviation,) = move(plan=given(*evicted))["deviations"]
-    assert (deviation["name"], deviation["planned"]) == ("o-1", "comes back on n3")
-    assert deviation["done"] == "came back on n2"
-    assert deviation["why"] == "the scheduler has preferred that node, by what was there then"
-    api.node("n3")["spec"]["unschedulable"] = True
-    api.add_pod("o-3", status=READY)
-    (deviation,) = move(plan=given(action(ActionKind.EVICT, pod("o-3"), "n1", "n3")))["deviations"]
-    assert deviation["why"] == "n3 is cordoned"
-
-
-def test_pods_of_one_controller_that_move_one_after_the_other_come_as_planned(move: Any, api: EvictingApi) -> None:
-    for name in ("o-1", "o-2"):
-        api.add_pod(name, status=READY)
-    first = action(ActionKind.EVICT, pod("o-1"), "n1", "n2")
-    result = move(plan=given(first, action(ActionKind.EVICT, pod("o-2"), "n1", "n2", first)))
-    assert (doings(api), result["deviations"]) == (["o-1", "o-2"], [])
 
 
 def test_a_plan_that_has_come_true_changes_nothing(move: Any, api: EvictingApi) -> None:
@@ -264,14 +242,6 @@ def test_all_that_fails_is_told(move: Any, api: EvictingApi) -> None:
     assert (result["changed"], places(result)) == (True, [("db", "failed", "n1")])
 
 
-def test_who_follows_a_pod_waits_for_another_one_in_its_place(move: Any, api: EvictingApi) -> None:
-    api.forgotten = True
-    result = move(plan=given(CACHE, DB, replace(WEB, after=())), wait_timeout=1)
-    assert (result["error"]["reason"], sorted(doings(api))) == ("DeadlineExceeded", ["cache", "web"])
-    assert "after 1 s ReplicaSet shop/o has not as many pods ready again as before" in result["msg"]
-    assert places(result) == [("web", "migrated", "n3")]
-
-
 def test_a_controller_that_has_yet_to_replace_a_pod_replaces_all_of_them(move: Any, api: EvictingApi) -> None:
     """Else who follows the second one would not wait for what comes instead of it."""
     api.forgotten = True
@@ -307,38 +277,6 @@ def test_a_pod_of_a_virtual_machine_is_refused_when_it_has_its_turn(move: Any, a
     result = move(plan=given(CACHE, evicting("launcher", CACHE), DB))
     assert result["error"]["problems"] == ["pod shop/launcher belongs to a virtual machine"]
     assert (result["changed"], doings(api)) == (True, ["cache", "db"])
-
-
-@pytest.mark.parametrize(
-    ("options", "gone"),
-    [({"max_moves": 20}, ["db"]), ({}, ["db", "cache"])],
-    ids=["rebalancing", "a plan of one's own"],
-)
-def test_a_pod_that_has_come_to_be_the_only_one_stays(
-    move: Any, api: EvictingApi, options: dict[str, Any], gone: list[str]
-) -> None:
-    """As the node of the other one died while it waited."""
-    api.add_pod("o-2", status=READY)
-    first = replace(DB, after=())
-
-    def dies(request: Request) -> Answer | None:
-        if request.method == "POST":
-            api.objects[pod_path("o-2")]["status"] = {"phase": "Running"}
-        return None
-
-    api.faults[migrations_path()] = dies
-    plan = replace(plan_of([first, replace(CACHE, after=(first.id,))]), options=options)
-    result = move(plan=to_json(plan))
-    assert doings(api) == gone
-    if options:
-        assert result["error"]["problems"] == ["pod shop/cache is the only one of ReplicaSet o that serves by now"]
-
-
-def test_one_that_has_to_stay_from_the_beginning_keeps_only_what_waits_for_it(move: Any, api: EvictingApi) -> None:
-    plan = replace(plan_of([CACHE, DB, replace(WEB, after=())]), options={"max_moves": 20})
-    result = move(plan=to_json(plan))
-    assert (result["changed"], doings(api), places(result)) == (True, ["web"], [("web", "migrated", "n3")])
-    assert result["error"]["problems"] == ["pod shop/cache is the only one of ReplicaSet o that serves by now"]
 
 
 def test_what_waits_costs_no_request(move: Any, api: EvictingApi) -> None:

@@ -77,6 +77,18 @@ HISTORIES: Mapping[str, History] = {
             ("dies", {"then": bytes(9) + b"\x01\x01\x00"}),
         ),
     ),
+    "a pod that comes to serve while a budget keeps another one of its controller": (
+        Moved,
+        (
+            ("begin", {"shape": b"\x02\xd1" + bytes(7) + b"\x08wx", "order": b"\x00\x01n\x80\xd4\xfa\x01\x00"}),
+            ("a_budget_changes", {"then": _QUIET}),
+            ("a_budget_changes", {"then": _QUIET}),
+            ("a_budget_changes", {"then": bytes(9) + b"\x01\x07\x07"}),
+            ("somebody_migrates", {"run": "", "then": _QUIET, "to": "n1", "which": 2}),
+            ("dies", {"then": bytes(8) + b"\x01\x01kI"}),
+            ("a_budget_changes", {"then": bytes(10) + b"A\x00"}),
+        ),
+    ),
     "a VM that somebody migrates in vain, and another one of its group that would go where it was to go": (
         TwoNodes,
         (
