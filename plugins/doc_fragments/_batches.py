@@ -20,7 +20,7 @@ options:
   batch:
     description:
       - How many of O(nodes) are out of service together at most, or which share of them, such as V(25%).
-      - A share is of all O(nodes), also of those that are done. It is rounded down, but at least 1.
+      - A share is of all nodes that the run has, also of those that are done. It is rounded down, but at least 1.
       - More than V(100%), or than the run has nodes, is refused. Nodes that the run is done with count, also where they
         are not named any more.
       - With V(auto) a batch is as large as costs no migration more, and never larger than what fills KubeVirt's limits

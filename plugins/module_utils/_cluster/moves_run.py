@@ -187,22 +187,11 @@ class MovesRun(PlanRun):
         return found
 
     def _count_again(self) -> None:
-        """Who has come to serve since pods had their turn of which none is evicted yet is to serve afterwards, too."""
-        begun, held = set[int](), dict[int, tuple[Action, str, Replacement]]()
-        for action in self.moves.actions:
-            if (replacement := self.instead.get(action.id)) is None:
-                continue
-            entry = self.record.entries.get(action.id)
-            if isinstance(entry, Evicting) and entry.outcome == WAITING and not entry.is_unsure:
-                held.setdefault(id(replacement), (action, entry.uid, replacement))
-            else:
-                begun.add(id(replacement))
-        pods = {pod["metadata"]["uid"]: pod for pod in self.looks.pods} if held else {}
-        for action, uid, replacement in (found for key, found in held.items() if key not in begun):
-            pod = pods.get(uid)
-            fresh = self._replacement(action, pod, list(pods.values())) if pod is not None else None
-            if fresh is not None:
-                replacement.ready, replacement.known = fresh.ready, fresh.known
+        """Of controllers that have a pod which is still to be evicted: a budget may have kept it until others serve."""
+        held = [entry for entry in self.of(Evicting) if entry.outcome == WAITING and not entry.is_unsure]
+        replacements = [self.instead[entry.action] for entry in held if entry.action in self.instead]
+        for replacement in {id(found): found for found in replacements}.values():
+            replacement.count_again(self.looks.pods)
 
     def _is_idle(self) -> bool:
         # No watch tells of pods.

@@ -18,9 +18,10 @@ _KEEPS_NAMES = "StatefulSet"
 
 @dataclass
 class Replacement:
-    """Everything in it is JSON. controller: its uid. ready: how many of its pods were ready at first.
+    """Everything in it is JSON. controller: its uid. ready: how many of its pods are to be ready again.
 
-    known: uids of the pods it had then. pods: those that it has beside them now, `namespace/name` by their order.
+    known: uids of the pods it had at first. pods: those that it has beside them now, `namespace/name` by their order.
+    idle: uids of known ones that have not been ready yet.
     """
 
     controller: str
@@ -30,6 +31,7 @@ class Replacement:
     known: list[str]
     pods: list[dict[str, str]] = field(default_factory=list)
     done: bool = False
+    idle: list[str] = field(default_factory=list)
 
     @classmethod
     def of(
@@ -83,9 +85,16 @@ class Replacement:
         else:
             came = _youngest(own, len(names) + going, former)
         late, new = len(names) + going - sum(map(is_ready, came)), {entry["metadata"]["uid"] for entry in came}
-        known = [uid for entry in own if (uid := entry["metadata"]["uid"]) not in new]
+        known = {uid: entry for entry in own if (uid := entry["metadata"]["uid"]) not in new}
+        idle = [uid for uid, entry in known.items() if not is_ready(entry)]
         title = f"{pod['metadata']['namespace']}/{owner['name']}"
-        return cls(owner["uid"], owner["kind"], title, sum(map(is_ready, own)) + late, known)
+        return cls(owner["uid"], owner["kind"], title, sum(map(is_ready, own)) + late, list(known), idle=idle)
+
+    def count_again(self, pods: Iterable[Object]) -> None:
+        """Before one of its pods is evicted: others that have come to be ready are to be ready afterwards as well."""
+        ready = {pod["metadata"]["uid"] for pod in _made_by(self.controller, pods) if is_ready(pod)}
+        self.ready += len(ready.intersection(self.idle))
+        self.idle = [uid for uid in self.idle if uid not in ready]
 
     def look(self, pods: Iterable[Object]) -> None:
         """Compare with the pods that there are now."""

@@ -90,7 +90,8 @@ class PlanRequest:
         if sorted(_flat(rest)) != sorted(names):
             return "it is for other nodes"
         # Taken ones come first in a plan that was made since.
-        if (batching is None or not batching.reorders) and not _follows(rest, names, _taken(plan.run, names, snapshot)):
+        begun = {*done, *_taken(plan.run, names, snapshot)}
+        if (batching is None or not batching.reorders) and not _follows(plan.batches, names, begun):
             return "its nodes are in another order"
         if batching is None and rest != [list(batch) for batch in self.batches]:
             return "its batches are others"
@@ -122,7 +123,7 @@ def what_is_left(plan: Plan, snapshot: Snapshot, done: Collection[str]) -> Plan:
         if action.kind in (ActionKind.MIGRATE, ActionKind.EVICT) and (uid := action.object.uid):
             if action.batch in begun and uid not in staying and has_left(action, places):
                 gone.add(action.id)
-            elif action.batch in unfinished:
+            elif action.batch in unfinished and action.node not in done:
                 staying.add(uid)  # who is yet to come to a node has not left that one
     return left(plan, frozenset(gone))
 
@@ -182,9 +183,12 @@ def _taken(run: str, names: Collection[str], snapshot: Snapshot) -> list[str]:
     return [name for name, both in marks.items() if any(mark and mark.owner == run for mark in both)]
 
 
-def _follows(batches: Sequence[Sequence[str]], names: Sequence[str], taken: Collection[str]) -> bool:
-    """Whether each batch that has not begun has the first node that is left then; who may not join one comes later."""
-    gone, position = set(taken), 0
+def _follows(batches: Sequence[Sequence[str]], names: Sequence[str], begun: Collection[str]) -> bool:
+    """Whether each batch of which no node has begun begins with the first node that is left then.
+
+    Of its others nothing is asked, as who may not join a batch comes later.
+    """
+    gone, position = set(begun), 0
     for batch in batches:
         if gone.isdisjoint(batch):
             while names[position] in gone:

@@ -12,6 +12,8 @@ from typing import Any
 import pytest
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.cordon import CORDON_NOTE, KEPT
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot import from_plain
+from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.in_force import what_is_left
 from ansible_collections.virtops.kubevirt.plugins.modules.maintenance_plan import main
 
 from testbed.pki import Authority
@@ -122,6 +124,38 @@ def test_in_another_order_it_is_another_plan(start: Any, files: Files, scene: Sc
     files.see(scene, EVENING)
     again = start(*names.split(), batch=batch)
     assert again["lines"][0] == ANEW % "its nodes are in another order"
+
+
+def test_who_is_back_where_a_failed_batch_before_has_sent_it_from_does_not_go_again(
+    start: Any, files: Files, scene: Scene
+) -> None:
+    """n1 of that batch is done, n3 is not."""
+    cordoned(scene, "n4", "somebody")
+    files.see(scene)
+    start("n1", "n3", "n2", batch=2)
+    assert [entry.source for entry in planned(files).actions if entry.object.name == "web"] == ["n1", "n2"]
+    done(scene, "n1")
+    for name in ("n2", "n3"):
+        cordoned(scene, name)
+    files.see(scene, EVENING)
+    rest = what_is_left(planned(files), from_plain(scene.lists), ["n1"])
+    assert "n2" not in [entry.source for entry in rest.actions if entry.object.name == "web"]
+
+
+@pytest.mark.parametrize("taken", [[], ["n3"]])
+def test_a_batch_that_is_partly_done_is_in_its_order(start: Any, files: Files, scene: Scene, taken: list[str]) -> None:
+    """n3 comes before n2, as it was taken when the plan was made; also where its Node was made anew since."""
+    cordoned(scene, "n3")
+    files.see(scene)
+    first = start("n1", "n2", "n3", "n4", batch=2)["batches"]
+    assert first == [["n1", "n3"], ["n2", "n4"]]
+    scene.lists["nodes"][2]["metadata"]["annotations"] = {}
+    for name in taken:
+        cordoned(scene, name)
+    done(scene, "n1")
+    files.see(scene, EVENING)
+    again = start("n1", "n2", "n3", "n4", batch=2)
+    assert (again["resumed"], again["lines"][0]) == (True, GOES_ON)
 
 
 def test_a_share_is_one_of_all_nodes_of_the_run(start: Any, files: Files, scene: Scene) -> None:

@@ -171,6 +171,14 @@ def test_a_lost_answer_is_a_change(migrate: Migrate, api: MigratingApi) -> None:
     assert (result["changed"], result["migrations"][0]["attempts"], len(api.created())) == (True, 1, 1)
 
 
+def test_what_is_refused_after_a_lost_answer_and_is_not_there_is_no_change(migrate: Migrate, api: MigratingApi) -> None:
+    answers = [refusal(400, "BadRequest", "a webhook denied it"), refusal(504, "Timeout", "it took too long")]
+    api.faults[migrations_path()] = lambda request: answers.pop() if request.method == "POST" else None
+    result = migrate(name="db", target_node="n2", retries=0)
+    assert (answers, result["failed"], result["changed"]) == ([], True, False)
+    assert "a webhook denied it" in result["msg"]
+
+
 @pytest.mark.parametrize("wait", [True, False])
 def test_one_that_a_server_made_and_then_stayed_away_is_a_change(
     migrate: Migrate, api: DyingApi, *, wait: bool

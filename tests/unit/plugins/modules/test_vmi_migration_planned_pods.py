@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -20,7 +20,7 @@ from testbed.pki import Authority
 from unit.plugins.module_utils._plan.plans import action, pod
 from unit.plugins.modules.test_vmi_migration_planned import CACHE, DB, WEB, doings, given, places
 from unit.plugins.support.draining_api import BUDGET, QUICK, fill, pod_path
-from unit.plugins.support.evicting_api import READY, EvictingApi
+from unit.plugins.support.evicting_api import PODS, READY, EvictingApi
 from unit.plugins.support.fake_api import Answer, Request, serving
 from unit.plugins.support.migrating_api import migrations_path
 from unit.plugins.support.modules import ModuleRunner
@@ -75,20 +75,74 @@ def test_who_follows_a_pod_waits_for_another_one_in_its_place(move: Any, api: Ev
     assert places(result) == [("web", "migrated", "n3")]
 
 
-def test_who_has_come_to_serve_while_a_budget_held_a_pod_back_counts(move: Any, api: EvictingApi) -> None:
-    """Else who follows would not wait for what comes instead."""
-    api.forgotten, tries = True, list[Request]()
+def late(api: EvictingApi) -> list[bool]:
+    """What comes instead of cache comes some looks after it has gone. Returns whether db was migrated after that."""
+    api.forgotten, looks, there = True, list[Request](), list[bool]()
 
-    def held(request: Request) -> Answer | None:
+    def look(request: Request) -> None:
+        if pod_path("cache") not in api.objects:
+            looks.append(request)
+        if len(looks) == 3:
+            api.add_pod("cache-new", "n2", status=READY)
+
+    def migrate(request: Request) -> None:
+        if request.method == "POST":
+            there.append(pod_path("cache-new") in api.objects)
+
+    api.faults |= {PODS: look, migrations_path(): migrate}
+    return there
+
+
+def held(api: EvictingApi, then: Callable[[], object]) -> None:
+    """A budget keeps cache for two tries; then: what happens meanwhile."""
+    tries = list[Request]()
+
+    def answer(request: Request) -> Answer | None:
         tries.append(request)
         if len(tries) == 1:
-            api.add_pod("o-2", status=READY)
+            then()
         return BUDGET if len(tries) < 3 else None
 
+    api.faults[f"{pod_path('cache')}/eviction"] = answer
+
+
+def test_who_has_come_to_serve_while_a_budget_held_a_pod_back_counts(move: Any, api: EvictingApi) -> None:
+    """Else who follows would not wait for what comes instead."""
     api.add_pod("o-2")
-    api.faults[f"{pod_path('cache')}/eviction"] = held
-    result = move(plan=given(CACHE, DB), wait_timeout=1)
-    assert (result["error"]["reason"], doings(api)[-1], result["migrations"]) == ("DeadlineExceeded", "cache", [])
+    held(api, lambda: api.add_pod("o-2", status=READY))
+    there = late(api)
+    assert places(move(plan=given(CACHE, DB))) == [("db", "migrated", "n2")]
+    assert there == [True]
+
+
+def test_so_does_who_has_when_another_one_has_gone_before(move: Any, api: EvictingApi) -> None:
+    for name, status in (("o-2", READY), ("o-3", {"phase": "Running"})):
+        api.add_pod(name, status=status)
+    held(api, lambda: api.add_pod("o-3", status=READY))
+    there = late(api)
+    first = action(ActionKind.EVICT, pod("o-2"), "n1", "n2")
+    result = move(plan=given(first, CACHE, replace(DB, after=(first.id, CACHE.id))), wait_timeout=2)
+    assert (result["error"]["reason"], there) == ("DeadlineExceeded", []), "o-2 is never replaced"
+
+
+def test_who_deletes_a_pod_that_a_budget_holds_back_changes_nothing_for_those_who_follow(
+    move: Any, api: EvictingApi
+) -> None:
+    for name in ("o-2", "o-3"):
+        api.add_pod(name, status=READY)
+    api.forgotten, looks = True, list[Request]()
+
+    def look(request: Request) -> None:
+        if api.attempts:
+            api.add_pod("cache", status=READY, metadata={"deletionTimestamp": "2026-11-21T12:00:00Z"})
+            looks.append(request)
+        if len(looks) > 2:
+            api.objects.pop(pod_path("cache"), None)
+
+    api.faults[PODS] = look
+    api.evictions = [BUDGET] * 9
+    result = move(plan=given(CACHE, DB), wait_timeout=2)
+    assert (result["error"]["reason"], result["migrations"]) == ("DeadlineExceeded", [])
 
 
 @pytest.mark.parametrize(
