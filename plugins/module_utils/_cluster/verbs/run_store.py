@@ -38,7 +38,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects im
 # Which part of a document a ConfigMap is.
 PART_LABEL, HEAD, CHUNK = "virtops.kubevirt/run-document", "head", "chunk"
 # Bytes. The API takes ConfigMaps of up to 1 MiB; a document that is larger unpacked than this is none of ours.
-CHUNK_SIZE, LARGEST = 500 * 1024, 128 * 1024 * 1024
+CHUNK_SIZE, LARGEST = 500 * 1024, 256 * 1024 * 1024
 BROKEN = "DocumentBroken"
 _PAGE = 500
 # A head that is replaced while its chunks are read, so often in a row, is no coincidence any more.
@@ -90,16 +90,18 @@ class RunStore:
         raise self._broken(name, "it was replaced again and again while it was read")
 
     def put(self, name: str, content: bytes, *, after: int | None = None) -> StoredDocument:
-        """Keep the content under the name; nothing is written if that is there already.
+        """Keep the content under the name; nothing is written if that is there already, and can be read.
 
         after: the generation that it is to follow, 0 for none. Status 409 if another is there, or somebody else wrote
         at the same time.
         """
+        if len(content) > LARGEST:
+            raise self._too_large(name, len(content))
         head = self._read(self._name(name))
         data = (head or {}).get("data") or {}
         generation = _number(data.get("generation"))
         digest = hashlib.sha256(content).hexdigest()
-        if head and data.get("sha256") == digest:
+        if head and data.get("sha256") == digest and self._is_whole(name, head):
             return StoredDocument(name, content, generation, digest)
         if after is not None and after != generation:
             raise self._outdated(name, after, generation)
@@ -195,6 +197,15 @@ class RunStore:
             raise self._broken(name, "its content is not what its checksum says")
         return StoredDocument(name, content, _number(data.get("generation")), data["sha256"])
 
+    def _is_whole(self, name: str, head: JsonObject) -> bool:
+        packed = self._packed(head)
+        try:
+            return packed is not None and self._document(name, head, packed).generation > 0
+        except Failure as error:
+            if error.reason != BROKEN:
+                raise
+            return False
+
     def _list(self, selector: str) -> list[JsonObject]:
         query: dict[str, str | int] = {"labelSelector": selector, "limit": _PAGE}
         try:
@@ -229,6 +240,15 @@ class RunStore:
             "Somebody else goes on with this run: read it again.",
             status=HTTPStatus.CONFLICT,
             reason="Conflict",
+        )
+
+    def _too_large(self, name: str, size: int) -> Failure:
+        return Failure(
+            self._attempted(name),
+            self._client.server,
+            f"it has {size >> 20} MiB, and at most {LARGEST >> 20} MiB are kept",
+            "Maintain fewer nodes in a run, or fewer in a batch.",
+            reason="DocumentTooLarge",
         )
 
     def _broken(self, name: str, why: str) -> Failure:

@@ -243,6 +243,29 @@ def test_a_document_that_was_tampered_with_is_refused(store: RunStore, api: RunA
         store.get("plan")
 
 
+@pytest.mark.parametrize("content", [b"{}", LARGE])
+def test_a_broken_one_is_written_anew_by_who_has_it_whole(store: RunStore, api: RunApi, content: bytes) -> None:
+    store.put("plan", content)
+    next(item for item in api.config_maps() if item["binaryData"])["binaryData"] = {}
+    with pytest.raises(Failure):
+        store.get("plan")
+    assert store.put("plan", content).generation == 2
+    found = store.get("plan")
+    assert found
+    assert found.content == content
+
+
+def test_what_nobody_could_read_again_is_not_kept(
+    store: RunStore, api: RunApi, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run_store, "LARGEST", 1 << 20)
+    with pytest.raises(
+        Failure, match=r"Cannot keep document plan of run kernel .* it has 1 MiB, and at most 1 MiB are"
+    ):
+        store.put("plan", LARGE)
+    assert api.writes() == []
+
+
 def test_a_head_cannot_have_objects_of_others_removed(store: RunStore, api: RunApi) -> None:
     api.objects[f"{CONFIG_MAPS}/precious"] = {"metadata": {"name": "precious"}}
     store.put("plan", b"ours")
