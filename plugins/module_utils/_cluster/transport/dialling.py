@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import json
 import re
 import threading
 from collections.abc import Callable, Mapping
@@ -68,6 +69,9 @@ _PROVIDER_REMEDY = (
     "this machine."
 )
 _GRANT_REMEDY = "Log in to the identity provider again, as its refresh token in the kubeconfig may have run out."
+_CLIENT_REMEDY = (
+    "Check the client's id, secret and address of the identity provider in the kubeconfig, and its settings."
+)
 _SETTINGS_REMEDY = "Check the kubeconfig and its context, or the connection options of the task."
 _LATE_REMEDY = "Run it by hand to see what it waits for. If it is only slow, raise request_timeout."
 
@@ -152,7 +156,9 @@ class Dialler:
         """Raises Failure where an identity provider cannot be asked: that says nothing of the API server."""
         try:
             return self.read(self._settings, seconds)
-        except _SETTINGS_ERRORS:  # some are errors of the transport as well
+        except _SETTINGS_ERRORS as error:  # some are errors of the transport as well
+            if isinstance(error, (KeyError, json.JSONDecodeError)) and _passed(error, "_refresh_oidc"):
+                raise _ungranted(error, self._where) from None
             raise
         except _GRANT_ERRORS as error:
             raise _ungranted(error, self._where) from None
@@ -287,12 +293,17 @@ def _asked(configuration: Any, headers: Mapping[str, Any]) -> Any:
         return kubernetes_core.create_api_client(configuration, **headers)
     except (AttributeError, LookupError, TypeError) as error:
         # While it is sent, such an error is one of settings, such as a number in place of a name.
-        if any(frame.f_code.co_name == "call_api" for frame, _line in walk_tb(error.__traceback__)):
+        if _passed(error, "call_api"):
             raise
         # The client library gives what is not JSON on as it is, and looks for groups in whatever is.
         page = getattr(error, "obj", None)
         text = page if isinstance(page, str) else None
         raise not_json(text, HTTPStatus.OK, _CONNECT, without_user(str(configuration.host))) from error
+
+
+def _passed(error: BaseException, function: str) -> bool:
+    """Whether it was raised in a function of a library, of that name, or below."""
+    return any(frame.f_code.co_name == function for frame, _line in walk_tb(error.__traceback__))
 
 
 def _alone(dynamic: Any) -> Any:
@@ -354,10 +365,17 @@ def unusable_settings(error: BaseException, attempted: str, where: str) -> Failu
 
 def _ungranted(error: Any, where: str) -> Failure:
     """What to tell where an identity provider gives no token. An answer that is none passes, like that of a gateway."""
-    passes = isinstance(error, (oauth2_errors.MissingTokenError, oauth2_errors.ServerError))
+    passes = isinstance(error, (json.JSONDecodeError, oauth2_errors.MissingTokenError, oauth2_errors.ServerError))
     passes = passes or isinstance(error, oauth2_errors.TemporarilyUnavailableError)
-    words = brief(f"{error.error}: {error.description}" if error.description else str(error.error))
-    message, remedy = f"the identity provider gives no token: {words}", _PROVIDER_REMEDY if passes else _GRANT_REMEDY
+    remedy = _PROVIDER_REMEDY if passes else _CLIENT_REMEDY
+    if isinstance(error, KeyError):
+        words = f"its answer has no {error.args[0]}"
+    elif isinstance(error, json.JSONDecodeError):
+        words = "its answer is not JSON"
+    else:
+        words = brief(f"{error.error}: {error.description}" if error.description else str(error.error))
+        remedy = _GRANT_REMEDY if isinstance(error, oauth2_errors.InvalidGrantError) else remedy
+    message = f"the identity provider gives no token: {words}"
     return Failure(_CONNECT, where, message, remedy, reason=UNREAD, unanswered=passes, unsent=True)
 
 

@@ -261,34 +261,57 @@ def provider(authority: Authority) -> Iterator[FakeApi]:
         yield fake
 
 
+@pytest.mark.parametrize(
+    ("status", "answer", "words"),
+    [
+        (
+            400,
+            {"error": "invalid_grant", "error_description": f"it has run out\n{'x' * 9999}"},
+            "invalid_grant: it has run",
+        ),
+        (401, {"error": "invalid_client"}, "invalid_client"),
+        (200, {"access_token": "x", "refresh_token": "r2"}, "its answer has no id_token"),
+    ],
+    ids=["logged out", "unknown client", "no token"],
+)
 def test_an_identity_provider_that_refuses_a_token_is_told(
-    api: ObjectApi, client: Client, kubeconfig: Path, authority: Authority, provider: FakeApi
+    api: ObjectApi,
+    client: Client,
+    kubeconfig: Path,
+    authority: Authority,
+    provider: FakeApi,
+    status: int,
+    answer: dict[str, Any],
+    words: str,
 ) -> None:
-    refused = Answer(400, {"error": "invalid_grant", "error_description": f"it has run out\n{'x' * 9999}"})
-    provider.faults["/token"] = lambda _request: refused
+    provider.faults["/token"] = lambda _request: Answer(status, answer)
     read(client)
     api.token = "second"
     give(kubeconfig, **oidc(PAST, provider.url, authority.cert))
-    with pytest.raises(
-        Failure, match=r"401, .* the identity provider gives no token: invalid_grant: it has run"
-    ) as told:
+    with pytest.raises(Failure, match=f"401, .* the identity provider gives no token: {words}") as told:
         read(client)
     assert (told.value.passing, len(str(told.value)) < 1000) == (False, True)
 
 
 @pytest.mark.parametrize(
-    "answer",
-    [Answer(502, b"<html>Bad gateway</html>"), Answer(503, {"error": "temporarily_unavailable"})],
-    ids=["a page of a gateway", "busy"],
+    ("path", "answer"),
+    [
+        ("/token", Answer(502, b"<html>Bad gateway</html>")),
+        ("/token", Answer(503, {"error": "temporarily_unavailable"})),
+        (OIDC, Answer(200, b"<html>Log in to this network</html>")),
+    ],
+    ids=["a page of a gateway", "busy", "a page instead of what it offers"],
 )
 def test_one_that_gives_none_for_now_is_asked_again(
-    api: ObjectApi, client: Client, kubeconfig: Path, authority: Authority, provider: FakeApi, answer: Answer
+    api: ObjectApi, client: Client, kubeconfig: Path, authority: Authority, provider: FakeApi, path: str, answer: Answer
 ) -> None:
     read(client)
     api.token = token_of(oidc("2999-01-01T00:00:00Z", provider.url))
-    granted = {"access_token": "x", "id_token": api.token, "refresh_token": "r2"}
-    answers = [Answer(200, granted), answer]
-    provider.faults["/token"] = lambda _request: answers.pop()
+    granted = Answer(200, {"access_token": "x", "id_token": api.token, "refresh_token": "r2"})
+    answers, offered = [answer], provider.faults[OIDC]
+    later: dict[str, Fault] = {"/token": lambda _request: granted, OIDC: offered}
+    provider.faults |= later
+    provider.faults[path] = lambda request: answers.pop() if answers else later[path](request)
     give(kubeconfig, **oidc(PAST, provider.url, authority.cert))
     assert (read(client), answers) == ({"old": "1"}, [])
 
