@@ -117,8 +117,13 @@ evicted:
       returned: success
       type: int
       sample: 2
+    expected_node:
+      description: Where a plan expects what comes in its place; null without one.
+      returned: success
+      type: str
+      sample: null
     refusal:
-      description: Why the server refused the last attempt, or empty.
+      description: Why the server refused the last attempt, or would for now in check mode; else empty.
       returned: success
       type: str
       sample: Cannot evict pod as it would violate the pod's disruption budget.

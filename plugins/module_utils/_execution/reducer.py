@@ -216,14 +216,14 @@ def rehearsal(
 
 
 def rehearsed(record: Record, answers: Iterable[Answer], now: float) -> Record:
-    """The record after commands were only put to the server; what it refuses for now, time mends."""
+    """The record after commands were only put to the server; what it refuses for now time mends, and is told."""
     entries = dict(record.entries)
     for answer in answers:
         if answer.lost:
             continue
         entry = entries[answer.command.action]
         lasting = answer.refused and not answer.passing
-        told = entry.answered(answer, now) if lasting or answer.needless else entry
+        told = entry.answered(answer, now) if answer.refused or answer.needless else entry
         entries[entry.action] = told if lasting else told.rehearsed()
     return replace(record, entries=entries)
 

@@ -59,6 +59,12 @@ def test_check_mode_asks_and_evicts_nothing(evict: Any, api: EvictingApi) -> Non
     assert pod_path("web-1") in api.objects
 
 
+def test_check_mode_tells_what_would_be_refused_for_now(evict: Any, api: EvictingApi) -> None:
+    api.evictions = [BUDGET]
+    (entry,) = evict(check=True)["evicted"]
+    assert (entry["outcome"], "disruption budget" in entry["refusal"]) == ("would_evict", True)
+
+
 @pytest.mark.parametrize("answer", [SILENCE, refusal(500, "InternalError", "etcdserver: request timed out")])
 def test_check_mode_asks_again_when_an_answer_is_lost(
     evict: Any, api: EvictingApi, monkeypatch: pytest.MonkeyPatch, answer: Answer
