@@ -10,7 +10,7 @@ when it has its turn, so what waits costs no request, and the same actions can b
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
@@ -123,7 +123,10 @@ class MovesRun(PlanRun):
             looks=looks,
             moves=moves,
         )
-        run._take(moves.actions if rehearses else ready(moves.actions, ()), prospects)
+        known = list(prospects)
+        run._take(ready(moves.actions, ()), known)
+        if rehearses:
+            run._take(list(run._would_follow()), known, spares_last=False)
         if run.refused and not moves.spares_last:
             raise InvalidRequest(
                 "evict the pods",
@@ -204,10 +207,22 @@ class MovesRun(PlanRun):
         over = {name for name in over.union(self.gone) if id(self.instead.get(name)) not in awaited}
         return [action for action in ready(self.moves.actions, over) if action.id not in self._turns]
 
-    def _take(self, actions: Collection[Action], known: Iterable[Prospect] | None = None) -> None:
+    def _would_follow(self) -> Iterator[Action]:
+        """What has not had its turn, without what waits for what was refused."""
+        stuck = self._turns.difference(self.record.entries, self.gone)
+        for action in self.moves.actions:
+            if not stuck.isdisjoint(action.after):
+                stuck.add(action.id)
+            elif action.id not in self._turns:
+                yield action
+
+    def _take(
+        self, actions: Collection[Action], known: Iterable[Prospect] | None = None, *, spares_last: bool = True
+    ) -> None:
         """Let actions have their turn, by a fresh look at what they are about. Raises Failure, and nothing is taken.
 
-        known: of VMIs, by a fresh look; None to read them.
+        known: of VMIs, by a fresh look; None to read them. spares_last: whether those who are the last ones now stay,
+        if they are to stay at all; who leaves later may not be by then.
         """
         requests = [request_of(action) for action in actions if action.kind is ActionKind.MIGRATE]
         found = read_prospects(self.client, requests) if known is None else list(known)
@@ -220,7 +235,8 @@ class MovesRun(PlanRun):
         following = list[Prospect]()
         for action in actions:
             if action.kind is ActionKind.EVICT:
-                if (pod := self._pod(action, by_name)) is not None and self._is_spare(pod, pods, taken):
+                pod = self._pod(action, by_name)
+                if pod is not None and (not spares_last or self._is_spare(pod, pods, taken)):
                     taken.append(_of_pod(action, pod))
                     self._await(action, self._replacement(action, pod, pods))
                 elif action.id in self.gone and action.object.uid:

@@ -54,8 +54,7 @@ def carry_out(module: Module, client: Client, plan: Plan, may: May) -> JsonObjec
     prospects = read_prospects(client, requests)
     migration_rules.check(prospects)
     patience = module.params["wait_timeout"]
-    # In check mode all leave at a time.
-    spares_last = _MAX_MOVES in plan.options and not module.check_mode
+    spares_last = _MAX_MOVES in plan.options
     going = migration_task.begin(module, client, plan.actions, prospects, may, patience, spares_last=spares_last)
     going.carry_out(patience, dry_run=module.check_mode)
     values = _result(module, client, plan, going)
@@ -73,7 +72,7 @@ def _error(module: Module, going: MovesRun, *, is_changed: bool) -> Failure | In
     if going.trouble is not None and not (failures or going.is_over):
         failures = [going.trouble]
     if going.refused and not failures:
-        remedy = _MOVED_BEFORE if is_changed else "Nothing was moved: plan anew."
+        remedy = _MOVED_BEFORE if is_changed and not module.check_mode else "Nothing was moved: plan anew."
         return InvalidRequest("carry out the plan", going.refused, remedy)
     if not going.refused and len(failures) < 2:
         return next(iter(failures), None)
