@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, replace
 from typing import Any, TypeVar
@@ -140,13 +141,8 @@ def _plan(given: Mapping[str, Any]) -> Plan:
 
 def _check(plan: Plan) -> None:
     """That its parts agree, so that nobody who reads a plan has to ask."""
-    ids = [action.id for action in plan.actions]
-    known = set(ids)
-    problems = (
-        [f"the action {name} stands in it twice" for name in sorted({name for name in ids if ids.count(name) > 1})]
-        if len(known) < len(ids)
-        else []
-    )
+    known = Counter(action.id for action in plan.actions)
+    problems = [f"the action {name} stands in it twice" for name, times in sorted(known.items()) if times > 1]
     problems += _doubled(plan.batches)
     members = [frozenset(nodes) for nodes in plan.batches]
     earlier: set[str] = set()
