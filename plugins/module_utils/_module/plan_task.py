@@ -30,7 +30,12 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._module.connectio
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module.plan_keeping import ChosenPlan, Drift
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module.run import Module, explained
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.difference import differences
-from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.document import same_meaning, sha256, to_json
+from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.document import (
+    PlanError,
+    same_meaning,
+    sha256,
+    to_json,
+)
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import Blocked, Plan, Verdict
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.remainder import undone
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.in_force import PlanInForce, PlanRequest
@@ -144,7 +149,7 @@ def _make(module: Module) -> dict[str, Any]:
     path = Path(params["path"])
     plan_file.check_writable(path)
     there = plan_file.find_plan(path)
-    earlier = plan_file.load_plan(Path(params["compare"])) if params["compare"] else there
+    earlier = _compared(module) if params["compare"] else there
     snapshot = _read_cluster(module)
     done = nodes_done(snapshot.lists["nodes"], params["run"])
     request = plan_request.wanted(params, snapshot, done)
@@ -175,6 +180,17 @@ def _make(module: Module) -> dict[str, Any]:
         result["diff"] = {"before": _joined(before), "after": _joined(plan_text(plan, of_run))}
     changes = differences(undone(earlier, done), undone(plan, done), whole=True) if earlier else []
     return {"changed": changed, **result, "differences": changes, **_origin(replace(chosen, in_force=in_force))}
+
+
+def _compared(module: Module) -> Plan | None:
+    """The plan to compare with. One that cannot be told ends no forecast, as a run replaces it. Raises as load_plan."""
+    try:
+        return plan_file.load_plan(Path(module.params["compare"]))
+    except PlanError as error:
+        if not module.check_mode:
+            raise
+        module.warn(f"Nothing is compared with {module.params['compare']}: {error}")
+        return None
 
 
 def _take(module: Module) -> dict[str, Any]:
