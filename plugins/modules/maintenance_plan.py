@@ -18,7 +18,7 @@ description:
   - With O(plan) a plan that was made before is held against the run and the cluster as it is now, and told.
   - A run that goes by a plan keeps that in the cluster, from where it is resumed, on whatever machine.
   - Nodes that the run is done with already, which the label C(virtops.kubevirt/maintained) says, are left out.
-  - The cluster is only read, never changed.
+  - The cluster is only read. With O(invocation) the plan is kept in it, in ConfigMaps of O(lease_namespace).
 options:
   snapshot:
     description:
