@@ -15,7 +15,7 @@ options:
     description:
       - An earlier plan to compare the new one with, in a file for its owner alone as with O(plan). By default it is the
         one that O(path) holds.
-      - In check mode what is no plan of this release is only warned of, and nothing is compared.
+      - With O(resume) what is no plan of this release is only warned of, and nothing is compared, as a run replaces it.
     type: path
   plan:
     description:

@@ -232,7 +232,8 @@ evicted:
         in check mode.", returned: always, type: str, sample: evicted}
     expected_node: {description: "Where its replacement should run, empty if nowhere for now.",
                     returned: always, type: str, sample: worker-3}
-    refusal: {description: Why the server refused the last attempt., returned: always, type: str, sample: ""}
+    refusal: {description: "Why the server refused the last attempt, or would for now.", returned: always, type: str,
+              sample: ""}
     seconds: {description: From the first attempt to its end., returned: always, type: int, sample: 3}
     for_node: {description: The node for whose maintenance it left., returned: always, type: str, sample: worker-2}
 interrupted:

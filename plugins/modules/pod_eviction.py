@@ -118,10 +118,10 @@ evicted:
       type: int
       sample: 2
     expected_node:
-      description: Where a plan expects what comes in its place; null without one.
+      description: Where a plan expects what comes in its place; empty, as there is none.
       returned: success
       type: str
-      sample: null
+      sample: ""
     refusal:
       description: Why the server refused the last attempt, or would for now in check mode; else empty.
       returned: success

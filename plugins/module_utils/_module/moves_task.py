@@ -67,12 +67,14 @@ def carry_out(module: Module, client: Client, plan: Plan, may: May) -> JsonObjec
 
 def _error(module: Module, going: MovesRun, *, is_changed: bool) -> Failure | InvalidRequest | None:
     """All that has gone wrong; None if nothing has."""
+    # In check mode others would have moved.
+    is_changed = is_changed and not module.check_mode
     found = [eviction_task.failed(module, going), migration_results.failed(module, going)]
     failures = [failure for failure in found if failure is not None]
     if going.trouble is not None and not (failures or going.is_over):
         failures = [going.trouble]
     if going.refused and not failures:
-        remedy = _MOVED_BEFORE if is_changed and not module.check_mode else "Nothing was moved: plan anew."
+        remedy = _MOVED_BEFORE if is_changed else "Nothing was moved: plan anew."
         return InvalidRequest("carry out the plan", going.refused, remedy)
     if not going.refused and len(failures) < 2:
         return next(iter(failures), None)
@@ -82,7 +84,7 @@ def _error(module: Module, going: MovesRun, *, is_changed: bool) -> Failure | In
         "carry out the plan",
         going.means.verbs.server,
         "; ".join([*(failure.message.rstrip(".") for failure in failures), *filter(None, [listed(going.refused)])]),
-        " ".join(dict.fromkeys([*remedies, _MOVED_BEFORE] if going.refused else remedies)),
+        " ".join(dict.fromkeys([*remedies, _MOVED_BEFORE] if going.refused and is_changed else remedies)),
         status=first.status,
         reason=first.reason,
         details={"problems": [*(problem for problems in told for problem in problems), *going.refused]},

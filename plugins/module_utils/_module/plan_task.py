@@ -183,13 +183,13 @@ def _make(module: Module) -> dict[str, Any]:
 
 
 def _compared(module: Module) -> Plan | None:
-    """The plan to compare with. One that cannot be told ends no forecast, as a run replaces it. Raises as load_plan."""
+    """The plan to compare with. One that cannot be told ends no run, as that replaces its file. Raises as load_plan."""
     try:
         return plan_file.load_plan(Path(module.params["compare"]))
     except PlanError as error:
-        if not module.check_mode:
+        if not module.params["resume"]:
             raise
-        module.warn(f"Nothing is compared with {module.params['compare']}: {error}")
+        module.warn(f"Nothing is compared: {error}")
         return None
 
 

@@ -72,7 +72,8 @@ class MoveLooks:
     def read_pods(self, namespaces: Iterable[str]) -> list[JsonObject]:
         """All pods of these, and of those that are looked at, by lists read anew. Raises Failure."""
         names = sorted({*self._namespaces, *namespaces})
-        self._pods = {name: self._list(name) for name in names}
+        # Those that were read right before for others are looked at next as well.
+        self._pods = {**(self._pods if self._is_at_hand else {}), **{name: self._list(name) for name in names}}
         self._listed_at = self._clock.steady()
         return self.pods
 

@@ -25,11 +25,12 @@ from ansible_collections.kubernetes.core.plugins.module_utils.k8s.exceptions imp
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport import clock
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.failure import Failure
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.translation import (
+    PROVIDER_REMEDY,
     TRANSPORT_ERRORS,
     failure,
     not_json,
+    ungranted,
 )
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.printable import brief
 
 try:
     import oauthlib.oauth2 as oauth2_errors
@@ -64,14 +65,6 @@ _HANGS_FOR_GOOD = 10.0
 # Seconds for which credentials are used that have come late.
 _STAYS_FRESH = 60.0
 LATE, UNREAD = "CredentialsLate", "CredentialsUnread"
-_PROVIDER_REMEDY = (
-    "Check the identity provider's address and certificate authority in the kubeconfig, and that it is reachable from "
-    "this machine."
-)
-_GRANT_REMEDY = "Log in to the identity provider again, as its refresh token in the kubeconfig may have run out."
-_CLIENT_REMEDY = (
-    "Check the client's id, secret and address of the identity provider in the kubeconfig, and its settings."
-)
 _SETTINGS_REMEDY = "Check the kubeconfig and its context, or the connection options of the task."
 _LATE_REMEDY = "Run it by hand to see what it waits for. If it is only slow, raise request_timeout."
 
@@ -157,11 +150,11 @@ class Dialler:
         try:
             return self.read(self._settings, seconds)
         except _SETTINGS_ERRORS as error:  # some are errors of the transport as well
-            if isinstance(error, (KeyError, json.JSONDecodeError)) and _passed(error, "_refresh_oidc"):
-                raise _ungranted(error, self._where) from None
+            if isinstance(error, (KeyError, TypeError, json.JSONDecodeError)) and _passed(error, "_refresh_oidc"):
+                raise ungranted(error, _CONNECT, self._where, UNREAD) from None
             raise
         except _GRANT_ERRORS as error:
-            raise _ungranted(error, self._where) from None
+            raise ungranted(error, _CONNECT, self._where, UNREAD) from None
         except TRANSPORT_ERRORS as error:
             failed = failure(error, _CONNECT, "", always_served=True)
             words = failed.message.replace("the API server", "that server")
@@ -172,7 +165,7 @@ class Dialler:
                 _CONNECT,
                 self._where,
                 message,
-                _PROVIDER_REMEDY if failed.where or failed.status else _SETTINGS_REMEDY,
+                PROVIDER_REMEDY if failed.where or failed.status else _SETTINGS_REMEDY,
                 reason=UNREAD,
                 unanswered=failed.passing,
                 unsent=True,
@@ -361,22 +354,6 @@ def unusable_settings(error: BaseException, attempted: str, where: str) -> Failu
     """What to tell where settings cannot be used."""
     message = f"its settings are not usable, {_words(error)}"
     return Failure(attempted, where, message, _SETTINGS_REMEDY, reason="SettingsInvalid")
-
-
-def _ungranted(error: Any, where: str) -> Failure:
-    """What to tell where an identity provider gives no token. An answer that is none passes, like that of a gateway."""
-    passes = isinstance(error, (json.JSONDecodeError, oauth2_errors.MissingTokenError, oauth2_errors.ServerError))
-    passes = passes or isinstance(error, oauth2_errors.TemporarilyUnavailableError)
-    remedy = _PROVIDER_REMEDY if passes else _CLIENT_REMEDY
-    if isinstance(error, KeyError):
-        words = f"its answer has no {error.args[0]}"
-    elif isinstance(error, json.JSONDecodeError):
-        words = "its answer is not JSON"
-    else:
-        words = brief(f"{error.error}: {error.description}" if error.description else str(error.error))
-        remedy = _GRANT_REMEDY if isinstance(error, oauth2_errors.InvalidGrantError) else remedy
-    message = f"the identity provider gives no token: {words}"
-    return Failure(_CONNECT, where, message, remedy, reason=UNREAD, unanswered=passes, unsent=True)
 
 
 def _words(error: BaseException) -> str:

@@ -83,6 +83,23 @@ _STATUS_REMEDIES = {
     501: "Check that the server's version is supported, and what stands between, such as a proxy or load balancer.",
 }
 _NETWORK_REMEDY = "Check the address and port, and that the API server runs and is reachable from this machine."
+PROVIDER_REMEDY = (
+    "Check the identity provider's address and certificate authority in the kubeconfig, and that it is reachable from "
+    "this machine."
+)
+_GRANT_REMEDY = "Log in to the identity provider again, as its refresh token in the kubeconfig may have run out."
+_CLIENT_REMEDY = (
+    "Check the client's id, secret and address of the identity provider in the kubeconfig, and its settings."
+)
+# Errors of OAuth 2.0, RFC 6749 section 5.2, and of its library: those that time may mend, and those of settings.
+_PASSING_GRANTS = ("missing_token", "server_error", "temporarily_unavailable")
+_OF_THE_CLIENT = (
+    "invalid_client",
+    "unauthorized_client",
+    "invalid_request",
+    "unsupported_grant_type",
+    "insecure_transport",
+)
 _PROXY_REMEDY = "Check the proxy in the kubeconfig, in the option proxy, or in the environment."
 _FOREIGN_REMEDY = (
     "This is no answer of a Kubernetes API server: check what stands between, such as a proxy or load balancer, and "
@@ -128,6 +145,24 @@ def unreadable(error: Exception, status: int, attempted: str, where: str) -> Fai
         )
     text = error.object.decode(errors="replace") if isinstance(error, UnicodeDecodeError) else getattr(error, "doc", "")
     return not_json(str(text), status, attempted, where)
+
+
+def ungranted(error: Any, attempted: str, where: str, reason: str) -> Failure:
+    """What to tell where an identity provider answers, and gives no token, by an error of OAuth 2.0 or of reading it.
+
+    An answer that is none passes, as of a gateway.
+    """
+    passes, remedy = False, _CLIENT_REMEDY
+    if isinstance(error, KeyError):
+        words = f"its answer has no {error.args[0]}"
+    elif not hasattr(error, "error"):
+        words = "its answer is not the JSON that was asked for"
+    else:
+        passes = str(error.error) in _PASSING_GRANTS
+        remedy = PROVIDER_REMEDY if passes else remedy if str(error.error) in _OF_THE_CLIENT else _GRANT_REMEDY
+        words = brief(f"{error.error}: {error.description}" if error.description else str(error.error))
+    message = f"the identity provider gives no token: {words}"
+    return Failure(attempted, where, message, remedy, reason=reason, unanswered=passes, unsent=True)
 
 
 def not_json(text: str | None, status: int, attempted: str, where: str) -> Failure:

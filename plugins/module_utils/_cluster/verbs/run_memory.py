@@ -24,7 +24,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.ru
     RUN_LOST,
     RunHold,
 )
-from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.run_store import RunStore
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.run_store import BROKEN, RunStore
 
 # A document made anew from what is kept under its name, None if nothing is; None to leave that as it is.
 Make: TypeAlias = "Callable[[bytes | None], bytes | None]"
@@ -104,7 +104,13 @@ class RunMemory:
 
 
 def _put(store: RunStore, name: str, make: Make) -> None:
-    found = store.get(name)
+    """One that cannot be read is written anew, as far as it is known without what it was."""
+    try:
+        found, after = store.get(name), 0
+    except Failure as error:
+        if error.reason != BROKEN:
+            raise
+        found, after = None, None
     content = make(found.content if found else None)
     if content is not None:
-        store.put(name, content, after=found.generation if found else 0)
+        store.put(name, content, after=found.generation if found else after)

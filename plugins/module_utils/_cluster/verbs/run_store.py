@@ -200,7 +200,7 @@ class RunStore:
     def _is_whole(self, name: str, head: JsonObject) -> bool:
         packed = self._packed(head)
         try:
-            return packed is not None and self._document(name, head, packed).generation > 0
+            return packed is not None and bool(self._document(name, head, packed).sha256)
         except Failure as error:
             if error.reason != BROKEN:
                 raise
@@ -246,7 +246,7 @@ class RunStore:
         return Failure(
             self._attempted(name),
             self._client.server,
-            f"it has {size >> 20} MiB, and at most {LARGEST >> 20} MiB are kept",
+            f"it has {-(-size // 2**20)} MiB, and at most {LARGEST >> 20} MiB are kept",
             "Maintain fewer nodes in a run, or fewer in a batch.",
             reason="DocumentTooLarge",
         )

@@ -196,17 +196,6 @@ def test_what_is_different_is_said_and_shown(make: Any, files: Files, scene: Sce
     assert "Cannot read the plan" in missing["msg"]
 
 
-def test_a_forecast_is_compared_with_no_plan_of_another_release(make: Any, files: Files) -> None:
-    """Which the run itself replaces."""
-    files.plan.touch(mode=0o600)
-    files.plan.write_text('{"schema": "virtops.kubevirt/plan/0"}')
-    other = {**files.given, "path": f"{files.plan}.check", "compare": str(files.plan), "run": "patch", "nodes": ["n1"]}
-    foretold = make(**other, check=True)
-    assert (foretold["differences"], foretold["changed"]) == ([], True)
-    assert "'virtops.kubevirt/plan/0'" in make(**other)["msg"]
-    assert make(**files.given, run="patch", nodes=["n1"])["changed"]
-
-
 def test_of_nodes_that_are_done_nothing_is_different(make: Any, files: Files, scene: Scene) -> None:
     scene.vm("db", "n2")
     asked: dict[str, Any] = {"run": "patch", "nodes": ["n1", "n2"], "avoid": ["n1"]}

@@ -81,6 +81,16 @@ def test_of_what_is_done_a_new_plan_has_nothing_to_tell(start: Any, files: Files
     assert (again["batches"], again["done"], again["differences"]) == ([["n2"]], [], [])
 
 
+def test_a_run_is_compared_with_no_plan_of_another_release(start: Any, tmp_path: Path) -> None:
+    """Which it replaces, as the role does that gives it in check mode."""
+    earlier = tmp_path / "earlier.json"
+    earlier.touch(mode=0o600)
+    earlier.write_text('{"schema": "virtops.kubevirt/plan/0"}')
+    assert start("n1", compare=str(earlier))["differences"] == []
+    refused = start("n1", compare=str(earlier), resume=False, invocation=None)
+    assert "'virtops.kubevirt/plan/0'" in refused["msg"]
+
+
 @pytest.mark.parametrize("note", [CORDON_NOTE, KEPT])
 def test_what_has_left_in_a_batch_behind_a_failed_one_is_no_drift(
     start: Any, files: Files, scene: Scene, note: str

@@ -250,6 +250,7 @@ def test_an_identity_provider_whose_address_cannot_be_used_is_no_trouble_that_pa
 
 
 OIDC = "/.well-known/openid-configuration"
+RUN_OUT = {"error": "invalid_grant", "error_description": f"it has run out\n{'x' * 9999}"}
 
 
 @pytest.fixture
@@ -262,56 +263,57 @@ def provider(authority: Authority) -> Iterator[FakeApi]:
 
 
 @pytest.mark.parametrize(
-    ("status", "answer", "words"),
+    ("path", "answer", "words", "remedy"),
     [
+        ("/token", Answer(400, RUN_OUT), "invalid_grant: it has run", "Log in"),
+        ("/token", Answer(400, {"error": "login_required"}), "login_required", "Log in"),
+        ("/token", Answer(401, {"error": "invalid_client"}), "invalid_client", "Check the client's id"),
         (
-            400,
-            {"error": "invalid_grant", "error_description": f"it has run out\n{'x' * 9999}"},
-            "invalid_grant: it has run",
+            "/token",
+            Answer(200, {"access_token": "x", "refresh_token": "r"}),
+            "its answer has no id_token",
+            "Check the cl",
         ),
-        (401, {"error": "invalid_client"}, "invalid_client"),
-        (200, {"access_token": "x", "refresh_token": "r2"}, "its answer has no id_token"),
+        (OIDC, Answer(200, b"[]"), "its answer is not the JSON", "Check the client's id"),
+        (OIDC, Answer(200, b"<html>Log in</html>"), "its answer is not the JSON", "Check the client's id"),
     ],
-    ids=["logged out", "unknown client", "no token"],
+    ids=["logged out", "to be asked", "unknown client", "no token", "another document", "a page"],
 )
-def test_an_identity_provider_that_refuses_a_token_is_told(
+def test_an_identity_provider_that_gives_no_token_is_told(
     api: ObjectApi,
     client: Client,
     kubeconfig: Path,
     authority: Authority,
     provider: FakeApi,
-    status: int,
-    answer: dict[str, Any],
+    path: str,
+    answer: Answer,
     words: str,
+    remedy: str,
 ) -> None:
-    provider.faults["/token"] = lambda _request: Answer(status, answer)
+    """In the midst of a task with the refusal of the token that has run out."""
+    provider.faults[path] = lambda _request: answer
     read(client)
     api.token = "second"
     give(kubeconfig, **oidc(PAST, provider.url, authority.cert))
     with pytest.raises(Failure, match=f"401, .* the identity provider gives no token: {words}") as told:
         read(client)
     assert (told.value.passing, len(str(told.value)) < 1000) == (False, True)
+    with pytest.raises(Failure, match=f"the identity provider gives no token: {words}.* {remedy}"):
+        connect_by({"kubeconfig": str(kubeconfig)}, LONG)
 
 
 @pytest.mark.parametrize(
-    ("path", "answer"),
-    [
-        ("/token", Answer(502, b"<html>Bad gateway</html>")),
-        ("/token", Answer(503, {"error": "temporarily_unavailable"})),
-        (OIDC, Answer(200, b"<html>Log in to this network</html>")),
-    ],
-    ids=["a page of a gateway", "busy", "a page instead of what it offers"],
+    "answer",
+    [Answer(502, b"<html>Bad gateway</html>"), Answer(503, {"error": "temporarily_unavailable"})],
+    ids=["a page of a gateway", "busy"],
 )
 def test_one_that_gives_none_for_now_is_asked_again(
-    api: ObjectApi, client: Client, kubeconfig: Path, authority: Authority, provider: FakeApi, path: str, answer: Answer
+    api: ObjectApi, client: Client, kubeconfig: Path, authority: Authority, provider: FakeApi, answer: Answer
 ) -> None:
     read(client)
     api.token = token_of(oidc("2999-01-01T00:00:00Z", provider.url))
-    granted = Answer(200, {"access_token": "x", "id_token": api.token, "refresh_token": "r2"})
-    answers, offered = [answer], provider.faults[OIDC]
-    later: dict[str, Fault] = {"/token": lambda _request: granted, OIDC: offered}
-    provider.faults |= later
-    provider.faults[path] = lambda request: answers.pop() if answers else later[path](request)
+    answers = [Answer(200, {"access_token": "x", "id_token": api.token, "refresh_token": "r2"}), answer]
+    provider.faults["/token"] = lambda _request: answers.pop()
     give(kubeconfig, **oidc(PAST, provider.url, authority.cert))
     assert (read(client), answers) == ({"old": "1"}, [])
 

@@ -82,6 +82,15 @@ def test_who_writes_now_and_then_waits_for_no_look_at_the_run_either(
     assert api.config_maps() == []
 
 
+def test_what_cannot_be_read_any_more_is_written_anew(api: RunApi, memory: RunMemory, told: list[str]) -> None:
+    memory.write(at_once=True)
+    api.config_maps()[0]["binaryData"] = {"content": "broken"}
+    memory.remember("record-n1", lambda content: b"[]" if content is None else b"what it was")
+    memory.write(at_once=True)
+    found = memory._store.get("record-n1")
+    assert (found and found.content, told) == (b"[]", [])
+
+
 @pytest.mark.parametrize("path", [CONFIG_MAPS, LEASES])
 def test_what_is_never_kept_says_in_the_end_how_often_it_was_tried(
     api: RunApi, memory: RunMemory, time: SimpleNamespace, told: list[str], path: str

@@ -255,12 +255,22 @@ def test_a_broken_one_is_written_anew_by_who_has_it_whole(store: RunStore, api: 
     assert found.content == content
 
 
+def test_a_head_without_its_number_loses_nothing_of_what_can_be_read(store: RunStore, api: RunApi) -> None:
+    store.put("plan", LARGE)
+    head = next(item for item in api.config_maps() if "generation" in (item.get("data") or {}))
+    del head["data"]["generation"]
+    store.put("plan", LARGE)
+    found = store.get("plan")
+    assert found
+    assert found.content == LARGE
+
+
 def test_what_nobody_could_read_again_is_not_kept(
     store: RunStore, api: RunApi, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(run_store, "LARGEST", 1 << 20)
     with pytest.raises(
-        Failure, match=r"Cannot keep document plan of run kernel .* it has 1 MiB, and at most 1 MiB are"
+        Failure, match=r"Cannot keep document plan of run kernel .* it has 2 MiB, and at most 1 MiB are"
     ):
         store.put("plan", LARGE)
     assert api.writes() == []
