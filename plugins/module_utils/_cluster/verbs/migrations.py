@@ -69,7 +69,7 @@ def create(client: Client, migration: JsonObject, *, dry_run: bool = False) -> J
     try:
         created: JsonObject = client.create(migrations_path(metadata["namespace"]), attempted, migration, **query)
     except Failure as error:
-        known = None if dry_run or error.passing or error.unasked else _known(client, migration)
+        known = None if dry_run or error.passing or error.unasked else _known(client, migration, error)
         if known is None:
             if error.field_unknown:
                 raise _unpinned(error) from error
@@ -78,8 +78,11 @@ def create(client: Client, migration: JsonObject, *, dry_run: bool = False) -> J
     return created
 
 
-def _known(client: Client, migration: JsonObject) -> JsonObject | None:
-    """The same migration as the cluster has it, as far as that may be read."""
+def _known(client: Client, migration: JsonObject, refusal: Failure) -> JsonObject | None:
+    """The same migration as the cluster has it, as far as that may be read.
+
+    refusal: of a request that may have been sent before without an answer; nothing was done where there is none.
+    """
     name = f"{migration['metadata']['namespace']}/{migration['metadata']['name']}"
     path = migration_path(migration["metadata"]["namespace"], migration["metadata"]["name"])
     try:
@@ -88,7 +91,10 @@ def _known(client: Client, migration: JsonObject) -> JsonObject | None:
         if error.passing:
             raise
         return None
-    return found if found and _purpose(found) == _purpose(migration) else None
+    if found and _purpose(found) == _purpose(migration):
+        return found
+    refusal.maybe_done = False
+    return None
 
 
 def _unpinned(error: Failure) -> Failure:

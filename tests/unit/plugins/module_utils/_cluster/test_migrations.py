@@ -13,6 +13,7 @@ import pytest
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.looks.objects import find_migrations
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.client import Client, connect_by
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.failure import Failure
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.persistence import Persistence
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs import migrations
 
 from testbed.pki import Authority
@@ -88,6 +89,20 @@ def test_what_may_not_be_read_is_not_taken_for_it(client: Client, api: Migrating
     api.faults[PATH] = on_get(refusal(403, "Forbidden", 'User "jane" cannot get resource'))
     with pytest.raises(Failure, match="in-flight migration detected"):
         migrations.create(client, manifest())
+
+
+@pytest.mark.parametrize("may_read", [True, False])
+def test_what_is_refused_after_a_lost_answer_was_not_done_if_it_is_not_there(
+    connection: dict[str, str], api: MigratingApi, *, may_read: bool
+) -> None:
+    """The transport has looked before it asked again, when what was lost could still be under way."""
+    answers = [refusal(400, "BadRequest", "a webhook denied it"), refusal(504, "Timeout", "it took too long")]
+    api.faults[migrations_path()] = lambda request: answers.pop() if request.method == "POST" else None
+    if not may_read:
+        api.faults[PATH] = on_get(refusal(403, "Forbidden", 'User "jane" cannot get resource'))
+    with pytest.raises(Failure, match="a webhook denied it") as told:
+        migrations.create(connect_by(connection, 10, Persistence(30)), manifest())
+    assert (answers, told.value.tries, told.value.maybe_done) == ([], 2, not may_read)
 
 
 def test_a_server_that_goes_away_may_be_asked_again(client: Client, api: MigratingApi) -> None:

@@ -18,6 +18,7 @@ from unit.plugins.module_utils._execution.simulation.machine import (
 )
 from unit.plugins.module_utils._execution.simulation.moving import Moved
 from unit.plugins.module_utils._execution.simulation.restoring import Restored
+from unit.plugins.module_utils._execution.simulation.returning import Returns
 
 # A machine, and what happens to it, in order: the names of its rules with what they are given.
 History: TypeAlias = tuple[type["Driven"], tuple[tuple[str, Mapping[str, Any]], ...]]
@@ -50,6 +51,32 @@ HISTORIES: Mapping[str, History] = {
                     "then": _QUIET,
                 },
             ),
+        ),
+    ),
+    "a VM that somebody else starts while another one has its turn before it": (
+        Returns,
+        (
+            ("begin", {"shape": bytes(18) + b"\x18\x19((1(", "then": bytes(8)}),
+            ("somebody_starts_a_vm", {"then": bytes(8), "which": 10}),
+        ),
+    ),
+    "a VM that fails and starts again while one that failed before has yet to come": (
+        Returns,
+        (
+            ("begin", {"shape": bytes(22) + b"))", "then": bytes(8)}),
+            ("a_look_gets_no_answer", {"then": b"\x01\x06\x01\x01\x01\x03\xbe\x01", "which": 0}),
+            ("a_look_gets_no_answer", {"then": b"\x00\x00\x00\x00\x01\x01\x03\xf2", "which": 0}),
+            ("a_look_gets_no_answer", {"then": b"\x00\x00\x00\x00\x00\x01\x81\x02", "which": 0}),
+        ),
+    ),
+    "a VM that had its place, and fails before the one whose turn is after it starts": (
+        Returns,
+        (
+            ("begin", {"shape": bytes(19) + b")\x18 ( ", "then": bytes(8)}),
+            ("a_look_gets_no_answer", {"then": b"\x00\x00\x00\x03\x01\x05\x05\t", "which": 0}),
+            ("a_look_gets_no_answer", {"then": bytes(5) + b"\x01\x07m", "which": 0}),
+            ("a_look_gets_no_answer", {"then": b"\x01\x01\x01\x01\x01\x03\x03\x01", "which": 0}),
+            ("a_look_gets_no_answer", {"then": bytes(5) + b"\x01\x07\x00", "which": 0}),
         ),
     ),
     "a pod of a StatefulSet that is gone and not back when the task is run again": (

@@ -146,16 +146,25 @@ class Return:
             if owner is not None and owner.kind == REPLICA_SET:
                 wanted = see_replica_sets(self.world, frozenset({action.object.title}))[action.object.title].wanted
                 assert self.world.ready(owner) >= wanted.get(self.node, 0), f"{command} comes too early for {owner}"
-            if isinstance(command, Start):
+            if isinstance(command, Start) and owner is not None and self._takes_its_turn(owner):
                 for name in action.after:
                     self._judge_turn(name)
 
+    def _takes_its_turn(self, owner: Owner) -> bool:
+        """Not what somebody else has started, which has its place without it, nor what had it and has failed since."""
+        vmi, mark = self.world.vmi(owner.name), owner.stopped_for.get(self.node)
+        runs = vmi is not None and vmi.alive and not (vmi.ending or vmi.uid in owner.stops)
+        return mark is not None and mark.before != "" and not runs
+
     def _judge_turn(self, before: str) -> None:
-        """Of a VM for which another one of its node waits: the scheduler has yet to place what it was started for."""
+        """Of a VM for which another one of its node waits: the scheduler has yet to place what it was started for.
+
+        Once it has, nobody waits any more, whatever becomes of it.
+        """
         entry = self.record.entries[before]
         owner = self.world.owners.get(entry.uid)
         mark = owner.stopped_for.get(self.node) if owner is not None else None
-        if owner is None or mark is None or entry.has_failed or _is_hindered(entry):
+        if owner is None or mark is None or entry.has_failed or _is_hindered(entry) or owner.placed - mark.vmis:
             return
         assert mark.before == "", f"{owner} has its turn before it"
         if self.world.vmi(owner.name) is None and not owner.unwanted:

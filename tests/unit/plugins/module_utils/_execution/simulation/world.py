@@ -48,8 +48,8 @@ class Owner:
 
     picky: its VMs run on large nodes only.
     asked: somebody has asked for a start of what starts by request only. stops: uids of VMIs that were asked to stop.
-    stopped_for: its marks, by node. ran: uids of VMIs of it that have run. unwanted: somebody else has stopped it after
-    it got back what it ran with.
+    stopped_for: its marks, by node. placed, ran: uids of VMIs of it that have had a node, and have run. unwanted:
+    somebody else has stopped it after it got back what it ran with.
     """
 
     uid: str
@@ -64,6 +64,7 @@ class Owner:
     size: int = 1
     stops: set[str] = field(default_factory=set)
     stopped_for: dict[str, Mark] = field(default_factory=dict)
+    placed: set[str] = field(default_factory=set)
     ran: set[str] = field(default_factory=set)
     unwanted: bool = False
 
@@ -321,6 +322,8 @@ class World:
 
     def settle(self, vmi: Vmi, node: str) -> None:
         vmi.node = node
+        if vmi.owner is not None:
+            vmi.owner.placed.add(vmi.uid)
         self.places.setdefault(vmi.uid, []).append(node)
 
     def remove_pod(self, pod: Pod) -> None:
