@@ -15,7 +15,8 @@ options:
     description:
       - An earlier plan to compare the new one with, in a file for its owner alone as with O(plan). By default it is the
         one that O(path) holds.
-      - With O(resume) what is no plan of this release is only warned of, and nothing is compared, as a run replaces it.
+      - With O(resume) what is no plan of this release, or was edited, is only warned of, and nothing is compared; a
+        role gives the file of its run so, which it is about to replace.
     type: path
   plan:
     description:

@@ -254,7 +254,11 @@ interrupted:
     successor: {description: The VMI in its place., returned: always, type: str, sample: ""}
     target_node: {description: Where that runs or should run., returned: always, type: str, sample: ""}
     seconds: {description: How long it took., returned: always, type: int, sample: 4}
-    failure_reason: {description: "Why it failed, or who has ended it.", returned: always, type: str, sample: ""}
+    failure_reason:
+      description: Why it failed, what would refuse it for now, or who has ended it.
+      returned: always
+      type: str
+      sample: ""
     for_node: {description: The node for whose maintenance it ended., returned: always, type: str, sample: worker-2}
 left:
   description: What should have left and has not. In check mode it is empty, unless the server refuses something.

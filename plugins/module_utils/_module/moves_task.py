@@ -73,9 +73,9 @@ def _error(module: Module, going: MovesRun, *, is_changed: bool) -> Failure | In
     failures = [failure for failure in found if failure is not None]
     if going.trouble is not None and not (failures or going.is_over):
         failures = [going.trouble]
+    anew = _MOVED_BEFORE if is_changed else "Nothing was moved: plan anew."
     if going.refused and not failures:
-        remedy = _MOVED_BEFORE if is_changed else "Nothing was moved: plan anew."
-        return InvalidRequest("carry out the plan", going.refused, remedy)
+        return InvalidRequest("carry out the plan", going.refused, anew)
     if not going.refused and len(failures) < 2:
         return next(iter(failures), None)
     first, remedies = failures[0], [failure.remedy for failure in failures]
@@ -84,7 +84,7 @@ def _error(module: Module, going: MovesRun, *, is_changed: bool) -> Failure | In
         "carry out the plan",
         going.means.verbs.server,
         "; ".join([*(failure.message.rstrip(".") for failure in failures), *filter(None, [listed(going.refused)])]),
-        " ".join(dict.fromkeys([*remedies, _MOVED_BEFORE] if going.refused and is_changed else remedies)),
+        " ".join(dict.fromkeys([*remedies, anew] if going.refused else remedies)),
         status=first.status,
         reason=first.reason,
         details={"problems": [*(problem for problems in told for problem in problems), *going.refused]},

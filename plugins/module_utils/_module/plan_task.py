@@ -183,7 +183,7 @@ def _make(module: Module) -> dict[str, Any]:
 
 
 def _compared(module: Module) -> Plan | None:
-    """The plan to compare with. One that cannot be told ends no run, as that replaces its file. Raises as load_plan."""
+    """The plan to compare with. One that cannot be told ends no run that goes on. Raises as load_plan."""
     try:
         return plan_file.load_plan(Path(module.params["compare"]))
     except PlanError as error:

@@ -65,6 +65,8 @@ _HANGS_FOR_GOOD = 10.0
 # Seconds for which credentials are used that have come late.
 _STAYS_FRESH = 60.0
 LATE, UNREAD = "CredentialsLate", "CredentialsUnread"
+# The function of the client library that asks an identity provider; its own are the lines that use the answer.
+_ASKING = "_refresh_oidc"
 _SETTINGS_REMEDY = "Check the kubeconfig and its context, or the connection options of the task."
 _LATE_REMEDY = "Run it by hand to see what it waits for. If it is only slow, raise request_timeout."
 
@@ -150,7 +152,7 @@ class Dialler:
         try:
             return self.read(self._settings, seconds)
         except _SETTINGS_ERRORS as error:  # some are errors of the transport as well
-            if isinstance(error, (KeyError, TypeError, json.JSONDecodeError)) and _passed(error, "_refresh_oidc"):
+            if _is_in_an_answer(error):
                 raise ungranted(error, _CONNECT, self._where, UNREAD) from None
             raise
         except _GRANT_ERRORS as error:
@@ -286,7 +288,7 @@ def _asked(configuration: Any, headers: Mapping[str, Any]) -> Any:
         return kubernetes_core.create_api_client(configuration, **headers)
     except (AttributeError, LookupError, TypeError) as error:
         # While it is sent, such an error is one of settings, such as a number in place of a name.
-        if _passed(error, "call_api"):
+        if "call_api" in _passed(error):
             raise
         # The client library gives what is not JSON on as it is, and looks for groups in whatever is.
         page = getattr(error, "obj", None)
@@ -294,9 +296,17 @@ def _asked(configuration: Any, headers: Mapping[str, Any]) -> Any:
         raise not_json(text, HTTPStatus.OK, _CONNECT, without_user(str(configuration.host))) from error
 
 
-def _passed(error: BaseException, function: str) -> bool:
-    """Whether it was raised in a function of a library, of that name, or below."""
-    return any(frame.f_code.co_name == function for frame, _line in walk_tb(error.__traceback__))
+def _is_in_an_answer(error: BaseException) -> bool:
+    """Whether it is about what an identity provider has answered, and not about what it was asked by."""
+    passed = _passed(error)
+    if passed[-1] == _ASKING:
+        return isinstance(error, (KeyError, TypeError))
+    return _ASKING in passed and isinstance(error, (json.JSONDecodeError, UnicodeDecodeError))
+
+
+def _passed(error: BaseException) -> list[str]:
+    """The functions by which it came, the one last that has raised it."""
+    return [frame.f_code.co_name for frame, _line in walk_tb(error.__traceback__)]
 
 
 def _alone(dynamic: Any) -> Any:

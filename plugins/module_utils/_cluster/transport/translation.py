@@ -150,7 +150,7 @@ def unreadable(error: Exception, status: int, attempted: str, where: str) -> Fai
 def ungranted(error: Any, attempted: str, where: str, reason: str) -> Failure:
     """What to tell where an identity provider answers, and gives no token, by an error of OAuth 2.0 or of reading it.
 
-    An answer that is none passes, as of a gateway.
+    Of those of OAuth 2.0 some pass, such as an answer without a token. What cannot be read is mostly another site's.
     """
     passes, remedy = False, _CLIENT_REMEDY
     if isinstance(error, KeyError):

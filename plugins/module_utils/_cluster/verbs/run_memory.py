@@ -104,13 +104,16 @@ class RunMemory:
 
 
 def _put(store: RunStore, name: str, make: Make) -> None:
-    """One that cannot be read is written anew, as far as it is known without what it was."""
+    """One that cannot be read is written anew, if it is known without what it was. Raises Failure."""
+    broken: Failure | None = None
     try:
-        found, after = store.get(name), 0
+        found = store.get(name)
     except Failure as error:
         if error.reason != BROKEN:
             raise
-        found, after = None, None
+        found, broken = None, error
     content = make(found.content if found else None)
     if content is not None:
-        store.put(name, content, after=found.generation if found else after)
+        store.put(name, content, after=found.generation if found else None if broken else 0)
+    elif broken is not None:
+        raise broken

@@ -79,7 +79,8 @@ class RunStore:
         return sorted(str((item.get("data") or {}).get("name", "")) for item in heads)
 
     def get(self, name: str) -> StoredDocument | None:
-        """None if there is none of that name."""
+        """None if there is none of that name. Raises Failure, with the reason BROKEN if it cannot be read."""
+        before = ""
         for _attempt in range(_ATTEMPTS):
             head = self._read(self._name(name))
             if head is None:
@@ -87,6 +88,9 @@ class RunStore:
             packed = self._packed(head)
             if packed is not None:
                 return self._document(name, head, packed)
+            if head["metadata"]["resourceVersion"] == before:
+                raise self._broken(name, "a part of it is gone")
+            before = head["metadata"]["resourceVersion"]
         raise self._broken(name, "it was replaced again and again while it was read")
 
     def put(self, name: str, content: bytes, *, after: int | None = None) -> StoredDocument:
@@ -106,9 +110,10 @@ class RunStore:
         if after is not None and after != generation:
             raise self._outdated(name, after, generation)
         document = StoredDocument(name, content, generation + 1, digest)
-        self._write(document, head)
+        names = self._write(document, head)
         for chunk in _chunks(head) if head else ():
-            self._remove(chunk, None)  # its name tells its content
+            if chunk not in names:
+                self._remove(chunk, None)  # its name tells its content
         return document
 
     def delete_all(self) -> int:
@@ -118,8 +123,8 @@ class RunStore:
             self._remove(item["metadata"]["name"], item["metadata"]["uid"])
         return len(items)
 
-    def _write(self, document: StoredDocument, before: JsonObject | None) -> None:
-        """The chunks, then the head. A write whose answer was lost is found done by its content."""
+    def _write(self, document: StoredDocument, before: JsonObject | None) -> list[str]:
+        """The chunks, whose names it returns, then the head. A write whose answer was lost is found done by them."""
         packed = gzip.compress(document.content, 6, mtime=0)
         parts = [packed[start : start + CHUNK_SIZE] for start in range(0, len(packed), CHUNK_SIZE)]
         chunks = parts if len(parts) > 1 else []
@@ -136,6 +141,7 @@ class RunStore:
         }
         head = self._object(name, document.name, HEAD, b"" if chunks else packed, data)
         self._write_head(document, head, before)
+        return names
 
     def _write_head(self, document: StoredDocument, head: JsonObject, before: JsonObject | None) -> None:
         try:
@@ -149,7 +155,7 @@ class RunStore:
             if error.status != HTTPStatus.CONFLICT:
                 raise
             found = self._read(head["metadata"]["name"])
-            if not found or (found.get("data") or {}).get("sha256") != document.sha256:
+            if not found or found.get("data") != head["data"]:
                 raise
 
     def _create(self, chunk: JsonObject) -> None:

@@ -21,7 +21,7 @@ from unit.plugins.module_utils._plan.plans import action, pod
 from unit.plugins.modules.test_vmi_migration_planned import CACHE, DB, WEB, doings, given, places
 from unit.plugins.support.draining_api import BUDGET, QUICK, fill, pod_path
 from unit.plugins.support.evicting_api import PODS, READY, EvictingApi
-from unit.plugins.support.fake_api import Answer, Request, serving
+from unit.plugins.support.fake_api import Answer, Request, refusal, serving
 from unit.plugins.support.migrating_api import migrations_path
 from unit.plugins.support.modules import ModuleRunner
 
@@ -181,3 +181,16 @@ def test_one_that_has_to_stay_from_the_beginning_keeps_only_what_waits_for_it(mo
         == foretold["error"]["problems"]
         == ["pod shop/cache is the only one of ReplicaSet o that serves by now"]
     )
+
+
+@pytest.mark.parametrize("check", [True, False])
+def test_beside_a_failure_too_who_has_to_stay_takes_another_plan(move: Any, api: EvictingApi, *, check: bool) -> None:
+    """To run the task again by the same one would not do."""
+    denied = refusal(400, "BadRequest", "a webhook denied it")
+    api.faults[migrations_path()] = lambda request: denied if request.method == "POST" else None
+    plan = replace(plan_of([CACHE, replace(WEB, after=())]), options={"max_moves": 20})
+    result = move(plan=to_json(plan), check=check, retries=0)
+    assert (result["failed"], result["changed"]) == (True, False)
+    assert "a webhook denied it" in result["msg"]
+    assert "the only one of ReplicaSet o" in result["msg"]
+    assert result["msg"].endswith("Nothing was moved: plan anew.")

@@ -276,8 +276,9 @@ def provider(authority: Authority) -> Iterator[FakeApi]:
         ),
         (OIDC, Answer(200, b"[]"), "its answer is not the JSON", "Check the client's id"),
         (OIDC, Answer(200, b"<html>Log in</html>"), "its answer is not the JSON", "Check the client's id"),
+        (OIDC, Answer(200, b"<html>Entr\xe9e</html>"), "its answer is not the JSON", "Check the client's id"),
     ],
-    ids=["logged out", "to be asked", "unknown client", "no token", "another document", "a page"],
+    ids=["logged out", "to be asked", "unknown client", "no token", "another document", "a page", "not in UTF-8"],
 )
 def test_an_identity_provider_that_gives_no_token_is_told(
     api: ObjectApi,
@@ -299,6 +300,17 @@ def test_an_identity_provider_that_gives_no_token_is_told(
         read(client)
     assert (told.value.passing, len(str(told.value)) < 1000) == (False, True)
     with pytest.raises(Failure, match=f"the identity provider gives no token: {words}.* {remedy}"):
+        connect_by({"kubeconfig": str(kubeconfig)}, LONG)
+
+
+@pytest.mark.parametrize("name", ["refresh-token", "idp-certificate-authority", "idp-certificate-authority-data"])
+def test_settings_for_an_identity_provider_are_no_answer_of_it(
+    kubeconfig: Path, authority: Authority, provider: FakeApi, name: str
+) -> None:
+    user = oidc(PAST, provider.url, authority.cert)
+    user["auth-provider"]["config"][name] = 5
+    give(kubeconfig, **user)
+    with pytest.raises(Failure, match="its settings are not usable"):
         connect_by({"kubeconfig": str(kubeconfig)}, LONG)
 
 

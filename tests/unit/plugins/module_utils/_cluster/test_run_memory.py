@@ -91,6 +91,16 @@ def test_what_cannot_be_read_any_more_is_written_anew(api: RunApi, memory: RunMe
     assert (found and found.content, told) == (b"[]", [])
 
 
+def test_what_cannot_be_told_without_what_it_was_is_not_lost_in_silence(
+    api: RunApi, memory: RunMemory, told: list[str]
+) -> None:
+    memory.write(at_once=True)
+    api.config_maps()[0]["binaryData"] = {"content": "broken"}
+    memory.remember("record-n1", lambda _content: None)
+    memory.write(at_once=True)
+    assert (len(told), "its content is not what" in told[0]) == (1, True)
+
+
 @pytest.mark.parametrize("path", [CONFIG_MAPS, LEASES])
 def test_what_is_never_kept_says_in_the_end_how_often_it_was_tried(
     api: RunApi, memory: RunMemory, time: SimpleNamespace, told: list[str], path: str

@@ -243,6 +243,33 @@ def test_a_document_that_was_tampered_with_is_refused(store: RunStore, api: RunA
         store.get("plan")
 
 
+def lose_a_chunk(api: RunApi) -> None:
+    del api.objects[next(path for path, item in api.objects.items() if "-1-" in item["metadata"]["name"])]
+
+
+def test_a_part_that_is_gone_is_told_as_that(store: RunStore, api: RunApi) -> None:
+    store.put("plan", LARGE)
+    lose_a_chunk(api)
+    with pytest.raises(Failure, match="a part of it is gone"):
+        store.get("plan")
+
+
+def test_what_somebody_else_writes_is_not_taken_for_the_mended_one(store: RunStore, api: RunApi) -> None:
+    store.put("plan", b"ours")
+    (head,) = api.config_maps()
+    head["binaryData"] = {}
+    path = next(path for path, item in api.objects.items() if item is head)
+
+    def annotate(request: Request) -> None:
+        if request.method == "PUT":
+            head["metadata"]["resourceVersion"] = "somebody else's"
+
+    api.faults[path] = annotate
+    with pytest.raises(Failure) as told:
+        store.put("plan", b"ours")
+    assert told.value.status == 409
+
+
 @pytest.mark.parametrize("content", [b"{}", LARGE])
 def test_a_broken_one_is_written_anew_by_who_has_it_whole(store: RunStore, api: RunApi, content: bytes) -> None:
     store.put("plan", content)
@@ -255,10 +282,14 @@ def test_a_broken_one_is_written_anew_by_who_has_it_whole(store: RunStore, api: 
     assert found.content == content
 
 
-def test_a_head_without_its_number_loses_nothing_of_what_can_be_read(store: RunStore, api: RunApi) -> None:
+@pytest.mark.parametrize("whole", [True, False])
+def test_a_head_without_its_number_loses_nothing(store: RunStore, api: RunApi, *, whole: bool) -> None:
+    """What is written then has the names of the chunks that were there before."""
     store.put("plan", LARGE)
     head = next(item for item in api.config_maps() if "generation" in (item.get("data") or {}))
     del head["data"]["generation"]
+    if not whole:
+        lose_a_chunk(api)
     store.put("plan", LARGE)
     found = store.get("plan")
     assert found
