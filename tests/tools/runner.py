@@ -13,9 +13,9 @@ import subprocess
 import sys
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from threading import Timer
+from threading import Event, Lock, Timer
 
 from testbed import runs
 from tools import machine, report
@@ -27,6 +27,8 @@ from tools.stacks import REPOSITORY, Stack, ToolsError
 from tools.workspace import Command, Workspace
 
 SIDE_BY_SIDE = 2
+# Seconds after which a program is killed that was told to end: pytest and Molecule take down their testbeds.
+_GRACE = 5.0
 # What keeps programs from colours, which only a terminal shows.
 COLOURLESS = ("NO_COLOR", "ANSIBLE_NOCOLOR")
 
@@ -38,15 +40,15 @@ def run(wanted: Sequence[Job]) -> bool:
     """
     started = time.monotonic()
     ready = {stack: _prepare(stack) for stack in dict.fromkeys(job.stack for job in wanted)}
+    programs = _Programs()
 
     def attempt(job: Job) -> Outcome:
-        return _attempt(job, ready[job.stack])
+        return _attempt(job, ready[job.stack], programs)
 
-    with machine.watched() as seen:
+    with machine.watched() as seen, ThreadPoolExecutor(SIDE_BY_SIDE) as pool, programs.ended_with_this():
         outcomes = [attempt(job) for job in wanted if job.part.first]
-        with ThreadPoolExecutor(SIDE_BY_SIDE) as pool:
-            outcomes += pool.map(attempt, [job for job in wanted if not (job.part.first or job.part.last)])
-            outcomes += pool.map(attempt, [job for job in wanted if job.part.last])
+        outcomes += pool.map(attempt, [job for job in wanted if not (job.part.first or job.part.last)])
+        outcomes += pool.map(attempt, [job for job in wanted if job.part.last])
     return report.show(outcomes, time.monotonic() - started, seen.told())
 
 
@@ -72,7 +74,46 @@ def _prepare(stack: Stack) -> Workspace | str:
         return str(error)
 
 
-def _attempt(job: Job, workspace: Workspace | str) -> Outcome:
+class _Programs:
+    """Those that run, each with what it has started in a session of its own, where nobody else ends them."""
+
+    def __init__(self) -> None:
+        self._lock, self._groups, self._stop = Lock(), set[int](), Event()
+
+    @contextlib.contextmanager
+    def running(self, process: subprocess.Popen[str]) -> Generator[None]:
+        """Raises ToolsError if no program is to run any more."""
+        with self._lock:
+            self._groups.add(process.pid)
+        try:
+            if self._stop.is_set():
+                raise ToolsError("it was interrupted")
+            yield
+        except BaseException:
+            _end(process.pid)
+            raise
+        finally:
+            with self._lock:
+                self._groups.discard(process.pid)
+
+    @contextlib.contextmanager
+    def ended_with_this(self) -> Generator[None]:
+        """Whoever is interrupted, or told to end, ends them all, and begins no others. Raises KeyboardInterrupt."""
+        before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+        try:
+            yield
+        except KeyboardInterrupt:
+            self._stop.set()
+            with self._lock:
+                groups = list(self._groups)
+            with ThreadPoolExecutor() as pool:
+                list(pool.map(_end, groups))
+            raise
+        finally:
+            signal.signal(signal.SIGTERM, before)
+
+
+def _attempt(job: Job, workspace: Workspace | str, programs: _Programs) -> Outcome:
     """Run all programs of a part, also after one has failed, so that one run shows everything there is to mend."""
     title = f"{job.part.name} {job.stack.name}"
     if isinstance(workspace, str):
@@ -81,7 +122,8 @@ def _attempt(job: Job, workspace: Workspace | str) -> Outcome:
     started, ended = time.monotonic(), list[Words]()
     limit = job.part.limit * 60
     try:
-        ended.extend(_execute(title, command, workspace, limit) for command in job.part.commands(workspace, job.scope))
+        for command in job.part.commands(workspace, job.scope):
+            ended.append(_execute(title, command, workspace, limit, programs))
     except (ToolsError, OSError, subprocess.SubprocessError) as error:
         ended.append(Words(f"{title} could not run: {error}", failed=True))
     outcome = Outcome(title, time.monotonic() - started, programs=tuple(ended))
@@ -89,7 +131,7 @@ def _attempt(job: Job, workspace: Workspace | str) -> Outcome:
     return outcome
 
 
-def _execute(title: str, command: Command, workspace: Workspace, limit: float) -> Words:
+def _execute(title: str, command: Command, workspace: Workspace, limit: float, programs: _Programs) -> Words:
     """Run one program and show its lines under the part's title; what of them is worth repeating."""
     words = shlex.join(str(word) for word in command.argv)
     words = words.replace(f"{workspace.venv}/bin/", "").replace(f"{REPOSITORY}/", "")
@@ -97,17 +139,20 @@ def _execute(title: str, command: Command, workspace: Workspace, limit: float) -
     variables = {**workspace.variables(), runs.VARIABLE: runs.name_of_this(), **command.variables}
     said: deque[str] = deque(maxlen=report.KEPT_LINES)
     worth: list[str] = []
-    with subprocess.Popen(
-        command.argv,
-        cwd=command.cwd,
-        env=variables,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        errors="replace",
-        start_new_session=True,  # so that all of it can be ended at its limit
-    ) as process:
+    with (
+        subprocess.Popen(
+            command.argv,
+            cwd=command.cwd,
+            env=variables,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+            start_new_session=True,  # so that all of it can be ended at its limit
+        ) as process,
+        programs.running(process),
+    ):
         late = Timer(limit, _end, [process.pid, worth, f"{words} was ended after {clock(limit)}, as it seemed to hang"])
         late.daemon = True
         late.start()
@@ -117,9 +162,6 @@ def _execute(title: str, command: Command, workspace: Workspace, limit: float) -
                 if line.startswith(report.REPEATED):
                     worth.append(line.rstrip())
                 _say(title, line.rstrip())
-        except BaseException:
-            _end(process.pid)
-            raise
         finally:
             late.cancel()
     return Words(f"$ {words}", bool(process.returncode), process.returncode, tuple(said), tuple(worth))
@@ -131,7 +173,7 @@ def _end(group: int, worth: list[str] | None = None, why: str = "") -> None:
         worth.append(f"{report.FAILED} {why}")
     with contextlib.suppress(ProcessLookupError):
         os.killpg(group, signal.SIGTERM)
-    time.sleep(5)  # pytest and Molecule take down their testbeds
+    time.sleep(_GRACE)
     with contextlib.suppress(ProcessLookupError):
         os.killpg(group, signal.SIGKILL)
 

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -58,6 +59,25 @@ def test_a_program_that_cannot_be_started_fails_its_part(capsys: pytest.CaptureF
     bad = Part("part", "", lambda place, _scope: [place.command("no-such-program")])
     assert runner.run([Job(bad, MAIN)]) is False
     assert "part 2.19 could not run" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_who_is_told_to_end_ends_what_runs_and_begins_nothing_else(
+    number: signal.Signals, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(runner, "_GRACE", 0.1)
+    begun = tmp_path / "begun"
+    sleeper = f"import pathlib, time; pathlib.Path({str(begun)!r}).touch(); time.sleep(600)"
+    killer = (
+        f"import os, pathlib, time\nwhile not pathlib.Path({str(begun)!r}).exists():\n    time.sleep(0.01)\n"
+        f"os.kill(os.getppid(), {number.value})\ntime.sleep(600)"
+    )
+    with pytest.raises(KeyboardInterrupt):
+        runner.run(
+            [Job(python(sleeper, "print('never')"), MAIN), Job(python(killer), MAIN), Job(python("print(7)"), MAIN)]
+        )
+    lines = capsys.readouterr().out.splitlines()
+    assert {"[part 2.19] never", "[part 2.19] 7"}.isdisjoint(lines)
 
 
 @pytest.mark.parametrize(
