@@ -8,7 +8,12 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Object, controller, has_ended
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import (
+    SUCCEEDED,
+    Object,
+    controller,
+    has_ended,
+)
 
 # Of a generated name, the letters that are made up, and how many can stand before them.
 _RANDOM, _LONGEST_START = 5, 58
@@ -21,7 +26,8 @@ class Replacement:
     """Everything in it is JSON. controller: its uid. ready: how many of its pods are to be ready again.
 
     known: uids of the pods it had at first. pods: those that it has beside them now, `namespace/name` by their order.
-    idle: uids of known ones that have not been ready yet.
+    idle: uids of known ones that have not been ready yet. over: uids of pods that had done their work at first, as
+    those of a Job do; who does it later counts like one that is ready.
     """
 
     controller: str
@@ -32,6 +38,7 @@ class Replacement:
     pods: list[dict[str, str]] = field(default_factory=list)
     done: bool = False
     idle: list[str] = field(default_factory=list)
+    over: list[str] = field(default_factory=list)
 
     @classmethod
     def of(
@@ -69,7 +76,7 @@ class Replacement:
             return None
         own = _made_by(owner["uid"], pods)
         found = cls._awaited(alike, own, gone, former)
-        return found if ready or found.ready > sum(map(is_ready, own)) else None
+        return found if ready or not found._is_whole(own) else None
 
     @classmethod
     def _awaited(cls, pod: Object, own: Sequence[Object], gone: Iterable[str], former: Collection[str]) -> Replacement:
@@ -84,11 +91,14 @@ class Replacement:
             came = [entry for entry in own if entry["metadata"]["name"] in names]
         else:
             came = _youngest(own, len(names) + going, former)
-        late, new = len(names) + going - sum(map(is_ready, came)), {entry["metadata"]["uid"] for entry in came}
+        late = len(names) + going - sum(is_ready(entry) or _is_over(entry) for entry in came)
+        new = {entry["metadata"]["uid"] for entry in came}
         known = {uid: entry for entry in own if (uid := entry["metadata"]["uid"]) not in new}
         idle = [uid for uid, entry in known.items() if not is_ready(entry)]
+        over = [entry["metadata"]["uid"] for entry in own if _is_over(entry)]
         title = f"{pod['metadata']['namespace']}/{owner['name']}"
-        return cls(owner["uid"], owner["kind"], title, sum(map(is_ready, own)) + late, list(known), idle=idle)
+        ready = sum(map(is_ready, own)) + late
+        return cls(owner["uid"], owner["kind"], title, ready, list(known), idle=idle, over=over)
 
     def count_again(self, pods: Iterable[Object]) -> None:
         """Before one of its pods is evicted: others that have come to be ready are to be ready afterwards as well."""
@@ -103,7 +113,11 @@ class Replacement:
         self.pods = [
             {"name": str(pod["metadata"]["name"]), "node": str(pod["spec"].get("nodeName") or "")} for pod in new
         ]
-        self.done = sum(map(is_ready, own)) >= self.ready
+        self.done = self._is_whole(own)
+
+    def _is_whole(self, own: Iterable[Object]) -> bool:
+        served = (pod for pod in own if _is_over(pod) and pod["metadata"]["uid"] not in self.over)
+        return sum(map(is_ready, own)) + sum(1 for _pod in served) >= self.ready
 
     def status(self) -> str:
         waiting = [pod["name"] for pod in self.pods if not pod["node"]]
@@ -118,6 +132,15 @@ def is_ready(pod: Object) -> bool:
     return ready and not _is_going(pod)
 
 
+def _is_over(pod: Object) -> bool:
+    """Whether it is one of a Job that has done its work, so that none comes instead.
+
+    Of others it is one whose containers have ended well when they were told to.
+    """
+    succeeded = (pod.get("status") or {}).get("phase") == SUCCEEDED
+    return succeeded and not _is_going(pod) and (controller(pod) or {}).get("kind") == "Job"
+
+
 def _is_going(pod: Object) -> bool:
     return bool(pod["metadata"].get("deletionTimestamp"))
 
@@ -129,7 +152,7 @@ def _made_by(owner: str, pods: Iterable[Object]) -> list[Object]:
 def _youngest(pods: Iterable[Object], number: int, former: Collection[str]) -> list[Object]:
     """Of those that are to stay, without the former ones."""
     others = (pod for pod in pods if pod["metadata"]["uid"] not in former)
-    staying = sorted((pod for pod in others if not (_is_going(pod) or has_ended(pod))), key=_age)
+    staying = sorted((pod for pod in others if _is_over(pod) or not (_is_going(pod) or has_ended(pod))), key=_age)
     return staying[max(0, len(staying) - number) :]
 
 

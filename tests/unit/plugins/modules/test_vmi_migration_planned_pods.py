@@ -93,6 +93,28 @@ def late(api: EvictingApi) -> list[bool]:
     return there
 
 
+@pytest.mark.parametrize("kind", ["Job", "ReplicaSet"])
+@pytest.mark.parametrize("who", ["cache-new", "o-2"])
+def test_who_follows_a_pod_of_a_job_waits_for_none_that_has_done_its_work(
+    move: Any, api: EvictingApi, kind: str, who: str
+) -> None:
+    """Be it the one that has come instead, or one that was there before."""
+    api.forgotten = True
+    owner = {"kind": kind, "name": "o", "uid": "uid-o", "controller": True}
+    for name in ("cache", "o-2"):
+        api.add_pod(name, status=READY, metadata={"ownerReferences": [owner]})
+    api.add_pod("o-3", status={"phase": "Succeeded"}, metadata={"ownerReferences": [owner]})
+
+    def look(_request: Request) -> None:
+        if pod_path("cache") not in api.objects:
+            api.add_pod("cache-new", "n2", status=READY, metadata={"ownerReferences": [owner]})
+            api.objects[pod_path(who)]["status"] = {"phase": "Succeeded"}
+
+    api.faults[PODS] = look
+    result = move(plan=given(CACHE, DB), wait_timeout=1)
+    assert (doings(api), "error" in result) == (["cache", "db"] if kind == "Job" else ["cache"], kind != "Job")
+
+
 def held(api: EvictingApi, then: Callable[[], object]) -> None:
     """A budget keeps cache for two tries; then: what happens meanwhile."""
     tries = list[Request]()
