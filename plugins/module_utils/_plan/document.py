@@ -91,12 +91,25 @@ def _totals_to_json(totals: Totals) -> JsonObject:
 def decode(content: bytes) -> Plan:
     """Raises PlanError."""
     try:
-        given = json.loads(content)
+        given = json.loads(content, object_pairs_hook=_without_doubles)
+    except PlanError:
+        raise
     except (ValueError, RecursionError) as error:
         raise PlanError(
             f"This is no plan, as it is not JSON ({error}). Give the file that maintenance_plan wrote."
         ) from error
     return from_json(given)
+
+
+def _without_doubles(pairs: list[tuple[str, Any]]) -> JsonObject:
+    """Of two equal keys people would read one, and a program another one. Raises PlanError."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        name = next(name for name, times in Counter(name for name, _value in pairs).items() if times > 1)
+        raise PlanError(
+            f"The plan was edited since it was made: an object of it has {name!r} more than once. Make it again."
+        )
+    return found
 
 
 def from_json(given: object) -> Plan:

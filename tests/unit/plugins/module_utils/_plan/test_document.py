@@ -106,6 +106,16 @@ def test_what_nobody_reads_is_in_no_plan(way: tuple[Any, ...]) -> None:
         from_json(document)
 
 
+def test_what_people_read_is_what_is_done() -> None:
+    """Of two equal keys the last one counts to a program, and the first one to a reader; the digest knows no other."""
+    content = encode(plan(FIRST, SECOND))
+    assert content.count(b'"to": "n2"') == 1
+    doubled = content.replace(b'"to": "n2"', b'"to": "n99", "to": "n2"')
+    assert json.loads(doubled) == json.loads(content)
+    with pytest.raises(PlanError, match="an object of it has 'to' more than once"):
+        decode(doubled)
+
+
 def test_the_version_without_digests_is_refused() -> None:
     """It would be a way to edit a plan unnoticed."""
     document = {**to_json(plan(FIRST)), "schema": "virtops.kubevirt/maintenance-plan/1"}
