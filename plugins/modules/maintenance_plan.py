@@ -199,7 +199,7 @@ batches:
   elements: list
   sample: [[worker-1, worker-2], [worker-3, worker-4]]
 possible:
-  description: Names of those of RV(batches) that nothing keeps from being emptied, but for what passes by itself.
+  description: Names of those of RV(batches) that could be maintained without the others, by a plan of these alone.
   returned: success, without O(only_check)
   type: list
   elements: str

@@ -178,7 +178,9 @@ def test_a_plan_is_held_against_the_cluster_of_the_evening_before_anything_is_to
         partial = maintain(testbed, tmp_path, **given)
         assert partial.returncode != 0, told(partial)
         assert f"Mended: pod {pod} cannot leave: nothing would replace it" in words(partial), told(partial)
-        assert f"nothing was touched. Only these can be emptied: {NODES[0]}." in words(partial), told(partial)
+        assert f"nothing was touched. These could be maintained without the others: {NODES[0]}." in words(partial), (
+            told(partial)
+        )
         assert cordoned_or_maintained(customapp) == []
 
         kept = {"plan_maintenance_infeasible": "report", "plan_maintenance_snapshot": str(snapshot)}

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from difflib import get_close_matches
 from typing import Any
 
@@ -15,6 +16,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._model.invalid_re
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.printable import brief
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot import Snapshot
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module.run import explained
+from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import Plan
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.in_force import PlanRequest
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.plan_options import (
     AUTO,
@@ -22,10 +24,13 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.plan_opt
     BatchRules,
     PlanOptions,
 )
+from ansible_collections.virtops.kubevirt.plugins.module_utils._report.overview import unblocked
 
 ATTEMPT = "plan the maintenance"
 # Looking for a name that is meant costs time in proportion to all there are.
 _MOST_GUESSES = 10
+# So often a part of a run is planned that cannot be carried out as a whole.
+_MOST_ROUNDS = 5
 
 
 def wanted(
@@ -69,6 +74,41 @@ def _batching(params: Mapping[str, Any], run: int) -> BatchRules:
         first=tuple(wanted.get("first") or ()),
         last=tuple(wanted.get("last") or ()),
     )
+
+
+def possible(params: Mapping[str, Any], plan: Plan, snapshot: Snapshot, done: frozenset[str]) -> list[str]:
+    """Nodes that could be maintained without those that cannot be emptied; none where none are found.
+
+    They are planned anew, as the task would with them alone: who stays may be in the way of others, and in batches of
+    others nobody else leaves what they need. Each round costs a plan. Raises as `plan_run` does.
+    """
+    names = unblocked(plan, done)
+    everybody = [name for nodes in plan.batches for name in nodes if name not in done]
+    if len(names) == len(everybody):
+        return names
+    for _round in range(_MOST_ROUNDS):
+        if not names:
+            break
+        made = _with_nodes(params, plan, names, done).made(snapshot, plan.run)
+        left = frozenset(unblocked(made))
+        if left.issuperset(names):
+            return names
+        names = [name for name in names if name in left]
+    return []
+
+
+def _with_nodes(params: Mapping[str, Any], plan: Plan, names: Sequence[str], done: frozenset[str]) -> PlanRequest:
+    """What the plan was wanted for, for these nodes alone, which are not done."""
+    options, wanted = PlanOptions.of(plan.options), frozenset(names)
+    batches = [kept for nodes in plan.batches if (kept := [name for name in nodes if name in wanted])]
+    if (rules := options.batching) is not None:
+        size = rules.size
+        if not params["plan"] and params["batch"].strip().endswith("%"):
+            size = _size_of_batch(params["batch"], len(done.union(names)))
+        first, last = (tuple(name for name in ends if name in wanted) for ends in (rules.first, rules.last))
+        fitting = replace(rules, size=size and min(size, len(names)), first=first, last=last)
+        options = replace(options, batching=fitting)
+    return PlanRequest(batches, options, plan.cluster.uid)
 
 
 def unknown_labels(request: PlanRequest, snapshot: Snapshot) -> Iterator[tuple[str, str]]:

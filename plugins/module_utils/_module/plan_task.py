@@ -43,7 +43,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.plan_opt
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.policies import Rule, idle
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.run_plan import verdict
 from ansible_collections.virtops.kubevirt.plugins.module_utils._report.obstacles import kept, obstacle_text
-from ansible_collections.virtops.kubevirt.plugins.module_utils._report.overview import judgement, possible, told
+from ansible_collections.virtops.kubevirt.plugins.module_utils._report.overview import judgement, told
 from ansible_collections.virtops.kubevirt.plugins.module_utils._report.plan_text import blocked_text, plan_text
 
 _PAGE_SIZE = 500
@@ -174,7 +174,7 @@ def _make(module: Module) -> dict[str, Any]:
     changed = _write(module, path, plan, there)
     # Who goes on with a run need not name those any more that are done, and stand in its plan.
     of_run = done.intersection([*plan_request.named_nodes(params), *chain.from_iterable(plan.batches)])
-    result = _result(params, path, plan, of_run, [*notes, *chosen.lines], text_of=path)
+    result = _result(params, path, plan, snapshot, of_run, [*notes, *chosen.lines], text_of=path)
     if module._diff:
         before = plan_text(earlier, done) if earlier else []
         result["diff"] = {"before": _joined(before), "after": _joined(plan_text(plan, of_run))}
@@ -213,7 +213,7 @@ def _take(module: Module) -> dict[str, Any]:
         path = Path(module.params["path"])
         changed = _write(module, path, plan, plan_file.find_plan(path))
     text_of = path if is_rest else _text_of_approved(module, source, plan)
-    result = _result(module.params, path, plan, done, [*notes, *chosen.lines], text_of=text_of)
+    result = _result(module.params, path, plan, snapshot, done, [*notes, *chosen.lines], text_of=text_of)
     if not is_rest:
         result["sha256"] = sha256(approved)
     return {"changed": changed, **result, "differences": chosen.changes, **_origin(chosen)}
@@ -288,6 +288,7 @@ def _result(
     params: Mapping[str, Any],
     path: Path,
     plan: Plan,
+    snapshot: Snapshot,
     done: frozenset[str],
     notes: Sequence[str],
     *,
@@ -295,6 +296,8 @@ def _result(
 ) -> dict[str, Any]:
     """path: of the plan. text_of: a path beside which this task writes what people read of it in whole, if it does."""
     left = [[name for name in nodes if name not in done] for nodes in plan.batches]
+    with explained(plan_request.ATTEMPT):
+        possible = plan_request.possible(params, plan, snapshot, done)
     blocked = sorted((entry for entry in plan.blocked if entry.node not in done), key=lambda entry: entry.passing)
     allowed = plan.options.get("allowed", ())
     prefix, found = params["option_prefix"], plan_file.find_text(text_of or path, plan, plan_text(plan))
@@ -305,10 +308,10 @@ def _result(
         "plan_path": str(path.absolute()),
         "text_path": str(plan_file.text_beside(text_of).absolute()) if text_of else there,
         "sha256": document["sha256"],
-        "message": judgement(plan, done),
+        "message": judgement(plan, done, possible),
         "verdict": _verdict_of_rest(plan, done).value,
         "batches": [nodes for nodes in left if nodes],
-        "possible": possible(plan, done),
+        "possible": possible,
         "done": sorted(done),
         "totals": document["totals"],
         "obstacles": [

@@ -116,21 +116,24 @@ def _span(plan: Plan, batches: Sequence[Batch]) -> Iterator[str]:
         yield f"By KubeVirt's limits the migrations take about {duration(seconds)} if the guests are idle."
 
 
-def possible(plan: Plan, done: Collection[str] = ()) -> list[str]:
-    """Nodes that nothing keeps from being emptied that does not pass by itself. done: those that are maintained."""
+def unblocked(plan: Plan, done: Collection[str] = ()) -> list[str]:
+    """Nodes that nothing keeps from being emptied by this plan that does not pass by itself.
+
+    done: those that are maintained.
+    """
     closed = {entry.node for entry in plan.blocked if not entry.passing}
     return [name for name in _left(plan, done) if name not in closed]
 
 
-def judgement(plan: Plan, done: Collection[str] = ()) -> str:
-    """Whether the plan can be carried out, and what to do if not."""
+def judgement(plan: Plan, done: Collection[str], possible: Sequence[str]) -> str:
+    """Whether the plan can be carried out, and what to do if not. possible: nodes that could be maintained alone."""
     title = f"Run {plan.run}" if plan.run else "The plan"
-    left, free = _left(plan, done), possible(plan, done)
-    closed = [name for name in left if name not in frozenset(free)]
+    left, free = _left(plan, done), frozenset(unblocked(plan, done))
+    closed = [name for name in left if name not in free]
     if not left:
         told = f"{title} is done with all of its nodes"
     elif closed:
-        others = f", or leave them out and maintain {_listed(free)}" if free else ""
+        others = f", or maintain only {_listed(possible)}" if possible else ""
         told = (
             f"{title} cannot be carried out as things are, as {_listed(closed)} cannot be emptied: clear what stands "
             f"against it{others}"

@@ -194,14 +194,16 @@ def test_a_forecast_tells_what_is_different_on_one_screen(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("nodes", "words"),
     [
-        ([], "None of its nodes can be emptied."),
+        ([], "No part of it is found that could be carried out."),
         (
             ["n1", "n3"],
-            "Only these can be emptied: web-1, n3. Leave the others out, or clear what stands against them.",
+            "These could be maintained without the others: web-1, n3. Leave the others out, or clear what stands "
+            "against them.",
         ),
         (
             [f"w{number}" for number in range(23)],
-            f"Only these can be emptied: {', '.join(f'w{number}' for number in range(20))} and 3 more. "
+            "These could be maintained without the others: "
+            f"{', '.join(f'w{number}' for number in range(20))} and 3 more. "
             "Leave the others out, or clear what stands against them.",
         ),
     ],

@@ -17,7 +17,7 @@ import yaml
 
 from ansible_collections.virtops.kubevirt.plugins.modules.maintenance_plan import main
 
-from unit.plugins.module_utils._planner.scene import Scene, node
+from unit.plugins.module_utils._planner.scene import HOST, Scene, node
 from unit.plugins.modules.test_maintenance_plan import BUSY, EVENING, FIXED, LABEL, Files, taken
 from unit.plugins.support.modules import ModuleRunner
 
@@ -69,7 +69,7 @@ def test_a_sentence_says_what_the_verdict_is_and_what_to_do(make: Any, files: Fi
     assert (result["verdict"], result["possible"]) == ("partial", ["n3"])
     assert result["message"] == (
         "Run patch cannot be carried out as things are, as n1, n2 cannot be emptied: clear what stands against it, or "
-        "leave them out and maintain n3."
+        "maintain only n3."
     )
     assert make(**files.given, **RUN)["message"] == (
         "Run patch cannot be carried out as things are, as n1, n2 cannot be emptied: clear what stands against it."
@@ -78,6 +78,41 @@ def test_a_sentence_says_what_the_verdict_is_and_what_to_do(make: Any, files: Fi
         make(**files.given, run="patch", nodes=["n3"])["message"] == "Run patch can be carried out: 1 node in 1 batch."
     )
     assert make(**files.given, nodes=["n3"])["message"] == "The plan can be carried out: 1 node in 1 batch."
+
+
+def pinned(*names: str) -> dict[str, Any]:
+    """To these nodes alone."""
+    term = {"matchExpressions": [{"key": HOST, "operator": "In", "values": list(names)}]}
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}
+    return {"affinity": {"nodeAffinity": required}}
+
+
+def told_possible(make: Any, files: Files, nodes: list[str], **options: Any) -> tuple[str, list[str]]:
+    """The verdict and what could be done without the others, which is true."""
+    result = make(**files.given, run="patch", nodes=nodes, **options)
+    if result["possible"]:
+        assert make(**files.given, run="patch", nodes=result["possible"], **options)["verdict"] == "feasible"
+    return result["verdict"], result["possible"]
+
+
+def test_who_would_go_where_others_stay_is_not_possible_without_them(make: Any, files: Files) -> None:
+    """In batches of the nodes that are left a has to be out of service together with c, to which its VM has to go."""
+    scene = Scene(*map(node, "abcd"))
+    scene.vm("bound", "b", status=FIXED)
+    scene.vm("picky", "a", rules=pinned("a", "c"))
+    files.see(scene)
+    assert told_possible(make, files, list("abcd"), batch=2, order="given") == ("partial", ["c", "d"])
+    assert told_possible(make, files, list("abcd"), batch=1, order="given") == ("partial", ["a", "c", "d"])
+
+
+@pytest.mark.parametrize("order", ["given", "free"])
+def test_who_needs_what_others_would_leave_is_not_possible_without_them(make: Any, files: Files, order: str) -> None:
+    scene = Scene(*(node(name, memory="8Gi") for name in "bcx"))
+    scene.vm("bound", "b", "128Mi", status=FIXED)
+    scene.vm("large", "b", "6Gi", rules=pinned("b", "x"))
+    scene.vm("other", "c", "6Gi", rules=pinned("b", "c"))
+    files.see(scene)
+    assert told_possible(make, files, ["b", "c"], batch=1, order=order) == ("partial", [])
 
 
 def test_what_passes_by_itself_is_in_the_sentence(make: Any, files: Files, scene: Scene) -> None:
