@@ -255,10 +255,8 @@ interrupted:
     target_node: {description: Where that runs or should run., returned: always, type: str, sample: ""}
     seconds: {description: How long it took., returned: always, type: int, sample: 4}
     failure_reason:
-      description: Why it failed, what would refuse it for now, or who has ended it.
-      returned: always
-      type: str
-      sample: ""
+      {description: "Why it failed, what would refuse it for now, or who has ended it.",
+        returned: always, type: str, sample: ""}
     for_node: {description: The node for whose maintenance it ended., returned: always, type: str, sample: worker-2}
 left:
   description: What should have left and has not. In check mode it is empty, unless the server refuses something.
@@ -317,7 +315,9 @@ deviations:
     - {kind: pod, namespace: shop, name: api-7c9-x5k2v, planned: comes back on w3, done: came back on w4,
        why: w3 is cordoned, assumed: false}
 document:
-  description: What was, or would be, done in the node's batch, or started, by C(docs/schemas/maintenance-plan.json).
+  description:
+    - What was, or would be, done in the node's batch, or started, by C(docs/schemas/maintenance-plan.json). Verdict and
+      totals of a batch of a run may be those of the whole run.
   returned: with O(document), and O(state=drained) or O(state=restored), when something was tried
   type: dict
 error:
