@@ -37,6 +37,9 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import
 
 # Seconds until the next look, if nothing happens: while something is asked for again, and while it is only waited for.
 _PAUSE, _QUIET = 0.5, 5.0
+# By so much the first of these grows with each look that shows nothing new, up to the second: what has taken long may
+# take a bit longer, and not each look is told of changes by a watch.
+_GROWTH, _MOST_GROWTH = 1.5, 8
 _PAUSE_AFTER_TROUBLE = 1.0
 # A look at who has the nodes may be so old, in seconds, when something is done.
 _GUARDED_FOR = 2.0
@@ -123,6 +126,7 @@ class PlanRun:
     is_over: bool = False
     last_ours: float | None = None
     ends_at: float = float("inf")
+    _calm: int = 0
     _guarded_at: float = float("-inf")
     _troubled_at: float = 0.0
     _is_told: bool = False
@@ -212,13 +216,14 @@ class PlanRun:
 
     def _tick(self, rest: float, *, once: bool = False) -> None:
         look = self._look(min(rest, self._pause()))
-        before = self.record
+        before, stood = self.record, self._stands()
         self.record, commands = advance(self.plan, before, look, self._now(), self.execution)
         try:
             self._act(commands, once=once)
         finally:
             # Also where nothing may be done any more: the next step begins with what this look has shown.
             self._tell(before)
+            self._calm = self._calm + 1 if self._stands() == stood else 0
         self._conclude()
 
     def _act(self, commands: Collection[Command], *, once: bool) -> None:
@@ -233,7 +238,13 @@ class PlanRun:
             raise trouble
 
     def _pause(self) -> float:
-        return _QUIET if self._is_idle() else _PAUSE
+        if self._is_idle():
+            return _QUIET
+        return min(max(_PAUSE, _QUIET), _PAUSE * _GROWTH ** min(self._calm, _MOST_GROWTH))
+
+    def _stands(self) -> list[tuple[str, str]]:
+        """How far everything unfinished is."""
+        return [(entry.action, entry.status()) for entry in self.record.unfinished]
 
     def _is_idle(self) -> bool:
         """Whether only what watches tell is waited for."""

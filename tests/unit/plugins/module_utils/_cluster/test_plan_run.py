@@ -16,6 +16,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster import p
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.plan_run import Means, PlanRun
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.clock import Clock
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.failure import Failure
+from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.commands import Answer, Command
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.observation import Observation, Questions
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.reducer import Execution
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.standing import Standing
@@ -103,6 +104,39 @@ def test_it_goes_by_the_clock_that_it_is_given() -> None:
     run = PlanRun(Means(scene, verbs, guard, scene, hours), Execution(node="n1", run="run-1"), plan(EVICT))
     run.run(100)
     assert (hours.passed, run.is_over, run.trouble) == (100.0, False, AWAY)
+
+
+class Counting(Scene):
+    """Notes how long each look may take, and shows what there is at that time."""
+
+    def __init__(self, clock: Hours, ending_at: float) -> None:
+        super().__init__([])
+        self.clock, self.ending_at, self.waits = clock, ending_at, list[float]()
+
+    def look(self, questions: Questions, seconds: float) -> Observation:
+        self.waits.append(seconds)
+        self.clock.sleep(seconds)
+        return look(seen_pod("cache", ending=self.clock.passed >= self.ending_at))
+
+
+def test_what_takes_long_is_looked_at_ever_more_rarely(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Twice a second at first and whenever something has happened, every five seconds in the end."""
+    hours = Hours()
+    scene = Counting(hours, ending_at=60.0)
+
+    class Deaf:
+        server = "server"
+
+        def carry_out(self, commands: Collection[Command], may: object, *, once: bool) -> tuple[list[Answer], None]:
+            return [Answer(command, refused="a budget", passing=True) for command in commands], None
+
+    means = Means(scene, cast(Any, Deaf()), lambda _nodes: None, scene, hours)
+    PlanRun(means, Execution(node="n1", run="run-1"), plan(EVICT)).run(100)
+    assert scene.waits[:3] == [0.5, 0.5, 0.75]
+    *waits, _rest = scene.waits
+    (anew,) = (number for number in range(1, len(waits)) if waits[number] < waits[number - 1])
+    assert (sum(waits[:anew]) >= 60.0, waits[anew], max(waits)) == (True, 0.5, 5.0)
+    assert len(waits) < 40, "it would be 200 by two a second"
 
 
 class Restless(Hours):
