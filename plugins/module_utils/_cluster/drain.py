@@ -83,6 +83,7 @@ class NodeDrain(PlanRun):
     failed: int = 0
     off: tuple[str, ...] = ()
     _planned_for: frozenset[str] = frozenset()
+    _back: frozenset[str] = frozenset()
     _plan_at: float = 0.0
 
     @property
@@ -178,7 +179,11 @@ class NodeDrain(PlanRun):
         return bool(self.failed)
 
     def _needs_plan(self) -> bool:
-        new = draining.unplanned(self.plan, self.record, self.here)
+        back = draining.returned(self.record, self.here)
+        doubtful, self._back = back - self._back, back
+        if doubtful:  # a watch may lag behind what was seen to leave: lists read anew cost less than a plan
+            self.means.looks.forget()
+        new = draining.unplanned(self.plan, self.record, self.here) - doubtful
         if new - self._planned_for:
             return True
         waiting = any(isinstance(entry, Migrating) and entry.refusal for entry in self.record.unfinished)

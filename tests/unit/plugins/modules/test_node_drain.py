@@ -13,9 +13,7 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.looks import inquiries
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.clock import Clock
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot_kinds import KINDS
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module import libraries
 
 from testbed.pki import Authority
@@ -366,25 +364,3 @@ def test_what_cannot_be_meant_changes_nothing(
     assert words in result["msg"]
     assert "\n" not in result["msg"]
     assert api.writes() == []
-
-
-def test_a_migration_costs_four_requests(drain: Any, api: DrainingApi, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its VMI and its target are read before it is created, and the VMI when it is over; watches tell the rest.
-
-    The guard of the node comes beside that, every few seconds, and what every drain reads of the whole cluster: once,
-    and again where a slow machine makes it plan anew. Where it makes a watch later than the answer to a write, a VMI is
-    looked at once more: that is few, and not one a migration.
-    """
-    monkeypatch.setattr(inquiries, "_WORDS_EVERY", 3600.0)
-    for number in range(20):
-        api.add_vmi(f"vm-{number}")
-    assert len(drain()["moves"]) == 21
-    guard = ("/nodes/n1", "/leases/node-n1")
-    reads = [item for item in api.requests if item.method == "GET" and "watch" not in item.query]
-    looks = [item for item in reads if not item.path.endswith(guard)]
-    of_one = [item for item in looks if "/virtualmachineinstances/" in item.path or "/nodes/" in item.path]
-    created = [item for item in api.requests if item.method == "POST" and item.path.endswith("instancemigrations")]
-    assert len(created) == 21
-    assert len(of_one) <= 21 * 3 + 10
-    times = sum(item.path == "/api/v1/nodes" for item in looks)
-    assert len(looks) - len(of_one) <= (len(KINDS) + 16) * times
