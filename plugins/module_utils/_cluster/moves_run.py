@@ -35,7 +35,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._model.drained_po
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.invalid_request import InvalidRequest
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import JsonObject, controller
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.prospect import MigrationRequest, Prospect
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.replacement import Replacement, is_ready
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.replacement import Replacement, is_going, is_ready
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import (
     Action,
     ActionKind,
@@ -191,7 +191,9 @@ class MovesRun(PlanRun):
 
     def _count_again(self) -> None:
         """Of controllers that have a pod which is still to be evicted: a budget may have kept it until others serve."""
-        held = [entry for entry in self.of(Evicting) if entry.outcome == WAITING and not entry.is_unsure]
+        # Also of one whose eviction got no answer, as long as it is there.
+        there = {pod["metadata"]["uid"] for pod in self.looks.pods if not is_going(pod)}
+        held = [entry for entry in self.of(Evicting) if entry.outcome == WAITING and entry.uid in there]
         replacements = [self.instead[entry.action] for entry in held if entry.action in self.instead]
         for replacement in {id(found): found for found in replacements}.values():
             replacement.count_again(self.looks.pods)

@@ -84,8 +84,8 @@ class Replacement:
 
         The youngest ones are taken for what came instead, but those of the same names where these are kept.
         """
-        owner, is_going = controller(pod) or {}, _is_going(pod)
-        going = sum(_is_going(entry) and (is_going or entry["metadata"]["uid"] in former) for entry in own)
+        owner, leaves = controller(pod) or {}, is_going(pod)
+        going = sum(is_going(entry) and (leaves or entry["metadata"]["uid"] in former) for entry in own)
         names = {name for name in gone if any(_is_alike(entry, name) for entry in own)}
         if owner["kind"] == _KEEPS_NAMES:
             came = [entry for entry in own if entry["metadata"]["name"] in names]
@@ -101,9 +101,12 @@ class Replacement:
         return cls(owner["uid"], owner["kind"], title, ready, list(known), idle=idle, over=over)
 
     def count_again(self, pods: Iterable[Object]) -> None:
-        """Before one of its pods is evicted: others that have come to be ready are to be ready afterwards as well."""
+        """Before one of its pods is evicted: others that have come to be ready are to be ready afterwards as well.
+
+        So are those that were not there at first, if there are more than come instead of pods.
+        """
         ready = {pod["metadata"]["uid"] for pod in _made_by(self.controller, pods) if is_ready(pod)}
-        self.ready += len(ready.intersection(self.idle))
+        self.ready = max(self.ready + len(ready.intersection(self.idle)), len(ready))
         self.idle = [uid for uid in self.idle if uid not in ready]
 
     def look(self, pods: Iterable[Object]) -> None:
@@ -129,7 +132,7 @@ def is_ready(pod: Object) -> bool:
     """Whether it serves, and is not about to end."""
     conditions = (pod.get("status") or {}).get("conditions") or ()
     ready = any(entry["type"] == "Ready" and entry["status"] == "True" for entry in conditions)
-    return ready and not _is_going(pod)
+    return ready and not is_going(pod)
 
 
 def _is_over(pod: Object) -> bool:
@@ -138,10 +141,11 @@ def _is_over(pod: Object) -> bool:
     Of others it is one whose containers have ended well when they were told to.
     """
     succeeded = (pod.get("status") or {}).get("phase") == SUCCEEDED
-    return succeeded and not _is_going(pod) and (controller(pod) or {}).get("kind") == "Job"
+    return succeeded and not is_going(pod) and (controller(pod) or {}).get("kind") == "Job"
 
 
-def _is_going(pod: Object) -> bool:
+def is_going(pod: Object) -> bool:
+    """Whether it is about to end, though it may go on until its grace period is over."""
     return bool(pod["metadata"].get("deletionTimestamp"))
 
 
@@ -152,7 +156,7 @@ def _made_by(owner: str, pods: Iterable[Object]) -> list[Object]:
 def _youngest(pods: Iterable[Object], number: int, former: Collection[str]) -> list[Object]:
     """Of those that are to stay, without the former ones."""
     others = (pod for pod in pods if pod["metadata"]["uid"] not in former)
-    staying = sorted((pod for pod in others if _is_over(pod) or not (_is_going(pod) or has_ended(pod))), key=_age)
+    staying = sorted((pod for pod in others if _is_over(pod) or not (is_going(pod) or has_ended(pod))), key=_age)
     return staying[max(0, len(staying) - number) :]
 
 

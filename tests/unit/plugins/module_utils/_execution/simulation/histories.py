@@ -53,6 +53,27 @@ HISTORIES: Mapping[str, History] = {
             ),
         ),
     ),
+    "a pod that goes before it is evicted by its name, and another one of its controller": (
+        Moved,
+        (
+            ("begin", {"shape": b"\r" + bytes(6) + b"\x08" * 4 + b"\t", "order": bytes(3) + b"\x01\xda" + bytes(3)}),
+            ("time_goes_by", {"choices": bytes(4) + b"\x010" + bytes(4) + b"\x01\x00", "fates": 16792928}),
+        ),
+    ),
+    "a pod that comes to serve while nobody knows whether its eviction was taken": (
+        Moved,
+        (
+            ("begin", {"shape": b"L" + bytes(6) + b"\x08" * 4 + b"\t", "order": bytes(4) + b"\x1e" + bytes(3)}),
+            ("a_budget_changes", {"then": _QUIET}),
+            ("a_budget_changes", {"then": _QUIET}),
+            (
+                "time_goes_by",
+                {"choices": b"\x00\x00\x01\x01\x01\x00\x00\x01\x00\x01\x01\x00", "fates": 32505856},
+            ),
+            ("time_goes_by", {"choices": bytes(4) + b"\x01\x01" + bytes(4) + b"\x01\x00", "fates": 13958643712}),
+            ("a_budget_changes", {"then": bytes(10) + b"\x01\x00"}),
+        ),
+    ),
     "a VM that somebody else starts while another one has its turn before it": (
         Returns,
         (

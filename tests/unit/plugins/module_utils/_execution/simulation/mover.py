@@ -65,6 +65,7 @@ class Mover:
     actions: Sequence[Action]
     retries: int
     patience: float | None
+    spares_last: bool = False
     run: MovesRun | None = None
     refused: bool = False
     is_done: bool = False
@@ -104,8 +105,14 @@ class Mover:
         try:
             prospects = read_prospects(client, wanted)
             migration_rules.check(prospects)
+            name = plan_requests(prospects).run
             moves = Moves(
-                self.actions, migration_rules.check, plan_requests(prospects).run, self.retries, self.patience
+                self.actions,
+                migration_rules.check,
+                name,
+                self.retries,
+                self.patience,
+                self.spares_last,
             )
             deeds = Deeds(world, chances, self._judge_commands, self._act)
             means = Means(looks, deeds, lambda _nodes: chances.asks(), Silent(), clock)
@@ -131,7 +138,7 @@ class Mover:
             if run.is_over or self.is_late:
                 self._end(run)
         self.judge.results(before, run, self.done, awaited)
-        self.judge.refused(run.refused[refused:])
+        self.judge.refused(run.refused[refused:], run.record)
 
     def _end(self, run: MovesRun) -> None:
         self.run = None

@@ -20,7 +20,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._model.replacemen
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import Action, ActionKind
 
 from unit.plugins.module_utils._execution.simulation.judge import Judge
-from unit.plugins.module_utils._execution.simulation.world import World
+from unit.plugins.module_utils._execution.simulation.world import NAMESPACE, World
 
 
 class MovesJudge:
@@ -123,14 +123,28 @@ class MovesJudge:
             short = [name for name, (owner, _number) in self._short.items() if owner == item.controller]
             assert not (item.done and short) or item.controller in self.disturbed, f"{item}, but {short} are missing"
 
-    def refused(self, problems: Iterable[str]) -> None:
-        """Of what was looked at just now."""
+    def refused(self, problems: Iterable[str], record: Record | None = None) -> None:
+        """Of what was looked at just now. record: of the run, if it has begun."""
+        leaving = {entry.uid for entry in record.unfinished} if record is not None else set[str]()
         for problem in problems:
+            if problem.startswith("pod "):
+                self._stays(problem, leaving)
+                continue
             action = next(entry for entry in self._actions.values() if problem.startswith(f"{entry.object.title}: "))
             vmi = self._world.vmis.get(action.object.uid)
             if vmi is None or self._world.moving(vmi) or vmi.ending or vmi.phase != "Running":
                 continue
             assert vmi.node != action.source or not vmi.migratable, f"{problem}, and yet it is {vmi}"
+
+    def _stays(self, problem: str, leaving: Collection[str]) -> None:
+        """Of a pod that has come to be the only one of its controller that serves, but for those that leave as well."""
+        self._world.happened["a pod stays as the only one that serves"] += 1
+        title = problem.split()[1]
+        pod = next((pod for pod in self._world.pods.values() if f"{NAMESPACE}/{pod.name}" == title), None)
+        if pod is not None:
+            served, going = self._listed.get(pod.owner_uid, 0), self._world.pods_of(pod.owner_uid)
+            stay = served - sum(other.uid in leaving for other in going)
+            assert stay <= 1, f"{problem}, and yet {stay} served"
 
     def end(self, run: MovesRun, *, is_late: bool) -> None:
         """Of a run that ends by itself: what was not begun waits for what came to nothing."""

@@ -59,7 +59,7 @@ class Moved(Disturbed):
         actions = list(_moves(world, order, is_named=self.is_named))
         retries, patience = what >> 4 & 1, SECONDS if what >> 5 & 1 else None
         self.judge = MovesJudge(world, actions, retries)
-        self.mover = Mover(world, self.judge, actions, retries, patience)
+        self.mover = Mover(world, self.judge, actions, retries, patience, spares_last=bool(what >> 6 & 1))
 
     @happens(choices=BYTES, fates=DRAWN)
     def time_goes_by(self, choices: bytes, fates: int = 0) -> None:
