@@ -77,10 +77,11 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from ansible.errors import AnsibleFilterError
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import JsonObject
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.remainder import turn_of
 
 
-def batch_turn(batch: object, batches: object, done: object, max_failed_nodes: object = 0) -> dict[str, Any]:
+def batch_turn(batch: object, batches: object, done: object, max_failed_nodes: object = 0) -> JsonObject:
     """What there is to say; see RETURN. Raises AnsibleFilterError."""
     if not isinstance(max_failed_nodes, int) or isinstance(max_failed_nodes, bool) or max_failed_nodes < 0:
         raise AnsibleFilterError(f"`max_failed_nodes` is a number of hosts, got {max_failed_nodes!r}.")
@@ -103,5 +104,5 @@ def _list(option: str, given: object) -> list[Any]:
 
 
 class FilterModule:
-    def filters(self) -> dict[str, Callable[..., dict[str, Any]]]:
+    def filters(self) -> dict[str, Callable[..., JsonObject]]:
         return {"batch_turn": batch_turn}

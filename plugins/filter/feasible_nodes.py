@@ -163,7 +163,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.next_po
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model import pod as model
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.expected import ExpectedError, MissingLibrary
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Object
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import JsonObject, Object
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot import require_shape
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot_kinds import BY_KIND
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module.libraries import how_to_install
@@ -172,7 +172,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.state 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.verdict import explain
 from ansible_collections.virtops.kubevirt.plugins.plugin_utils._once import once
 
-Answer = dict[str, Any]
+Answer = JsonObject
 
 # Of a spec: what a VMI has, and what VMs and replica sets have; pods have neither.
 _VM_PARTS = frozenset({"domain", "template"})
@@ -185,7 +185,7 @@ def feasible_nodes(
     added_node_selector: object = None,
     scores: bool = False,
     profile: str = Profile.LOW_NODE_UTILIZATION.value,
-) -> dict[str, Any]:
+) -> JsonObject:
     """The verdict; see RETURN. Raises AnsibleFilterError."""
     if not isinstance(pod, str) and not _is_object(pod):
         raise AnsibleFilterError(
@@ -235,5 +235,5 @@ def _is_object(given: object) -> bool:
 
 
 class FilterModule:
-    def filters(self) -> dict[str, Callable[..., dict[str, Any]]]:
+    def filters(self) -> dict[str, Callable[..., JsonObject]]:
         return {"feasible_nodes": feasible_nodes}

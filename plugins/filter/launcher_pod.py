@@ -121,7 +121,6 @@ _value:
 """
 
 from collections.abc import Callable, Mapping
-from typing import Any
 
 from ansible.errors import AnsibleFilterError
 from ansible.utils.display import Display
@@ -129,6 +128,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transpor
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt import next_pod
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blockers.find import surroundings
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.expected import ExpectedError
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import JsonObject
 from ansible_collections.virtops.kubevirt.plugins.plugin_utils._once import once
 
 display = Display()
@@ -136,7 +136,7 @@ display = Display()
 
 def launcher_pod(
     source: object, vm: object, *, migration: bool = False, added_node_selector: object = None
-) -> dict[str, Any]:
+) -> JsonObject:
     """The pod; see RETURN. Raises AnsibleFilterError."""
     added = {} if added_node_selector is None else added_node_selector
     if not isinstance(vm, (str, Mapping)):
@@ -159,5 +159,5 @@ def launcher_pod(
 
 
 class FilterModule:
-    def filters(self) -> dict[str, Callable[..., dict[str, Any]]]:
+    def filters(self) -> dict[str, Callable[..., JsonObject]]:
         return {"launcher_pod": launcher_pod}

@@ -167,7 +167,6 @@ _value:
 """
 
 from collections.abc import Callable
-from typing import Any
 
 from ansible.errors import AnsibleFilterError
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.looks.snapshot_file import load
@@ -175,6 +174,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transpor
 from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.lint import lint
 from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.problem import Severity
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.expected import ExpectedError, MissingLibrary
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import JsonObject
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module.libraries import how_to_install
 
 # Of seconds.
@@ -189,7 +189,7 @@ def placement_lint(
     severity: str = Severity.INFO.value,
     window: object = None,
     schedulers: object = (),
-) -> list[dict[str, Any]]:
+) -> list[JsonObject]:
     """The findings; see RETURN. Raises AnsibleFilterError."""
     if severity not in {known.value for known in Severity}:
         known = ", ".join(known.value for known in Severity)
@@ -230,5 +230,5 @@ def _strings(name: str, given: object) -> list[str]:
 
 
 class FilterModule:
-    def filters(self) -> dict[str, Callable[..., list[dict[str, Any]]]]:
+    def filters(self) -> dict[str, Callable[..., list[JsonObject]]]:
         return {"placement_lint": placement_lint}

@@ -191,6 +191,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._inventory import
 from ansible_collections.virtops.kubevirt.plugins.module_utils._inventory.hosts import require_labels, selected
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.expected import ExpectedError, MissingLibrary
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.invalid_request import InvalidRequest
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import JsonObject
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.printable import brief
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module import arguments
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module.libraries import how_to_install
@@ -274,7 +275,7 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):  # type: i
         """Something about the API server, while it is waited for."""
         self.display.warning(f"Nodes are not read yet: {line}.")
 
-    def _connection(self, path: str) -> dict[str, Any]:
+    def _connection(self, path: str) -> JsonObject:
         """The options of the connection, templates evaluated, in plain types. Raises AnsibleError, InvalidRequest."""
         self.templar.available_variables = self._vars
         found = {name: self.templar.template(self.get_option(name)) for name in arguments.cluster()}
@@ -282,7 +283,7 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):  # type: i
         if isinstance(found["kubeconfig"], str) and os.pathsep not in found["kubeconfig"]:
             found["kubeconfig"] = self._kubeconfig(found["kubeconfig"], Path(path).parent)
         # Ansible's own kinds of texts know where they come from, which clients do not expect.
-        plain: dict[str, Any] = json.loads(json.dumps(found))
+        plain: JsonObject = json.loads(json.dumps(found))
         return plain
 
     def _kubeconfig(self, given: str, folder: Path) -> str:

@@ -156,14 +156,14 @@ error:
       sample: Let an administrator do it.
 """
 
-from typing import Any
 
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import JsonObject
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module import account_task, arguments
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module.connection import connect
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module.run import Module, run
 
 
-def access_account(module: Module) -> dict[str, Any]:
+def access_account(module: Module) -> JsonObject:
     arguments.require_positive(module.params, "request_timeout")
     account = account_task.account(module.params)
     return account_task.write(module, connect(module), account)

@@ -134,14 +134,14 @@ error:
       sample: Make it first, as role access does.
 """
 
-from typing import Any
 
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import JsonObject
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module import arguments, kubeconfig_task
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module.connection import connect
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module.run import Module, run
 
 
-def access_kubeconfig(module: Module) -> dict[str, Any]:
+def access_kubeconfig(module: Module) -> JsonObject:
     arguments.require_positive(module.params, "request_timeout")
     kubeconfig_task.check(module.params)
     return kubeconfig_task.write(module, connect(module))

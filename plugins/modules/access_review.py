@@ -130,15 +130,15 @@ error:
         rights then; the file is its kubeconfig. Or bind ClusterRole and Role virtops.kubevirt:drain to this user.
 """
 
-from typing import Any
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.identity import cluster_uid
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import JsonObject
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module import arguments, rights
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module.connection import connect
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module.run import Module, run
 
 
-def access_review(module: Module) -> dict[str, Any]:
+def access_review(module: Module) -> JsonObject:
     arguments.require_positive(module.params, "request_timeout")
     client = connect(module)
     reviewed = rights.require_for_roles(client, module.params["roles"], module.params["lease_namespace"])

@@ -188,18 +188,18 @@ error:
 """
 
 from pathlib import Path
-from typing import Any
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.looks import snapshot_file
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.looks.snapshot import take
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport import private_file
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import JsonObject
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot_diff import COMPARED, difference
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module import arguments
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module.connection import connect
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module.run import Module, run
 
 
-def cluster_snapshot(module: Module) -> dict[str, Any]:
+def cluster_snapshot(module: Module) -> JsonObject:
     arguments.require_positive(module.params, "page_size", "request_timeout")
     path = Path(module.params["path"])
     creates = module.params["create_folder"] and not path.parent.exists()

@@ -384,14 +384,14 @@ error:
       sample: Correct the names, or take a new snapshot.
 """
 
-from typing import Any
 
+from ansible_collections.virtops.kubevirt.plugins.module_utils._module.arguments import ArgumentSpec
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module.plan_task import make_or_take, rules, spec
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module.run import run
 
 
 def main() -> None:
-    together: dict[str, Any] = rules()
+    together: ArgumentSpec = rules()
     run(make_or_take, argument_spec=spec(), supports_check_mode=True, **together)
 
 

@@ -362,14 +362,14 @@ error:
       contains: *holder
 """
 
-from typing import Any
 
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import JsonObject
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module import arguments, run_task
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module.connection import connect_for
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module.run import Module, run
 
 
-def maintenance_run(module: Module) -> dict[str, Any]:
+def maintenance_run(module: Module) -> JsonObject:
     task = run_task.read(module.params, dry_run=module.check_mode)
     client = connect_for(module, run_task.own_time(module.params))
     if module.params["state"] == "held":

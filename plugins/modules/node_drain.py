@@ -368,8 +368,8 @@ error:
       sample: Run the task again to go on, with a longer wait_timeout if it only takes longer.
 """
 
-from typing import Any
 
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import JsonObject
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module import (
     arguments,
     drain_task,
@@ -382,7 +382,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._module.connectio
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module.run import Module, run
 
 
-def node_drain(module: Module) -> dict[str, Any]:
+def node_drain(module: Module) -> JsonObject:
     own_arguments.check(module.params)
     states = {"drained": drain_task.drain, "verified": drain_task.verify, "restored": start_task.restore}
     client = connect(module)

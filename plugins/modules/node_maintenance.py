@@ -252,9 +252,9 @@ error:
       elements: dict
 """
 
-from typing import Any
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs import maintenance
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import JsonObject
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module import arguments, guard, rights
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module.connection import connect
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module.maintenance_task import (
@@ -266,7 +266,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._module.maintenan
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module.run import Module, run
 
 
-def node_maintenance(module: Module) -> dict[str, Any]:
+def node_maintenance(module: Module) -> JsonObject:
     wanted = request(module.params, dry_run=module.check_mode)
     client = connect(module)
     may = guard.require(client, module.params, dry_run=module.check_mode)

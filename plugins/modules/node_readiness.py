@@ -212,13 +212,13 @@ error:
       sample: "after 900 s it is not Ready: see to its kubelet"
 """
 
-from typing import Any
 
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import JsonObject
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module import arguments, readiness_task
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module.run import Module, run
 
 
-def node_readiness(module: Module) -> dict[str, Any]:
+def node_readiness(module: Module) -> JsonObject:
     return readiness_task.Readiness(module).result()
 
 

@@ -249,19 +249,20 @@ error:
 """
 
 from dataclasses import asdict
-from typing import Any
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.nodes import (
     label_nodes,
     read_nodes,
 )
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import JsonObject
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module import arguments
+from ansible_collections.virtops.kubevirt.plugins.module_utils._module.arguments import ArgumentSpec
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module.connection import connect
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module.run import Module, run
 from ansible_collections.virtops.kubevirt.plugins.module_utils._nodes.topology import collect, plan, warnings
 
 
-def node_topology(module: Module) -> dict[str, Any]:
+def node_topology(module: Module) -> JsonObject:
     params = module.params
     client = connect(module)
     nodes = read_nodes(client)
@@ -271,7 +272,7 @@ def node_topology(module: Module) -> dict[str, Any]:
     label_nodes(client, nodes, labels, dry_run=module.check_mode)
     for warning in warnings(planned, replaced=params["replace_deprecated"]):
         module.warn(warning)
-    result: dict[str, Any] = {
+    result: JsonObject = {
         "changed": bool(planned.changes),
         "changes": [{"node": change.node, "labels": dict(change.labels)} for change in planned.changes],
         "incomplete": dict(planned.incomplete),
@@ -286,8 +287,8 @@ def node_topology(module: Module) -> dict[str, Any]:
 
 
 def main() -> None:
-    labels: dict[str, Any] = {"zone": {"type": "str"}, "region": {"type": "str"}, "labels": {"type": "dict"}}
-    nodes: dict[str, Any] = {"type": "list", "elements": "str", "required": True}
+    labels: ArgumentSpec = {"zone": {"type": "str"}, "region": {"type": "str"}, "labels": {"type": "dict"}}
+    nodes: ArgumentSpec = {"type": "list", "elements": "str", "required": True}
     argument_spec = {
         **arguments.connection(),
         "topology": {"type": "list", "elements": "dict", "default": [], "options": {"nodes": nodes, **labels}},

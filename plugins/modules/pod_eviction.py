@@ -206,15 +206,15 @@ error:
       sample: Remove the cause and run the task again; pods that are gone stay gone.
 """
 
-from typing import Any
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.plan_run import Deadline
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import JsonObject
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module import arguments, eviction_task, guard
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module.connection import connect
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module.run import Module, run
 
 
-def pod_eviction(module: Module) -> dict[str, Any]:
+def pod_eviction(module: Module) -> JsonObject:
     deadline = Deadline(module.params["wait_timeout"])
     pods = eviction_task.wanted(module.params)
     client = connect(module)

@@ -348,12 +348,12 @@ error:
       sample: Remove the cause and run the task again; VMIs that have arrived stay untouched.
 """
 
-from typing import Any
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.plan_run import Deadline
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.client import Client
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.persistence import May
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.cancellation import Cancellation
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import JsonObject
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.prospect import MigrationRequest
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module import (
     arguments,
@@ -367,7 +367,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._module.connectio
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module.run import Module, run
 
 
-def vmi_migration(module: Module) -> dict[str, Any]:
+def vmi_migration(module: Module) -> JsonObject:
     deadline = Deadline(module.params["wait_timeout"])
     plan = own_arguments.read_plan(module.params) if module.params["plan"] else None
     requests = own_arguments.read_requests(module.params) if plan is None else []
@@ -382,7 +382,7 @@ def vmi_migration(module: Module) -> dict[str, Any]:
 
 def _cancel(
     module: Module, client: Client, deadline: Deadline, requests: list[MigrationRequest], may: May
-) -> dict[str, Any]:
+) -> JsonObject:
     cancellation = Cancellation(client, requests, may)
     cancellation.request(dry_run=module.check_mode)
     if module.params["wait"] and not module.check_mode:

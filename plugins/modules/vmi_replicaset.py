@@ -298,7 +298,6 @@ import contextlib
 import time
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.looks.replicas import Replicas
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.client import Client
@@ -306,6 +305,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transpor
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.replica_sets import (
     ReplicaSet,
 )
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import JsonObject
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module import arguments
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module import replica_set_arguments as own_arguments
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module import replica_set_results as results
@@ -320,7 +320,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._workloads.replic
 )
 
 
-def vmi_replicaset(module: Module) -> dict[str, Any]:
+def vmi_replicaset(module: Module) -> JsonObject:
     params = module.params
     deadline = time.monotonic() + max(0, params["wait_timeout"])
     results.conceal(module, params["template"])
@@ -343,7 +343,7 @@ def _apply(
     replica_set: ReplicaSet,
     replicas: Replicas,
     deadline: float,
-) -> dict[str, Any]:
+) -> JsonObject:
     change = partial(wanted_spec, request)
     planned = replica_set.write(change, dry_run=True)
     before, spec = replica_set.stored, planned["spec"]
@@ -368,9 +368,7 @@ def _apply(
     return result
 
 
-def _remove(
-    module: Module, client: Client, replica_set: ReplicaSet, replicas: Replicas, deadline: float
-) -> dict[str, Any]:
+def _remove(module: Module, client: Client, replica_set: ReplicaSet, replicas: Replicas, deadline: float) -> JsonObject:
     before = replica_set.stored
     result = results.result_of(module, before, None, changed=before is not None)
     if before is not None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.evicting import (
     EVICTED,
@@ -35,6 +35,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects im
     POD,
     VMI,
     VMI_REPLICA_SET,
+    JsonObject,
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.difference import outlook
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import (
@@ -72,7 +73,7 @@ class Deviation:
     why: str
     assumed: bool = False
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonObject:
         return asdict(self)
 
 

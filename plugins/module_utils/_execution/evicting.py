@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.commands import Answer, Evict
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.observation import Questions
@@ -16,6 +15,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.record
     Moment,
     Timed,
 )
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import JsonObject
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import Action
 
 # Outcomes, of which WAITING and the first one are not final.
@@ -130,6 +130,6 @@ class Evicting(Timed):
             return "evicted, ending" if self.has_acted else "ending"
         return f"{self.outcome.replace('_', ' ')}{', ' if self.refusal else ''}{self.refusal}"
 
-    def result(self) -> dict[str, Any]:
+    def result(self) -> JsonObject:
         names = ("namespace", "name", "outcome", "expected_node", "refusal")
         return {**{name: getattr(self, name) for name in names}, "seconds": self.seconds}

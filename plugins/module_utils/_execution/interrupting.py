@@ -9,7 +9,6 @@ Who brings a VMI back decides how it is ended; follows syncRunStrategy in pkg/vi
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.commands import Answer, Interrupt
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.observation import (
@@ -24,7 +23,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.record
     Moment,
     Timed,
 )
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import VM, VMI_REPLICA_SET
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import VM, VMI_REPLICA_SET, JsonObject
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.run_strategy import HALTED
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import Action, ActionKind
 
@@ -182,7 +181,7 @@ class Interrupting(Timed):
             return f"{doing}, no node fits: {self.message}" if self.message else doing
         return self.outcome.replace("_", " ")
 
-    def result(self) -> dict[str, Any]:
+    def result(self) -> JsonObject:
         names = ("namespace", "name", "outcome", "why", "owner_kind", "owner", "successor", "target_node")
         plain = {name: getattr(self, name) for name in names}
         return {

@@ -13,7 +13,6 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.commands import Answer, Migrate
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.observation import Questions, SeenVmi
@@ -24,7 +23,12 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.record
     Moment,
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.migration import QUEUED, SCHEDULING, Migration
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import FAILED, HOSTNAME, SUCCEEDED
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import (
+    FAILED,
+    HOSTNAME,
+    SUCCEEDED,
+    JsonObject,
+)
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import Action
 
 # Outcomes, of which WAITING and the first one are not final.
@@ -246,7 +250,7 @@ class Migrating:
             words.append(f"no node fits: {self.scheduler_message}")
         return ", ".join(words)
 
-    def result(self) -> dict[str, Any]:
+    def result(self) -> JsonObject:
         names = ("namespace", "name", "outcome", "source_node", "target_node", "node", "migration", "attempts")
         details = ("seconds", "failure_reason", "scheduler_message")
         return {
@@ -288,7 +292,7 @@ class Migrating:
         if self.is_recalled:
             return replace(self, outcome=NOT_MIGRATED, is_recalled=False), None
         waits = replace(self, outcome=WAITING, migration="", suspect=False)
-        if why := _why_not_yet(vmi):
+        if why := vmi.stays_for_now:
             return replace(waits, refusal=why), None
         if not (moment.ready and moment.slot) or moment.now - self.asked_at < RETRY_AFTER:
             return waits, None
@@ -377,12 +381,6 @@ class Migrating:
         heading = self.heading if self.migration else self.target_node or ""
         failed = (*self.failed, FailedAttempt(self.migration_uid, reason, heading))
         return replace(self, outcome=NOT_MIGRATED, failed=failed, suspect=False)
-
-
-def _why_not_yet(vmi: SeenVmi) -> str:
-    if vmi.ending:
-        return "it is being deleted"
-    return "" if vmi.phase == "Running" else f"it is {vmi.phase or 'not started'}, and only a running VM can leave"
 
 
 def _token(moment: Moment, uid: str) -> str:

@@ -60,6 +60,15 @@ class SeenVmi:
         )
 
     @property
+    def stays_for_now(self) -> str:
+        """Why no migration of it can be created yet; empty if one can."""
+        if self.ending:
+            return "it is being deleted"
+        return (
+            "" if self.phase == "Running" else f"it is {self.phase or 'not started'}, and only a running VM can leave"
+        )
+
+    @property
     def title(self) -> str:
         """namespace/name."""
         return f"{self.namespace}/{self.name}"

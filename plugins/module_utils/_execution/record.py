@@ -6,10 +6,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.commands import Answer, Command
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.observation import Observation, Questions
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import JsonObject
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import Action
 
 # The outcome of what has not begun, as its first command is not given or not taken.
@@ -108,7 +109,7 @@ class Entry(Protocol):
     def status(self) -> str:
         """Where it stands, in a few words; empty where nothing is worth a word."""
 
-    def result(self) -> dict[str, Any]:
+    def result(self) -> JsonObject:
         """What a module returns of it."""
 
 

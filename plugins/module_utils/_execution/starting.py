@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from enum import Enum
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.commands import Answer, Start, TakeMarkOff
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.observation import (
@@ -30,6 +30,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.record
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import (
     VMI_REPLICA_SET,
+    JsonObject,
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.run_strategy import BY_REQUEST, HALTED
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import Action
@@ -251,7 +252,7 @@ class Starting(Timed):
             return f"started{f' on {self.node}' if self.node else ''} in {self.seconds} s"
         return f"{self.outcome.replace('_', ' ')}{', ' if self.message else ''}{self.message}"
 
-    def result(self) -> dict[str, Any]:
+    def result(self) -> JsonObject:
         names = ("kind", "namespace", "name", "outcome", "node", "message")
         return {**{name: getattr(self, name) for name in names}, "seconds": self.seconds}
 

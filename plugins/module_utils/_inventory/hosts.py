@@ -24,7 +24,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.fitness
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.labels import SCHEDULABLE
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.cordon import MAINTAINED, find_cordon
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.invalid_request import InvalidRequest
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Object
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import JsonObject, Object
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.printable import brief
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.selectors import Labels, is_qualified_name
 from ansible_collections.virtops.kubevirt.plugins.module_utils._nodes.keys import REGION, ZONE, is_labellers
@@ -220,7 +220,7 @@ def _variables(node: Object, facts: NodeFacts, rules: HostRules) -> Iterator[tup
     yield "node_info", {name: info.get(field) or "" for name, field in _INFO.items()}
 
 
-def _kubevirt(facts: NodeFacts) -> dict[str, Any]:
+def _kubevirt(facts: NodeFacts) -> JsonObject:
     return {
         "status": facts.fitness.status.value,
         "schedulable": facts.labels.get(SCHEDULABLE) == "true",

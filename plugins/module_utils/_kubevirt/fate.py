@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blockers.contract import Blocker
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blockers.find import Surroundings, blockers
@@ -20,7 +19,12 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blocker
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.eviction import EvictionVerdict, Ruling, ruling
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.successors import Revival, revival
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import FAILED, Object, has_ended
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import (
+    FAILED,
+    JsonObject,
+    Object,
+    has_ended,
+)
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.taints import Taint, toleration
 
 _UNREACHABLE = Taint("node.kubernetes.io/unreachable", "", "NoExecute")
@@ -73,7 +77,7 @@ class Fate:
     where: Where = Where.NOWHERE
     awaits: Awaits = Awaits.NOTHING
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonObject:
         return {
             "event": self.event.value,
             "outcome": self.outcome.value,

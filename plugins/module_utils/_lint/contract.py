@@ -11,10 +11,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.cluster import LintedCluster
 from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.problem import Problem, Severity
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import JsonObject
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class Finding:
         aspect, field = self.problem.aspect, self.problem.field
         return f"{self.rule.id}:{path}{f':{aspect}' if aspect else ''}{f'#{field}' if field else ''}"
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonObject:
         problem, subject = self.problem, self.problem.subject
         return {
             "id": self.id,

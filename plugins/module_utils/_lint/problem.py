@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any
 
-Operation = dict[str, Any]
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import JsonObject
+
+Operation = JsonObject
 
 
 class Severity(str, Enum):

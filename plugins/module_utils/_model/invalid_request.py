@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import accumulate
-from typing import Any
 
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import JsonObject
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.printable import sentence, shortened
 
 # Of a run of many nodes each may have a problem, and whatever fails is printed as a whole, twice.
@@ -33,7 +33,7 @@ class InvalidRequest(ValueError):
         told = [*self._shown, *[f"and {self._left_out} more"] * bool(self._left_out)]
         super().__init__(sentence(f"Cannot {attempted}{count}: {'; '.join(told)}. {remedy}"))
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonObject:
         counted = {"problems_left_out": self._left_out} if self._left_out else {}
         return {"attempted": self.attempted, "problems": self._shown, **counted, "remedy": self.remedy}
 

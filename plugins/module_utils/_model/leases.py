@@ -153,7 +153,7 @@ class RunLease:
             return math.inf
         return (now - renewed).total_seconds()
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> JsonObject:
         """What is told of the holder."""
         names = ("user", "host", "pid", "since", "renewed")
         facts = {name: getattr(self, name) for name in names}
@@ -215,10 +215,10 @@ def parse_run_lease(lease: Object) -> RunLease | None:
 
 def held_run_lease(
     before: Object | None, namespace: str, run: str, invocation: Invocation, now: datetime
-) -> dict[str, Any]:
+) -> JsonObject:
     """The object to write so that the invocation holds the run from now on. `before`: what is there, of anybody."""
     identity = holder_identity(run, invocation.id)
-    metadata: dict[str, Any] = {"name": run_lease_name(run), "namespace": namespace}
+    metadata: JsonObject = {"name": run_lease_name(run), "namespace": namespace}
     if before:
         metadata = dict(before["metadata"])
     annotations = dict(metadata.get("annotations") or {})

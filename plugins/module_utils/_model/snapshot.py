@@ -15,7 +15,12 @@ from difflib import get_close_matches
 from typing import Any, TypeVar
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.expected import ExpectedError
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Lists, Object, listing_key
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import (
+    JsonObject,
+    Lists,
+    Object,
+    listing_key,
+)
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.printable import brief, printable
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.shapes import (
     Misfit,
@@ -73,7 +78,7 @@ class Header:
     counts: Mapping[str, int]
     missing_kinds: tuple[str, ...]
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonObject:
         return {**asdict(self), "missing_kinds": list(self.missing_kinds)}
 
     def same_content(self, other: Header | None) -> bool:

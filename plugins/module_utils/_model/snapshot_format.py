@@ -27,7 +27,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Object, listing_key
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import JsonObject, Object, listing_key
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot import (
     HEADER,
     SCHEMA_VERSION,
@@ -162,9 +162,9 @@ class _Shared:
     def __init__(self) -> None:
         self._strings: dict[str, str] = {}
         self._lists: dict[tuple[int, ...], list[Any]] = {}
-        self._objects: dict[tuple[str | int, ...], dict[str, Any]] = {}
+        self._objects: dict[tuple[str | int, ...], JsonObject] = {}
 
-    def part(self, new: dict[str, Any]) -> dict[str, Any]:
+    def part(self, new: JsonObject) -> JsonObject:
         string = self._strings.setdefault
         for name, value in new.items():
             if isinstance(value, str):

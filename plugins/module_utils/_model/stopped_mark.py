@@ -14,7 +14,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Object, embedded, name_problem
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import (
+    JsonObject,
+    Object,
+    embedded,
+    name_problem,
+)
 
 LABEL = "virtops.kubevirt/stopped"
 STOPPED_NOTE = "virtops.kubevirt/stopped-for"
@@ -87,7 +92,7 @@ def wanted_replicas(replica_set: Object, node: str) -> int:
     return max(0, before - sum(len(other.vmis) for other in marks.values()))
 
 
-def marked(marks: Mapping[str, StoppedMark]) -> dict[str, Any]:
+def marked(marks: Mapping[str, StoppedMark]) -> JsonObject:
     """The metadata to merge into an object so that it carries these marks, or none."""
     text = json.dumps({node: asdict(mark) for node, mark in marks.items()}, sort_keys=True)
     return {
@@ -104,13 +109,13 @@ def find_notes(node: Object) -> list[StoppedNote]:
     return [StoppedNote(uid=uid, **fields) for uid, fields in found if _is_of_note(fields)]
 
 
-def noted(note: StoppedNote) -> dict[str, Any]:
+def noted(note: StoppedNote) -> JsonObject:
     """The metadata to merge into the node."""
     fields = {name: value for name, value in asdict(note).items() if name != "uid"}
     return {"annotations": {f"{_NOTE}{note.uid}": json.dumps(fields, sort_keys=True)}}
 
 
-def unnoted(uid: str) -> dict[str, Any]:
+def unnoted(uid: str) -> JsonObject:
     """The metadata to merge into a node so that it says nothing of this VM."""
     return {"annotations": {f"{_NOTE}{uid}": None}}
 

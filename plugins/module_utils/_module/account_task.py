@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.client import Client
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.failure import Failure
@@ -14,13 +13,14 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs im
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.grants import Written
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.invalid_request import InvalidRequest
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import JsonObject, name_problems
+from ansible_collections.virtops.kubevirt.plugins.module_utils._module.arguments import ArgumentSpec
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module.run import Incomplete, Module
 from ansible_collections.virtops.kubevirt.plugins.module_utils._rights.account import Account
 from ansible_collections.virtops.kubevirt.plugins.module_utils._rights.right import LEASE_NAMESPACE
 from ansible_collections.virtops.kubevirt.plugins.module_utils._rights.roles import ROLES
 
 
-def spec() -> dict[str, Any]:
+def spec() -> ArgumentSpec:
     return {
         "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
         "name": {"type": "str", "required": True},

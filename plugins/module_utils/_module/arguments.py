@@ -15,8 +15,11 @@ from typing import Any
 from ansible_collections.kubernetes.core.plugins.module_utils.args_common import AUTH_ARG_SPEC
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.invalid_request import InvalidRequest
 
+# Options of a module by their names, as Ansible reads them; also the words of a single option.
+ArgumentSpec = dict[str, Any]
 
-def cluster() -> dict[str, Any]:
+
+def cluster() -> ArgumentSpec:
     """How to reach the cluster: kubernetes.core's options, and the patience of a single request."""
     # Newer versions of kubernetes.core show all of a kubeconfig's content but the values of a few keys, and log it.
     kubeconfig = {"type": "raw", "no_log": True}
@@ -24,12 +27,12 @@ def cluster() -> dict[str, Any]:
     return {**copy.deepcopy(AUTH_ARG_SPEC), **own}
 
 
-def connection() -> dict[str, Any]:
+def connection() -> ArgumentSpec:
     """The same for a module, and the way by which its action plugin hears of it, which is no part of the interface."""
     return {**cluster(), "_progress": {"type": "str"}}
 
 
-def wait() -> dict[str, Any]:
+def wait() -> ArgumentSpec:
     """How long to wait for the cluster, by kubernetes.core's names and defaults; seconds."""
     return {
         "wait": {"type": "bool", "default": False},

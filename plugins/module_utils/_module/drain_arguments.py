@@ -12,16 +12,17 @@ from typing import Any
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.maintenance import Request
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.drained_pod import DELETE_EMPTYDIR_DATA, FORCE
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.invalid_request import InvalidRequest
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import name_problems
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import JsonObject, name_problems
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.printable import brief
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module import guard
+from ansible_collections.virtops.kubevirt.plugins.module_utils._module.arguments import ArgumentSpec
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import Plan
 
-_REQUIRED: dict[str, Any] = {"type": "str", "required": True}
+_REQUIRED: ArgumentSpec = {"type": "str", "required": True}
 _NEEDS = (DELETE_EMPTYDIR_DATA, FORCE)
 
 
-def spec() -> dict[str, Any]:
+def spec() -> ArgumentSpec:
     return {
         "name": _REQUIRED,
         "owner": _REQUIRED,
@@ -91,7 +92,7 @@ def _meant(value: Any) -> Any:
     return sorted(set(value)) if is_names else value
 
 
-def policies(params: Mapping[str, Any]) -> list[dict[str, Any]]:
+def policies(params: Mapping[str, Any]) -> list[JsonObject]:
     """The rules, without what they do not say."""
     return [{key: value for key, value in rule.items() if value is not None} for rule in params["policies"]]
 

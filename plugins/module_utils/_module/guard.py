@@ -22,11 +22,13 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.ru
     require_run,
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.leases import Invocation, run_problem
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import JsonObject
+from ansible_collections.virtops.kubevirt.plugins.module_utils._module.arguments import ArgumentSpec
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.document import to_json
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import Plan, PlannedCluster
 
 
-def spec() -> dict[str, Any]:
+def spec() -> ArgumentSpec:
     return {"run": {"type": "str"}, "invocation": {"type": "str"}, "cluster_uid": {"type": "str"}}
 
 
@@ -44,7 +46,7 @@ def problems(params: Mapping[str, Any]) -> Iterator[str]:
         yield f"owner is {params['owner']}, but run is {run}: what a run does, it does in its own name"
 
 
-def document(plan: Plan, params: Mapping[str, Any]) -> dict[str, Any]:
+def document(plan: Plan, params: Mapping[str, Any]) -> JsonObject:
     """The document of what a task does of itself; of the cluster nothing is known but what the task says."""
     return to_json(replace(plan, run=params["run"] or "", cluster=PlannedCluster(params["cluster_uid"] or "", "", "")))
 

@@ -21,7 +21,8 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.to
     read_token,
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.invalid_request import InvalidRequest
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import name_problems
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import JsonObject, name_problems
+from ansible_collections.virtops.kubevirt.plugins.module_utils._module.arguments import ArgumentSpec
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module.run import Module
 
 _WHAT = "the credentials"
@@ -29,7 +30,7 @@ _WHAT = "the credentials"
 _SHORTEST = 600
 
 
-def spec() -> dict[str, Any]:
+def spec() -> ArgumentSpec:
     return {
         "name": {"type": "str", "required": True},
         "namespace": {"type": "str", "required": True},
@@ -46,7 +47,7 @@ def check(params: Mapping[str, Any]) -> None:
     private_file.check_writable(Path(params["path"]), _WHAT)
 
 
-def write(module: Module, client: Client) -> dict[str, Any]:
+def write(module: Module, client: Client) -> JsonObject:
     """Raises Failure."""
     params, path = module.params, Path(module.params["path"])
     account = find_account(client, params["namespace"], params["name"])

@@ -14,14 +14,15 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects im
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.prospect import MigrationRequest
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.selectors import SelectorError, label_selector
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module import guard
+from ansible_collections.virtops.kubevirt.plugins.module_utils._module.arguments import ArgumentSpec
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import ActionKind, Plan
 
-_WHERE_TO: dict[str, Any] = {
+_WHERE_TO: ArgumentSpec = {
     "namespace": {"type": "str"},
     "target_node": {"type": "str"},
     "added_node_selector": {"type": "dict"},
 }
-CONSTRAINTS: dict[str, Any] = {
+CONSTRAINTS: ArgumentSpec = {
     "mutually_exclusive": [
         ("name", "vmis", "plan"),
         ("target_node", "added_node_selector", "plan"),
@@ -32,7 +33,7 @@ CONSTRAINTS: dict[str, Any] = {
 _MOVING = (ActionKind.MIGRATE, ActionKind.EVICT)
 
 
-def spec() -> dict[str, Any]:
+def spec() -> ArgumentSpec:
     vmi = {
         "type": "list",
         "elements": "dict",

@@ -14,6 +14,7 @@ from typing import Any
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.looks import plan_file
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.cordon import nodes_done
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.invalid_request import InvalidRequest
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import JsonObject
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.printable import brief
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot import Snapshot
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module.plan_request import ATTEMPT, options_of
@@ -69,7 +70,7 @@ def _require_agreement(params: Mapping[str, Any], given: Collection[str], plan: 
         raise InvalidRequest(f"carry out the plan {params['plan']}", problems, remedy)
 
 
-def _named(options: PlanOptions) -> dict[str, Any]:
+def _named(options: PlanOptions) -> JsonObject:
     """By the names that the options of a task have. Batches that were given themselves have no size, and no rules."""
     found = options.to_json()
     allowed, batching = (

@@ -20,6 +20,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._model.invalid_re
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.leases import run_problem
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import name_problems
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot import Snapshot
+from ansible_collections.virtops.kubevirt.plugins.module_utils._module.arguments import ArgumentSpec
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.document import PlanError
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import Plan, Verdict
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.in_force import (
@@ -60,7 +61,7 @@ class Drift:
         return cls(params["drift"] == "repair", f"{params['option_prefix']}drift")
 
 
-def spec() -> dict[str, Any]:
+def spec() -> ArgumentSpec:
     return {
         "resume": {"type": "bool", "default": False},
         "invocation": {"type": "str"},

@@ -17,6 +17,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transpor
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.cordon import nodes_done
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.invalid_request import InvalidRequest
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.migration import unpinned_by
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import JsonObject
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot import Snapshot
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot_kinds import BY_NAME
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module import (
@@ -25,7 +26,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._module import (
     plan_keeping,
     plan_request,
 )
-from ansible_collections.virtops.kubevirt.plugins.module_utils._module.arguments import require_positive
+from ansible_collections.virtops.kubevirt.plugins.module_utils._module.arguments import ArgumentSpec, require_positive
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module.connection import connect
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module.plan_keeping import ChosenPlan, Drift
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module.run import Module, explained
@@ -52,7 +53,7 @@ _MOST_BLOCKED = 100
 _NAMED = ("namespaces", "nodes")
 
 
-def spec() -> dict[str, Any]:
+def spec() -> ArgumentSpec:
     return {
         **arguments.connection(),
         "snapshot": {"type": "raw"},
@@ -102,7 +103,7 @@ def spec() -> dict[str, Any]:
     }
 
 
-def rules() -> dict[str, Any]:
+def rules() -> ArgumentSpec:
     """What of the options goes together."""
     return {
         "mutually_exclusive": [
@@ -116,7 +117,7 @@ def rules() -> dict[str, Any]:
     }
 
 
-def make_or_take(module: Module) -> dict[str, Any]:
+def make_or_take(module: Module) -> JsonObject:
     """The work of maintenance_plan. Raises InvalidRequest, Failure, ExpectedError."""
     _check(module.params)
     if module.params["only_check"]:
@@ -124,7 +125,7 @@ def make_or_take(module: Module) -> dict[str, Any]:
     return _take(module) if module.params["plan"] else _make(module)
 
 
-def _see_to(module: Module) -> dict[str, Any]:
+def _see_to(module: Module) -> JsonObject:
     """See that what is asked for can be meant, by no more of the cluster than what it names.
 
     A run that goes on may find a node away that its maintenance makes anew. What was stopped for others is not to wait
@@ -143,7 +144,7 @@ def _see_to(module: Module) -> dict[str, Any]:
     return {"changed": False}
 
 
-def _make(module: Module) -> dict[str, Any]:
+def _make(module: Module) -> JsonObject:
     """Plan, unless the run goes on by its plan in force, and write the plan unless the file says the same already."""
     params = module.params
     path = Path(params["path"])
@@ -193,7 +194,7 @@ def _compared(module: Module) -> Plan | None:
         return None
 
 
-def _take(module: Module) -> dict[str, Any]:
+def _take(module: Module) -> JsonObject:
     """Check a plan that was made before, and tell it; or what drains have left of it, if the run goes on by that."""
     source = Path(module.params["plan"])
     if module.params["path"]:
@@ -229,7 +230,7 @@ def _text_of_approved(module: Module, source: Path, plan: Plan) -> Path | None:
     return Path(own)
 
 
-def _origin(chosen: ChosenPlan) -> dict[str, Any]:
+def _origin(chosen: ChosenPlan) -> JsonObject:
     return {"resumed": chosen.resumed, "origin": chosen.in_force.origin}
 
 
@@ -293,7 +294,7 @@ def _result(
     notes: Sequence[str],
     *,
     text_of: Path | None,
-) -> dict[str, Any]:
+) -> JsonObject:
     """path: of the plan. text_of: a path beside which this task writes what people read of it in whole, if it does."""
     left = [[name for name in nodes if name not in done] for nodes in plan.batches]
     with explained(plan_request.ATTEMPT):
@@ -325,7 +326,7 @@ def _result(
     }
 
 
-def _blocked(entry: Blocked) -> dict[str, Any]:
+def _blocked(entry: Blocked) -> JsonObject:
     return {
         "kind": entry.object.kind,
         "namespace": entry.object.namespace,

@@ -6,15 +6,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.looks import plan_file, snapshot_file
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.looks.snapshot import take
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport import private_file
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.identity import require_same
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.invalid_request import InvalidRequest
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import JsonObject
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot import Snapshot
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module import arguments
+from ansible_collections.virtops.kubevirt.plugins.module_utils._module.arguments import ArgumentSpec
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module.connection import connect
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module.run import Module, explained
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.document import same_meaning, to_json
@@ -25,7 +26,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._report.plan_text
 _PAGE_SIZE = 500
 
 
-def spec() -> dict[str, Any]:
+def spec() -> ArgumentSpec:
     return {
         **arguments.connection(),
         "snapshot": {"type": "path"},
@@ -37,7 +38,7 @@ def spec() -> dict[str, Any]:
     }
 
 
-def find_moves(module: Module) -> dict[str, Any]:
+def find_moves(module: Module) -> JsonObject:
     """The work of rebalance_plan. Raises InvalidRequest, Failure, ExpectedError."""
     params = module.params
     arguments.require_positive(params, "max_moves", "request_timeout")
@@ -56,7 +57,7 @@ def find_moves(module: Module) -> dict[str, Any]:
     lines = moves_text(plan, found.message)
     changed = path is not None and _write(module, path, plan, there, lines)
     document = to_json(plan)
-    result: dict[str, Any] = {
+    result: JsonObject = {
         "changed": changed,
         **found.to_json(),
         "lines": lines,

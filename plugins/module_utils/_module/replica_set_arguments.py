@@ -13,16 +13,14 @@ from typing import Any
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.invalid_request import InvalidRequest
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import name_problems
-from ansible_collections.virtops.kubevirt.plugins.module_utils._module.arguments import require_positive
+from ansible_collections.virtops.kubevirt.plugins.module_utils._module.arguments import ArgumentSpec, require_positive
 from ansible_collections.virtops.kubevirt.plugins.module_utils._workloads.replica_set import ReplicaSetRequest
-
-Spec = dict[str, Any]
 
 _OPERATORS = ["In", "NotIn", "Exists", "DoesNotExist"]
 _EVICTION_STRATEGIES = ["LiveMigrate", "LiveMigrateIfPossible", "External", "None"]
 
 
-def spec() -> Spec:
+def spec() -> ArgumentSpec:
     return {
         "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
         "name": {"type": "str", "required": True},
@@ -40,12 +38,12 @@ def spec() -> Spec:
     }
 
 
-def placement() -> Spec:
-    per: Spec = {"per": {"type": "str", "required": True}}
-    weight: Spec = {"weight": {"type": "int"}}
-    pods: Spec = {"labels": {"type": "dict"}, "expressions": _list(_requirement(_OPERATORS))}
-    others: Spec = {**per, **pods, "namespaces": {"type": "list", "elements": "str", "default": []}, **weight}
-    vms: Spec = {"vms": {"type": "list", "elements": "str", "default": []}}
+def placement() -> ArgumentSpec:
+    per: ArgumentSpec = {"per": {"type": "str", "required": True}}
+    weight: ArgumentSpec = {"weight": {"type": "int"}}
+    pods: ArgumentSpec = {"labels": {"type": "dict"}, "expressions": _list(_requirement(_OPERATORS))}
+    others: ArgumentSpec = {**per, **pods, "namespaces": {"type": "list", "elements": "str", "default": []}, **weight}
+    vms: ArgumentSpec = {"vms": {"type": "list", "elements": "str", "default": []}}
     options = {
         "node_labels": _list({**_requirement([*_OPERATORS, "Gt", "Lt"]), **weight}),
         "keep_apart": _list({**others, **vms, "ignore_own_pod": {"type": "bool", "default": True}}),
@@ -71,11 +69,11 @@ def read_request(params: Mapping[str, Any]) -> ReplicaSetRequest:
     )
 
 
-def _list(options: Spec) -> Spec:
+def _list(options: ArgumentSpec) -> ArgumentSpec:
     return {"type": "list", "elements": "dict", "default": [], "options": options}
 
 
-def _requirement(operators: list[str]) -> Spec:
+def _requirement(operators: list[str]) -> ArgumentSpec:
     return {
         # Not no_log: these are keys of labels.
         "key": {"type": "str", "required": True, "no_log": False},
@@ -84,9 +82,9 @@ def _requirement(operators: list[str]) -> Spec:
     }
 
 
-def _spread() -> Spec:
-    policy: Spec = {"type": "str", "choices": ["Honor", "Ignore"]}
-    when_unsatisfiable: Spec = {
+def _spread() -> ArgumentSpec:
+    policy: ArgumentSpec = {"type": "str", "choices": ["Honor", "Ignore"]}
+    when_unsatisfiable: ArgumentSpec = {
         "type": "str",
         "choices": ["DoNotSchedule", "ScheduleAnyway"],
         "default": "DoNotSchedule",
@@ -100,7 +98,7 @@ def _spread() -> Spec:
     }
 
 
-def _toleration() -> Spec:
+def _toleration() -> ArgumentSpec:
     return {
         "key": {"type": "str", "no_log": False},
         "operator": {"type": "str", "choices": ["Equal", "Exists"]},

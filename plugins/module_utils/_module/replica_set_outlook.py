@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.looks.snapshot import (
     read_placement_lists,
@@ -18,7 +17,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.re
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.affinity import blocked_migrations
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.expected import ExpectedError, MissingLibrary
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Object
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import JsonObject, Object
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module.libraries import how_to_install
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module.replica_set_results import unplaceable
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module.run import Module
@@ -66,7 +65,7 @@ def _foretold(module: Module, client: Client, view: Outlook, fresh: Object) -> O
     return forecast.with_places(view, fresh, module.params["name"], lists)
 
 
-def tell(module: Module, client: Client, request: ReplicaSetRequest, view: Outlook, result: dict[str, Any]) -> None:
+def tell(module: Module, client: Client, request: ReplicaSetRequest, view: Outlook, result: JsonObject) -> None:
     """Warn of what a reader should know. Raises Incomplete instead if the task does not want it so."""
     problems = list(view.problems())
     if problems and module.params["unplaceable"] == "fail":

@@ -15,12 +15,13 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transpor
     MISSING,
     require_rights,
 )
+from ansible_collections.virtops.kubevirt.plugins.module_utils._module.arguments import ArgumentSpec
 from ansible_collections.virtops.kubevirt.plugins.module_utils._rights.needs import GIVE_BACK, INTERRUPT, START, TAKE
 from ansible_collections.virtops.kubevirt.plugins.module_utils._rights.right import LEASE_NAMESPACE, Need
 from ansible_collections.virtops.kubevirt.plugins.module_utils._rights.roles import MODULES, ROLES, demanded
 
 
-def spec() -> dict[str, Any]:
+def spec() -> ArgumentSpec:
     """Of access_review."""
     return {
         "roles": {"type": "list", "elements": "str", "choices": list(ROLES), "required": True},

@@ -14,6 +14,7 @@ from ansible_collections.kubernetes.core.plugins.module_utils.k8s.core import An
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.failure import Failure
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.expected import ExpectedError, MissingLibrary
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.invalid_request import InvalidRequest
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import JsonObject
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module.kubeconfig_texts import harmless
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module.libraries import how_to_install
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module.texts import understood
@@ -25,7 +26,7 @@ class TextReadingModule(AnsibleModule):  # type: ignore[misc]  # Ansible is publ
     Of a kubeconfig that is given by its content only what may be a secret is struck from what is shown.
     """
 
-    params: dict[str, Any]
+    params: JsonObject
     given: frozenset[str] = frozenset()
 
     def __init__(self, *args: Any, **settings: Any) -> None:

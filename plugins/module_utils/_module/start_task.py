@@ -8,7 +8,6 @@ from __future__ import annotations
 import functools
 from collections import defaultdict
 from collections.abc import Callable
-from typing import Any
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.looks.landings import landings_of_starts
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.plan_run import Deadline, PlanRun
@@ -27,7 +26,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import
 _REMEDY = "Remove the cause; a VM whose start was asked for comes up by itself then, for others run the task again."
 
 
-def restore(module: Module, client: Client) -> dict[str, Any]:
+def restore(module: Module, client: Client) -> JsonObject:
     """Raises Failure, and Incomplete if a VM does not run though it should."""
     params = module.params
     deadline = Deadline(params["wait_timeout"])
@@ -79,12 +78,12 @@ def _plan(module: Module, client: Client) -> Plan | None:
     return kept.plan if kept is not None else None
 
 
-def _result(module: Module, going: PlanRun, deviations: list[JsonObject]) -> dict[str, Any]:
+def _result(module: Module, going: PlanRun, deviations: list[JsonObject]) -> JsonObject:
     """Raises Incomplete."""
     found = going.record.entries.values()
     # In check mode what has to be waited for first is not even asked for.
     entries = [entry.rehearsed() if module.check_mode and entry.unfinished else entry for entry in found]
-    result: dict[str, Any] = {
+    result: JsonObject = {
         "changed": any(entry.has_acted or entry.outcome == WOULD_START for entry in entries),
         "started": [entry.result() for entry in entries],
         "deviations": deviations,

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.expected import MissingLibrary
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Object
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import JsonObject, Object
 
 try:
     import jmespath
@@ -39,7 +39,7 @@ class LabelRule:
         """Raises RuleError."""
         return self.condition is None or bool(self._ask(self.condition, node))
 
-    def derive(self, node: Object) -> dict[str, Any]:
+    def derive(self, node: Object) -> JsonObject:
         """The labels for a node, without those whose expression gives null. Raises RuleError."""
         if not self.applies(node):
             return {}

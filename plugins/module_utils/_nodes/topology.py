@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.invalid_request import InvalidRequest
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Object
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import JsonObject, Object
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.selectors import Labels
 from ansible_collections.virtops.kubevirt.plugins.module_utils._nodes.keys import (
     FORMER_LABELS,
@@ -115,7 +115,7 @@ def _derive(wanted: WantedLabels, rule: LabelRule, nodes: Sequence[Object]) -> N
             wanted.add(name, key, WantedLabel(value, rule.source))
 
 
-def _labels(entry: Object) -> dict[str, Any]:
+def _labels(entry: Object) -> JsonObject:
     """What an entry says about labels, with the short names written out."""
     short = {key: entry[name] for name, key in _SHORT.items() if entry[name] is not None}
     return {**short, **(entry["labels"] or {})}

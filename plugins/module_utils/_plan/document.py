@@ -319,7 +319,7 @@ def _list(value: object) -> list[Any]:
     return value
 
 
-def _mapping(value: object) -> dict[str, Any]:
+def _mapping(value: object) -> JsonObject:
     if not isinstance(value, dict):
         raise TypeError(f"{value!r} is no mapping")
     return value

@@ -17,6 +17,7 @@ from typing import Any
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blockers.contract import Blocker
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.fate import Fate
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.migration_course import Ending
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import JsonObject
 
 
 class Policy(Enum):
@@ -169,9 +170,9 @@ class DrainPlan:
         """Pods of which no eviction is ever allowed, as namespace/name."""
         return frozenset(f"{pod.namespace}/{pod.name}" for pod in self.pods if pod.outcome is PodOutcome.REFUSED)
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonObject:
         """Plain data: lists, dictionaries, texts, numbers."""
-        plain: dict[str, Any] = _plain(self)
+        plain: JsonObject = _plain(self)
         return plain
 
 

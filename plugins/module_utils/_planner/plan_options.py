@@ -15,6 +15,7 @@ from typing import Any
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.drained_pod import DELETE_EMPTYDIR_DATA, FORCE
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.invalid_request import InvalidRequest
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import JsonObject
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.policies import Rule, compile_rules
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.scores.registry import Profile
 
@@ -44,7 +45,7 @@ class BatchRules:
         """Whether batches may begin with another node than the first one that is left of those that were given."""
         return self.free or bool(self.apart or self.together or self.first or self.last)
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonObject:
         return {
             "size": AUTO if self.size is None else self.size,
             "order": "free" if self.free else "given",
@@ -111,7 +112,7 @@ class PlanOptions:
     def __post_init__(self) -> None:
         object.__setattr__(self, "rules", compile_rules(self.policies))
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonObject:
         return {
             "policies": [dict(entry) for entry in self.policies],
             "avoid": list(self.avoid),

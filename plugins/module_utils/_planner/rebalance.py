@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blockers.find import Surroundings, surroundings
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.workloads import (
@@ -22,6 +21,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._model.drained_po
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import (
     POD,
     VMI,
+    JsonObject,
     Lists,
     Object,
     controller,
@@ -79,7 +79,7 @@ class RebalancingPlan:
     moves: tuple[RebalancingMove, ...]
     message: str
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonObject:
         return {"moves": [asdict(move) for move in self.moves], "message": self.message}
 
 

@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import JsonObject
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.printable import printable
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.difference import unable
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import (
@@ -84,10 +85,10 @@ def advice(group: Kept, plan: Plan, prefix: str) -> str:
     return group.obstacle.advice
 
 
-def clearing(plan: Plan, groups: Collection[Kept]) -> dict[str, Any]:
+def clearing(plan: Plan, groups: Collection[Kept]) -> JsonObject:
     """The options of a plan with which all would leave that options can let go; empty if there is none."""
     named = {name for group in groups for name in group.obstacle.cleared_by}
-    options: dict[str, Any] = dict.fromkeys(sorted(named - {POLICIES}), True)
+    options: JsonObject = dict.fromkeys(sorted(named - {POLICIES}), True)
     if POLICIES in named:
         # The first rule that matches counts, and those that are there stay what they are.
         options[POLICIES] = [*plan.options.get(POLICIES, ()), _NOT_MIGRATABLE]

@@ -5,9 +5,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Lists, Object
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import JsonObject, Lists, Object
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.pod import Pod, pod
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.contract import PluginError
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.filters.registry import FILTERS
@@ -21,7 +19,7 @@ def verdict(
     raw_pod: Object,
     scores: bool = False,
     profile: str | Profile = Profile.LOW_NODE_UTILIZATION,
-) -> dict[str, Any]:
+) -> JsonObject:
     """Shape: `{"fit": [names], "unfit": {name: [reasons]}, "message": text}`.
 
     `message` is empty when a node fits. `gated` names scheduling gates, if there are any; the rest is answered as if
@@ -34,9 +32,9 @@ def verdict(
 
 def explain(
     pod: Pod, state: ClusterState, *, scores: bool = False, profile: Profile = Profile.LOW_NODE_UTILIZATION
-) -> dict[str, Any]:
+) -> JsonObject:
     """The same for a parsed pod, in a state that is kept."""
-    answer: dict[str, Any] = {"fit": [], "unfit": {}, "message": ""}
+    answer: JsonObject = {"fit": [], "unfit": {}, "message": ""}
     if pod.gates:
         answer["gated"] = list(pod.gates)
     if left_out := unevaluated(pod):

@@ -63,7 +63,7 @@ def placement_fields(words: Words, own: Own) -> JsonObject:
     return {name: value for name, value in fields.items() if value}
 
 
-def requirement(words: Words) -> dict[str, Any]:
+def requirement(words: Words) -> JsonObject:
     """A requirement on a label, as the API has it."""
     values = [str(value) for value in words["values"] or ()]
     stated = {"key": words["key"], "operator": operator(words)}

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import JsonObject
+
 # Whether an object that was found is as a body wanted it.
 Alike: TypeAlias = Callable[[Mapping[str, Any], Mapping[str, Any]], bool]
 
@@ -46,19 +48,19 @@ def _has(found: Any, wanted: Any) -> bool:
     return bool(found == wanted)
 
 
-def _written(item: Mapping[str, Any]) -> dict[str, Any]:
+def _written(item: Mapping[str, Any]) -> JsonObject:
     """What is not the server's. Below a label or in a template the same words are anybody's."""
     metadata = {key: value for key, value in (item.get("metadata") or {}).items() if key not in _METADATA}
     return {**{key: value for key, value in item.items() if key != _STATUS}, "metadata": metadata}
 
 
-def _said(item: Mapping[str, Any]) -> dict[str, Any]:
+def _said(item: Mapping[str, Any]) -> JsonObject:
     """Without what says nothing. In a spec an empty part may say something: that there is one."""
     written = _without_nulls(_written(item))
     return _filled({**written, "metadata": _filled(written["metadata"])})
 
 
-def _filled(parts: Mapping[str, Any]) -> dict[str, Any]:
+def _filled(parts: Mapping[str, Any]) -> JsonObject:
     return {key: value for key, value in parts.items() if value not in ({}, [])}
 
 

@@ -43,6 +43,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transpor
     failure,
     unreadable,
 )
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import JsonObject
 
 
 class Client:
@@ -85,10 +86,10 @@ class Client:
         self._line.hurry(seconds)
 
     @property
-    def kubeconfig_cluster(self) -> dict[str, Any]:
+    def kubeconfig_cluster(self) -> JsonObject:
         """The server, and how it is trusted, as a kubeconfig has them."""
         used = self._line.configuration
-        found: dict[str, Any] = {"server": used.host}
+        found: JsonObject = {"server": used.host}
         if not used.verify_ssl:
             found["insecure-skip-tls-verify"] = True
         elif used.ssl_ca_cert:
@@ -100,13 +101,13 @@ class Client:
         return self._request("get", path, attempted, repeatable, query)
 
     def create(
-        self, path: str, attempted: str, body: dict[str, Any], alike: Alike = is_as_wanted, /, **query: str | int
+        self, path: str, attempted: str, body: JsonObject, alike: Alike = is_as_wanted, /, **query: str | int
     ) -> Any:
         """path: of the collection. The body has a name, by which it is found when the answer is lost."""
         here = f"{path}/{body['metadata']['name']}"
         return self._request("post", path, attempted, self._seen(here, attempted, body, alike), query, body=body)
 
-    def replace(self, path: str, attempted: str, body: dict[str, Any], **query: str | int) -> Any:
+    def replace(self, path: str, attempted: str, body: JsonObject, **query: str | int) -> Any:
         """Fails with status 409 if somebody has written the object since the version in the body.
 
         That may have been this very request, if its answer was lost and the server has added to what it wrote.
@@ -115,7 +116,7 @@ class Client:
         return self._request("put", path, attempted, seen, query, body=body)
 
     def patch(
-        self, path: str, attempted: str, body: dict[str, Any], alike: Alike = is_as_wanted, /, **query: str | int
+        self, path: str, attempted: str, body: JsonObject, alike: Alike = is_as_wanted, /, **query: str | int
     ) -> Any:
         """By a JSON merge patch: null removes a field, lists are replaced as a whole."""
         kind, seen = "application/merge-patch+json", self._seen(path, attempted, body, alike)
@@ -128,7 +129,7 @@ class Client:
 
         more: of the DeleteOptions.
         """
-        options: dict[str, Any] = {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": preconditions, **more}
+        options: JsonObject = {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": preconditions, **more}
         if dry_run:  # as a query the server would pass over it: it reads options from one place only
             options["dryRun"] = ["All"]
         done = repeatable if dry_run else self._seen_to_end(path, attempted, preconditions.get("uid"))
@@ -147,11 +148,11 @@ class Client:
             return error.maybe_done
         return True
 
-    def post(self, path: str, attempted: str, body: dict[str, Any], *, done: Done | None, **query: str | int) -> Any:
+    def post(self, path: str, attempted: str, body: JsonObject, *, done: Done | None, **query: str | int) -> Any:
         """What creates nothing that has a name. done: None if only who asks can see that it was done."""
         return self._request("post", path, attempted, done, query, body=body)
 
-    def act(self, path: str, attempted: str, body: dict[str, Any], *, done: Done | None) -> None:
+    def act(self, path: str, attempted: str, body: JsonObject, *, done: Done | None) -> None:
         """Put a request to a subresource that does something and answers nothing, or JSON; `done` as for `post`."""
 
         def send() -> None:

@@ -31,6 +31,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transpor
     not_json,
     ungranted,
 )
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import JsonObject
 
 try:
     import oauthlib.oauth2 as oauth2_errors
@@ -147,7 +148,7 @@ class Dialler:
             raise failure(error, _CONNECT, where, always_served=True) from error
         return Dialled(dynamic, self)
 
-    def _configuration(self, seconds: float) -> tuple[Any, dict[str, Any]]:
+    def _configuration(self, seconds: float) -> tuple[Any, JsonObject]:
         """Raises Failure where an identity provider cannot be asked: that says nothing of the API server."""
         try:
             return self.read(self._settings, seconds)
@@ -208,7 +209,7 @@ class Dialler:
         message = f"{who} gave none within {allowed:g} seconds"
         raise Failure(_CONNECT, self._where, message, _LATE_REMEDY, reason=LATE)
 
-    def _settings(self) -> tuple[Any, dict[str, Any]]:
+    def _settings(self) -> tuple[Any, JsonObject]:
         """As get_api_client reads them, which then asks the server by what urllib3 repeats."""
         configuration = kubernetes_core._create_configuration(self._given())
         _trim(configuration)
@@ -216,9 +217,9 @@ class Dialler:
             configuration.refresh_api_key_hook = _trimming(configuration.refresh_api_key_hook)
         return configuration, kubernetes_core._create_headers(self._module, **self._options)
 
-    def _given(self) -> dict[str, Any]:
+    def _given(self) -> JsonObject:
         """The options and variables, by the names of the client library."""
-        given: dict[str, Any] = kubernetes_core._create_auth_spec(self._module, **self._options)
+        given: JsonObject = kubernetes_core._create_auth_spec(self._module, **self._options)
         return given
 
     def _plugin_in_time(self) -> str:
@@ -333,7 +334,7 @@ def _by(dynamic: Any, configuration: Any) -> Any:
     return other
 
 
-def _named(entries: list[dict[str, Any]], name: str) -> dict[str, Any]:
+def _named(entries: list[JsonObject], name: str) -> JsonObject:
     """Raises LookupError."""
     return {entry["name"]: entry for entry in entries}[name]
 

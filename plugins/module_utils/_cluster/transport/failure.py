@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import re
 from http import HTTPStatus
-from typing import Any
 
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import JsonObject
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.printable import sentence
 
 NAME_UNKNOWN, NAME_UNRESOLVED = "NameUnknown", "NameUnresolved"
@@ -50,7 +50,7 @@ class Failure(Exception):
         *,
         status: int | None = None,
         reason: str = "",
-        details: dict[str, Any] | None = None,
+        details: JsonObject | None = None,
         unanswered: bool = False,
         unsent: bool = False,
         retry_after: float | None = None,
@@ -86,7 +86,7 @@ class Failure(Exception):
         self.unasked = unasked
 
     def replaced(
-        self, *, message: str | None = None, remedy: str | None = None, details: dict[str, Any] | None = None
+        self, *, message: str | None = None, remedy: str | None = None, details: JsonObject | None = None
     ) -> Failure:
         """The same in other words; `details` are added."""
         return Failure(
@@ -187,7 +187,7 @@ class Failure(Exception):
             return False
         return self.status >= HTTPStatus.INTERNAL_SERVER_ERROR
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonObject:
         return {
             "attempted": self.attempted,
             "object": self.where,

@@ -25,7 +25,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transpor
     NOT_SERVED,
     Failure,
 )
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import embedded
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import JsonObject, embedded
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.printable import brief
 
 try:
@@ -204,7 +204,7 @@ def _from_answer(error: Any, attempted: str, where: str, *, always_served: bool)
     """From an answer with a status: a Status object of Kubernetes, or whatever a proxy sends."""
     text = error.body.decode(errors="replace") if isinstance(error.body, bytes) else str(error.body or "")
     body = embedded(text)
-    answer: dict[str, Any] = body if isinstance(body, dict) else {}
+    answer: JsonObject = body if isinstance(body, dict) else {}
     # KubeVirt's subresources answer with a Status, too (writeError in pkg/virt-api/rest/subresource.go).
     foreign = error.status == HTTPStatus.NOT_FOUND and answer.get("kind") != "Status"
     is_unserved = foreign and text.strip() == _NO_SUCH_PATH and not always_served
@@ -249,14 +249,14 @@ def _seconds(text: str | None) -> float | None:
     return (at if at.tzinfo else at.replace(tzinfo=timezone.utc)).timestamp() - time.time()
 
 
-def _is_considered(answer: dict[str, Any]) -> bool:
+def _is_considered(answer: JsonObject) -> bool:
     """Whether a webhook has said no, or a disruption budget (pkg/registry/core/pod/storage/eviction.go)."""
     words = str(answer.get("message") or "")
     by_budget = any(cause.get("reason") == _BUDGET for cause in _causes_in(answer))
     return by_budget or _BUDGETS in words or _BY_WEBHOOK in words
 
 
-def _said(answer: dict[str, Any]) -> str:
+def _said(answer: JsonObject) -> str:
     """The message, and causes that it leaves out, such as which disruption budget forbids an eviction."""
     message = str(answer.get("message") or "")
     told = (str(cause.get("message") or "") for cause in _causes_in(answer))
@@ -264,7 +264,7 @@ def _said(answer: dict[str, Any]) -> str:
     return ": ".join([message.rstrip("."), *more]) if more else message
 
 
-def _causes_in(answer: dict[str, Any]) -> list[dict[str, Any]]:
+def _causes_in(answer: JsonObject) -> list[JsonObject]:
     """Of a Status. A proxy may answer in JSON of its own, with other details or none."""
     details = answer.get("details")
     causes = details.get("causes") if isinstance(details, dict) else None

@@ -11,7 +11,6 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.looks.objects import (
     evacuated_from,
@@ -26,6 +25,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transpor
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.evacuations import withdraw
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.migrations import cancel
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.migration import Migration
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import JsonObject
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.prospect import MigrationRequest
 
 NOT_MIGRATING, STILL_MIGRATING, WOULD_CANCEL, CANCELLING = "not_migrating", "migrating", "would_cancel", "cancelling"
@@ -99,7 +99,7 @@ class Cancellation:
                 return
             time.sleep(_INTERVAL)
 
-    def results(self) -> list[dict[str, Any]]:
+    def results(self) -> list[JsonObject]:
         """What a module returns of them, in the order of the requests."""
         results = []
         for request in self._requests:

@@ -13,7 +13,6 @@ import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timezone
-from typing import Any
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.looks.objects import read_node
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.client import Client
@@ -79,7 +78,7 @@ class State:
     lease: NodeLease | None
     maintained: str | None = None
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> JsonObject:
         """What makes a change; the time to which a Lease runs does not."""
         return {
             "schedulable": self.cordon is None,

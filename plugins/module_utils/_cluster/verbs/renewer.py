@@ -320,7 +320,7 @@ def _leave() -> None:
     os.close(nowhere)
 
 
-def _found_anywhere(settings: Mapping[str, Any]) -> dict[str, Any]:
+def _found_anywhere(settings: Mapping[str, Any]) -> JsonObject:
     """Options or variables, with files that are found from every folder: they are read anew in another one."""
     named = {name: value for name, value in settings.items() if name in _FILES and isinstance(value, str)}
     return {**settings, **{name: _absolute(name, value) for name, value in named.items()}}

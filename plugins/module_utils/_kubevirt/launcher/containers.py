@@ -16,7 +16,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.configuration import (
     Configuration,
@@ -28,9 +27,9 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects im
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.resources import CPU, EPHEMERAL_STORAGE, MEMORY
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.secret_fields import HOOK_SIDECARS
 
-Container = dict[str, Any]
+Container = JsonObject
 # `limits` and `requests` by name, as the API has them.
-Resources = dict[str, dict[str, Any]]
+Resources = dict[str, JsonObject]
 
 IMAGE_VOLUME = "ImageVolume"
 _NONE = SupportContainer()

@@ -11,15 +11,14 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.configuration import Configuration
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.launcher import traits
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.launcher.containers import IMAGE_VOLUME, Hook
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.namespaces import Namespace
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Object
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import JsonObject, Object
 
-Volume = dict[str, Any]
+Volume = JsonObject
 
 # Name of the volume with what outlives the pod.
 STATE = "vm-state"
