@@ -79,17 +79,24 @@ def _batching(params: Mapping[str, Any], run: int) -> BatchRules:
 def possible(params: Mapping[str, Any], plan: Plan, snapshot: Snapshot, done: frozenset[str]) -> list[str]:
     """Nodes that could be maintained without those that cannot be emptied; none where none are found.
 
-    They are planned anew, as the task would with them alone: who stays may be in the way of others, and in batches of
-    others nobody else leaves what they need. Each round costs a plan. Raises as `plan_run` does.
+    They are planned anew, as the task would with them alone, in their order in it: who stays may be in the way of
+    others, and in batches of others nobody else leaves what they need. Each round costs a plan. Raises as `plan_run`
+    does, but where the task would be refused with them alone there are none.
     """
     names = unblocked(plan, done)
     everybody = [name for nodes in plan.batches for name in nodes if name not in done]
     if len(names) == len(everybody):
         return names
+    if not params["plan"]:
+        places = {name: place for place, name in enumerate(named_nodes(params))}
+        names.sort(key=lambda name: places.get(name, len(places)))
     for _round in range(_MOST_ROUNDS):
         if not names:
             break
-        made = _with_nodes(params, plan, names, done).made(snapshot, plan.run)
+        try:
+            made = _with_nodes(params, plan, names, done).made(snapshot, plan.run)
+        except InvalidRequest:
+            break
         left = frozenset(unblocked(made))
         if left.issuperset(names):
             return names
@@ -102,6 +109,7 @@ def _with_nodes(params: Mapping[str, Any], plan: Plan, names: Sequence[str], don
     options, wanted = PlanOptions.of(plan.options), frozenset(names)
     batches = [kept for nodes in plan.batches if (kept := [name for name in nodes if name in wanted])]
     if (rules := options.batching) is not None:
+        batches = [[name] for name in names]
         size = rules.size
         if not params["plan"] and params["batch"].strip().endswith("%"):
             size = _size_of_batch(params["batch"], len(done.union(names)))

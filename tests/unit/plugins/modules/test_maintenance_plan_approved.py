@@ -99,6 +99,17 @@ def test_what_has_come_to_stand_against_a_later_batch_is_told_before_the_first(
     assert [entry["name"] for entry in result["blocked"]] == ["fixed"]
 
 
+def test_a_plan_that_avoids_a_node_that_is_gone_is_told_whatever_stands_against_it(
+    make: Any, files: Files, scene: Scene
+) -> None:
+    assert make(**files.given, run="patch", nodes=["n1", "n2"], avoid=["n3"])["verdict"] == "feasible"
+    scene.vm("fixed", "n2", status=FIXED)
+    scene.lists["nodes"] = [item for item in scene.lists["nodes"] if item["metadata"]["name"] != "n3"]
+    result = taken(make, files.see(scene, EVENING))
+    assert (result["verdict"], result["possible"]) == ("partial", [])
+    assert [entry["name"] for entry in result["blocked"]] == ["fixed"]
+
+
 def test_with_drift_to_fail_an_approved_plan_is_refused_in_words(
     make: Any, files: Files, scene: Scene, noon: dict[str, Any]
 ) -> None:

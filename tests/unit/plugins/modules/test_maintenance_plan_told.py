@@ -88,10 +88,11 @@ def pinned(*names: str) -> dict[str, Any]:
 
 
 def told_possible(make: Any, files: Files, nodes: list[str], **options: Any) -> tuple[str, list[str]]:
-    """The verdict and what could be done without the others, which is true."""
+    """The verdict and what could be done without the others, which is true where the rest is asked for in its order."""
     result = make(**files.given, run="patch", nodes=nodes, **options)
     if result["possible"]:
-        assert make(**files.given, run="patch", nodes=result["possible"], **options)["verdict"] == "feasible"
+        left = [name for name in nodes if name in result["possible"]]
+        assert make(**files.given, run="patch", nodes=left, **options)["verdict"] == "feasible"
     return result["verdict"], result["possible"]
 
 
@@ -113,6 +114,27 @@ def test_who_needs_what_others_would_leave_is_not_possible_without_them(make: An
     scene.vm("other", "c", "6Gi", rules=pinned("b", "c"))
     files.see(scene)
     assert told_possible(make, files, ["b", "c"], batch=1, order=order) == ("partial", [])
+
+
+def test_what_is_possible_is_so_in_the_order_of_the_task(make: Any, files: Files) -> None:
+    """In the plan b comes last, as it may share no batch with a; without a it would come before c."""
+    scene = Scene(*(node(name, memory="8Gi", half="ab"[name in "bd"]) for name in "abcd"), node("x", memory="8Gi"))
+    scene.vm("bound", "a", "128Mi", status=FIXED)
+    scene.vm("large", "b", "6Gi", rules=pinned("b", "c"))
+    scene.vm("other", "c", "6Gi", rules=pinned("c", "x"))
+    files.see(scene)
+    options = {"batch": 2, "order": "given", "batch_constraints": {"together": "half"}}
+    assert told_possible(make, files, list("abcd"), **options) == ("partial", ["c", "d"])
+
+
+def test_where_the_rest_would_be_refused_none_of_it_is_possible(make: Any, files: Files) -> None:
+    """Without b its nodes make other batches, in one of which the target is out of service beside the VM's node."""
+    scene = Scene(*map(node, "abcde"))
+    scene.vm("bound", "b", status=FIXED)
+    scene.vm("web", "a")
+    files.see(scene)
+    options = {"batch": 2, "order": "given", "targets": {"shop/web": "c"}}
+    assert told_possible(make, files, list("abcd"), **options) == ("partial", [])
 
 
 def test_what_passes_by_itself_is_in_the_sentence(make: Any, files: Files, scene: Scene) -> None:
