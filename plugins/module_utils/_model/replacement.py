@@ -103,9 +103,14 @@ class Replacement:
     def count_again(self, pods: Iterable[Object]) -> None:
         """Before one of its pods is evicted: others that have come to be ready are to be ready afterwards as well.
 
-        So are those that were not there at first, if there are more than come instead of pods.
+        So are those that were not there at first, if there are more than come instead of pods. Who has done its work
+        by then has another one in its place, if one is to come.
         """
-        ready = {pod["metadata"]["uid"] for pod in _made_by(self.controller, pods) if is_ready(pod)}
+        own = _made_by(self.controller, pods)
+        over = [uid for pod in own if _is_over(pod) and (uid := pod["metadata"]["uid"]) not in self.over]
+        self.ready -= len(over)
+        self.over += over
+        ready = {pod["metadata"]["uid"] for pod in own if is_ready(pod)}
         self.ready = max(self.ready + len(ready.intersection(self.idle)), len(ready))
         self.idle = [uid for uid in self.idle if uid not in ready]
 
@@ -154,10 +159,17 @@ def _made_by(owner: str, pods: Iterable[Object]) -> list[Object]:
 
 
 def _youngest(pods: Iterable[Object], number: int, former: Collection[str]) -> list[Object]:
-    """Of those that are to stay, without the former ones."""
+    """Of those that are to stay, without the former ones.
+
+    Who has done its work may have done so long ago, unless it has come after former ones that are still there.
+    """
+    pods = list(pods)
+    since = max((_age(pod)[0] for pod in pods if pod["metadata"]["uid"] in former), default="")
     others = (pod for pod in pods if pod["metadata"]["uid"] not in former)
-    staying = sorted((pod for pod in others if _is_over(pod) or not (is_going(pod) or has_ended(pod))), key=_age)
-    return staying[max(0, len(staying) - number) :]
+    staying = [
+        pod for pod in others if (_age(pod)[0] > since if _is_over(pod) else not (is_going(pod) or has_ended(pod)))
+    ]
+    return sorted(staying, key=_age)[max(0, len(staying) - number) :]
 
 
 def _is_alike(pod: Object, name: str) -> bool:

@@ -27,7 +27,7 @@ from unit.plugins.support.modules import ModuleRunner, Result
 A, B = (action(ActionKind.EVICT, pod(name), "n1", "n2") for name in ("o-aaaaa", "o-bbbbb"))
 PENDING = {"phase": "Pending"}
 MADE = {"generateName": "o-"}
-LATER = "2026-11-21T12:00:00Z"
+EARLIER, LATER = "2026-11-20T12:00:00Z", "2026-11-21T12:00:00Z"
 
 
 @pytest.fixture
@@ -189,6 +189,32 @@ def test_who_has_been_replaced_is_not_waited_for(again: Any, api: EvictingApi, s
     later(api, "o-ddddd", status=status)
     result = again(A)
     assert (result["gone"], result["replacements"], is_migrated(result)) == (["shop/o-aaaaa"], [], True)
+
+
+@pytest.mark.parametrize("since", [EARLIER, LATER])
+def test_a_pod_of_a_job_that_had_done_its_work_before_came_instead_of_none(
+    again: Any, api: EvictingApi, since: str
+) -> None:
+    """One that has done it since may have."""
+    for name in ("xxxxx", "yyyyy"):
+        del api.objects[pod_path(f"o-{name}")]
+    api.forgotten = False
+    for name, status, made in (("o-bbbbb", READY, EARLIER), ("o-ccccc", {"phase": "Succeeded"}, since)):
+        api.add_pod(name, owner="Job", metadata={**MADE, "creationTimestamp": made}, status=status)
+    looks, there = list[Request](), list[bool]()
+
+    def look(request: Request) -> None:
+        looks.append(request)
+        if len(looks) == 5 and since == EARLIER:
+            api.add_pod("o-ddddd", owner="Job", metadata={**MADE, "creationTimestamp": LATER}, status=READY)
+
+    def migrate(request: Request) -> None:
+        if request.method == "POST":
+            there.append(pod_path("o-ddddd") in api.objects)
+
+    api.faults |= {PODS: look, migrations_path("shop"): migrate}
+    assert is_migrated(again(A, B))
+    assert there == [since == EARLIER]
 
 
 @pytest.mark.parametrize("owner", ["", "ReplicaSet"])

@@ -76,7 +76,7 @@ def test_who_follows_a_pod_waits_for_another_one_in_its_place(move: Any, api: Ev
 
 
 def late(api: EvictingApi) -> list[bool]:
-    """What comes instead of cache comes some looks after it has gone. Returns whether db was migrated after that."""
+    """What comes instead of cache is ready some looks after it has gone. Returns whether db was migrated after that."""
     api.forgotten, looks, there = True, list[Request](), list[bool]()
 
     def look(request: Request) -> None:
@@ -87,7 +87,7 @@ def late(api: EvictingApi) -> list[bool]:
 
     def migrate(request: Request) -> None:
         if request.method == "POST":
-            there.append(pod_path("cache-new") in api.objects)
+            there.append(api.objects[pod_path("cache-new")]["status"] == READY)
 
     api.faults |= {PODS: look, migrations_path(): migrate}
     return there
@@ -132,6 +132,21 @@ def test_who_has_come_to_serve_while_a_budget_held_a_pod_back_counts(move: Any, 
     """Else who follows would not wait for what comes instead."""
     api.add_pod("o-2")
     held(api, lambda: api.add_pod("o-2", status=READY))
+    there = late(api)
+    assert places(move(plan=given(CACHE, DB))) == [("db", "migrated", "n2")]
+    assert there == [True]
+
+
+def test_who_has_done_its_work_while_a_budget_held_another_one_back_has_no_say(move: Any, api: EvictingApi) -> None:
+    """What comes in its place does not come in that of the other one."""
+    for name in ("cache", "o-2"):
+        api.add_pod(name, owner="Job", status=READY)
+
+    def done() -> None:
+        api.add_pod("o-2", owner="Job", status={"phase": "Succeeded"})
+        api.add_pod("o-3", owner="Job", status=READY)
+
+    held(api, done)
     there = late(api)
     assert places(move(plan=given(CACHE, DB))) == [("db", "migrated", "n2")]
     assert there == [True]
