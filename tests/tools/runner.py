@@ -29,6 +29,8 @@ from tools.workspace import Command, Workspace
 SIDE_BY_SIDE = 2
 # Seconds after which a program is killed that was told to end: pytest and Molecule take down their testbeds.
 _GRACE = 5.0
+# What tells a run to end: by its supervisor, by whoever started it, and as the terminal is closed.
+_TO_END = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 # What keeps programs from colours, which only a terminal shows.
 COLOURLESS = ("NO_COLOR", "ANSIBLE_NOCOLOR")
 
@@ -80,14 +82,18 @@ class _Programs:
     def __init__(self) -> None:
         self._lock, self._groups, self._stop = Lock(), set[int](), Event()
 
+    def check(self) -> None:
+        """Raises ToolsError if no program is to run any more."""
+        if self._stop.is_set():
+            raise ToolsError("it was interrupted")
+
     @contextlib.contextmanager
     def running(self, process: subprocess.Popen[str]) -> Generator[None]:
-        """Raises ToolsError if no program is to run any more."""
+        """One that may have begun when all were ended. Raises as `check`."""
         with self._lock:
             self._groups.add(process.pid)
         try:
-            if self._stop.is_set():
-                raise ToolsError("it was interrupted")
+            self.check()
             yield
         except BaseException:
             _end(process.pid)
@@ -98,8 +104,11 @@ class _Programs:
 
     @contextlib.contextmanager
     def ended_with_this(self) -> Generator[None]:
-        """Whoever is interrupted, or told to end, ends them all, and begins no others. Raises KeyboardInterrupt."""
-        before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+        """Whoever is interrupted, told to end, or left alone, ends them all, and begins no others.
+
+        Raises KeyboardInterrupt.
+        """
+        before = {number: signal.signal(number, signal.default_int_handler) for number in _TO_END}
         try:
             yield
         except KeyboardInterrupt:
@@ -110,7 +119,8 @@ class _Programs:
                 list(pool.map(_end, groups))
             raise
         finally:
-            signal.signal(signal.SIGTERM, before)
+            for number, handler in before.items():
+                signal.signal(number, handler)
 
 
 def _attempt(job: Job, workspace: Workspace | str, programs: _Programs) -> Outcome:
@@ -133,6 +143,7 @@ def _attempt(job: Job, workspace: Workspace | str, programs: _Programs) -> Outco
 
 def _execute(title: str, command: Command, workspace: Workspace, limit: float, programs: _Programs) -> Words:
     """Run one program and show its lines under the part's title; what of them is worth repeating."""
+    programs.check()
     words = shlex.join(str(word) for word in command.argv)
     words = words.replace(f"{workspace.venv}/bin/", "").replace(f"{REPOSITORY}/", "")
     _say(title, f"$ {words}")
