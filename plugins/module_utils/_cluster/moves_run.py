@@ -195,8 +195,9 @@ class MovesRun(PlanRun):
         there = {pod["metadata"]["uid"] for pod in self.looks.pods if not is_going(pod)}
         held = [entry for entry in self.of(Evicting) if entry.outcome == WAITING and entry.uid in there]
         replacements = [self.instead[entry.action] for entry in held if entry.action in self.instead]
+        touched = {id(self.instead.get(entry.action)) for entry in self.of(Evicting) if entry not in held}
         for replacement in {id(found): found for found in replacements}.values():
-            replacement.count_again(self.looks.pods)
+            replacement.count_again(self.looks.pods, untouched=id(replacement) not in touched)
 
     def _is_idle(self) -> bool:
         # No watch tells of pods.

@@ -27,7 +27,8 @@ class Replacement:
 
     known: uids of the pods it had at first. pods: those that it has beside them now, `namespace/name` by their order.
     idle: uids of known ones that have not been ready yet. over: uids of pods that had done their work at first, as
-    those of a Job do; who does it later counts like one that is ready.
+    those of a Job do; who does it later counts like one that is ready. is_late: whether some are to come instead of
+    pods that had gone before.
     """
 
     controller: str
@@ -39,6 +40,7 @@ class Replacement:
     done: bool = False
     idle: list[str] = field(default_factory=list)
     over: list[str] = field(default_factory=list)
+    is_late: bool = False
 
     @classmethod
     def of(
@@ -98,20 +100,24 @@ class Replacement:
         over = [entry["metadata"]["uid"] for entry in own if _is_over(entry)]
         title = f"{pod['metadata']['namespace']}/{owner['name']}"
         ready = sum(map(is_ready, own)) + late
-        return cls(owner["uid"], owner["kind"], title, ready, list(known), idle=idle, over=over)
+        return cls(owner["uid"], owner["kind"], title, ready, list(known), idle=idle, over=over, is_late=late > 0)
 
-    def count_again(self, pods: Iterable[Object]) -> None:
+    def count_again(self, pods: Iterable[Object], *, untouched: bool) -> None:
         """Before one of its pods is evicted: others that have come to be ready are to be ready afterwards as well.
 
         So are those that were not there at first, if there are more than come instead of pods. Who has done its work
-        by then has another one in its place, if one is to come.
+        by then has another one in its place, if one is to come. untouched: whether none of its pods has been evicted,
+        so that those that do not serve any more are nobody's concern, as after it was told to have fewer.
         """
         own = _made_by(self.controller, pods)
         over = [uid for pod in own if _is_over(pod) and (uid := pod["metadata"]["uid"]) not in self.over]
         self.ready -= len(over)
         self.over += over
         ready = {pod["metadata"]["uid"] for pod in own if is_ready(pod)}
-        self.ready = max(self.ready + len(ready.intersection(self.idle)), len(ready))
+        if untouched and not self.is_late:
+            self.ready = len(ready)
+        else:
+            self.ready = max(self.ready + len(ready.intersection(self.idle)), len(ready))
         self.idle = [uid for uid in self.idle if uid not in ready]
 
     def look(self, pods: Iterable[Object]) -> None:

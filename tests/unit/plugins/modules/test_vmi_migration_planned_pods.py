@@ -152,6 +152,23 @@ def test_who_has_done_its_work_while_a_budget_held_another_one_back_has_no_say(m
     assert there == [True]
 
 
+def test_who_has_come_and_gone_while_a_budget_held_a_pod_back_is_not_waited_for(move: Any, api: EvictingApi) -> None:
+    """As an autoscaler has it."""
+    api.add_pod("o-2", status=READY)
+    changes = [lambda: api.add_pod("o-3", status=READY), lambda: api.objects.pop(pod_path("o-3"))]
+
+    def answer(_request: Request) -> Answer | None:
+        if not changes:
+            return None
+        changes.pop(0)()
+        return BUDGET
+
+    api.faults[f"{pod_path('cache')}/eviction"] = answer
+    there = late(api)
+    assert places(move(plan=given(CACHE, DB), wait_timeout=2)) == [("db", "migrated", "n2")]
+    assert there == [True]
+
+
 def test_so_does_who_has_when_another_one_has_gone_before(move: Any, api: EvictingApi) -> None:
     for name, status in (("o-2", READY), ("o-3", {"phase": "Running"})):
         api.add_pod(name, status=status)
