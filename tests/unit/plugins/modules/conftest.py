@@ -11,6 +11,7 @@ import pytest
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module import drain_task
 from ansible_collections.virtops.kubevirt.plugins.modules import node_drain
 
+from unit.plugins.support.draining_api import QUICK
 from unit.plugins.support.modules import ModuleRunner
 from unit.plugins.support.unhurried import unhurried
 
@@ -18,6 +19,12 @@ from unit.plugins.support.unhurried import unhurried
 @pytest.fixture(autouse=True)
 def unhurried_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
     unhurried(monkeypatch)
+
+
+@pytest.fixture(autouse=True)
+def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module, name, seconds in QUICK:
+        monkeypatch.setattr(module, name, seconds)
 
 
 @pytest.fixture(autouse=True)

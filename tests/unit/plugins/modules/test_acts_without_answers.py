@@ -14,7 +14,7 @@ import pytest
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport import persistence
 
 from testbed.pki import Authority
-from unit.plugins.support.draining_api import BUDGET, QUICK, DrainingApi, act_path, empty_nodes, pod_path
+from unit.plugins.support.draining_api import BUDGET, DrainingApi, act_path, empty_nodes, pod_path
 from unit.plugins.support.fake_api import SILENCE, Answer, Request, refusal, serving
 from unit.plugins.support.migrating_api import vmi_path
 from unit.plugins.support.modules import Result
@@ -34,8 +34,6 @@ Task = Callable[..., Result]
 
 @pytest.fixture
 def api(authority: Authority, monkeypatch: pytest.MonkeyPatch) -> Iterator[DrainingApi]:
-    for module, name, seconds in QUICK:
-        monkeypatch.setattr(module, name, seconds)
     monkeypatch.setattr(persistence, "BRIEF", 20.0)
     monkeypatch.setattr(persistence, "_FIRST", 0.01)
     fake = empty_nodes()

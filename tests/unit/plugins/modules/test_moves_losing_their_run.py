@@ -42,9 +42,9 @@ TASKS: dict[str, tuple[Callable[[], None], dict[str, Any]]] = {
 
 
 @pytest.fixture
-def api(authority: Authority, monkeypatch: pytest.MonkeyPatch) -> Iterator[RunApi]:
+def api(authority: Authority) -> Iterator[RunApi]:
     """On n1 VMIs db and web, and pods api and web-1, which are replaced by nobody."""
-    with busy_cluster(authority, monkeypatch) as fake:
+    with busy_cluster(authority) as fake:
         fake.add_vmi("web")
         for name in ("api", "web-1"):
             fake.add_pod(name, owner="")

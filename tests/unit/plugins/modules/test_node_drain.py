@@ -19,7 +19,6 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._module import li
 from testbed.pki import Authority
 from unit.plugins.support.draining_api import (
     BUDGET,
-    QUICK,
     TWO_BUDGETS,
     DrainingApi,
     busy_node,
@@ -38,9 +37,7 @@ FORBIDDEN = 'pods "api" is forbidden: User "jane" cannot create resource "pods/e
 
 
 @pytest.fixture
-def api(authority: Authority, monkeypatch: pytest.MonkeyPatch) -> Iterator[DrainingApi]:
-    for module, name, seconds in QUICK:
-        monkeypatch.setattr(module, name, seconds)
+def api(authority: Authority) -> Iterator[DrainingApi]:
     fake = busy_node()
     with serving(fake, authority.issue("server", "server", hosts=["127.0.0.1"])):
         yield fake

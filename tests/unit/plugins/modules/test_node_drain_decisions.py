@@ -25,7 +25,6 @@ from testbed.pki import Authority
 from unit.plugins.module_utils._plan.plans import action, pod, vm
 from unit.plugins.support.draining_api import (
     BUDGET,
-    QUICK,
     SUBRESOURCES,
     VMIS,
     DrainingApi,
@@ -47,9 +46,7 @@ EVACUATE_CANCEL = f"{SUBRESOURCES}{DB.removeprefix(KUBEVIRT)}/evacuate/cancel"
 
 
 @pytest.fixture
-def api(authority: Authority, monkeypatch: pytest.MonkeyPatch) -> Iterator[DrainingApi]:
-    for module, name, seconds in QUICK:
-        monkeypatch.setattr(module, name, seconds)
+def api(authority: Authority) -> Iterator[DrainingApi]:
     fake = busy_node()
     with serving(fake, authority.issue("server", "server", hosts=["127.0.0.1"])):
         yield fake

@@ -25,8 +25,8 @@ from unit.plugins.support.run_drains import busy_cluster, drain_of_the_run, memo
 
 
 @pytest.fixture
-def api(authority: Authority, monkeypatch: pytest.MonkeyPatch) -> Iterator[RunApi]:
-    with busy_cluster(authority, monkeypatch) as fake:
+def api(authority: Authority) -> Iterator[RunApi]:
+    with busy_cluster(authority) as fake:
         yield fake
 
 

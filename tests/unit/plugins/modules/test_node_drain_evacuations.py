@@ -16,7 +16,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transpor
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs import evacuations
 
 from testbed.pki import Authority
-from unit.plugins.support.draining_api import QUICK, DrainingApi, busy_node
+from unit.plugins.support.draining_api import DrainingApi, busy_node
 from unit.plugins.support.fake_api import SILENCE, Answer, Request, refusal, serving
 from unit.plugins.support.listener import listener
 from unit.plugins.support.migrating_api import MIGRATIONS, migrations_path, vmi_path
@@ -29,8 +29,6 @@ TOLD = "node n1: shop/db: its evacuation by KubeVirt is taken over"
 @pytest.fixture
 def api(authority: Authority, monkeypatch: pytest.MonkeyPatch) -> Iterator[DrainingApi]:
     """KubeVirt evacuates VMI `db` from node n1, and has begun to migrate it."""
-    for module, name, seconds in QUICK:
-        monkeypatch.setattr(module, name, seconds)
     monkeypatch.setattr(persistence, "_FIRST", 0.01)
     fake = busy_node()
     fake.objects[vmi_path("db")]["status"]["evacuationNodeName"] = "n1"

@@ -42,8 +42,8 @@ PAUSE = run_memory._PAUSE
 
 
 @pytest.fixture
-def api(authority: Authority, monkeypatch: pytest.MonkeyPatch) -> Iterator[RunApi]:
-    with busy_cluster(authority, monkeypatch) as fake:
+def api(authority: Authority) -> Iterator[RunApi]:
+    with busy_cluster(authority) as fake:
         yield fake
 
 

@@ -13,7 +13,6 @@ import pytest
 from testbed.pki import Authority
 from unit.plugins.support.draining_api import (
     BUDGET,
-    QUICK,
     VMIS,
     DrainingApi,
     act_path,
@@ -28,9 +27,7 @@ STOP, RESTART = [{"policy": "stop"}], [{"policy": "restart"}]
 
 
 @pytest.fixture
-def api(authority: Authority, monkeypatch: pytest.MonkeyPatch) -> Iterator[DrainingApi]:
-    for module, name, seconds in QUICK:
-        monkeypatch.setattr(module, name, seconds)
+def api(authority: Authority) -> Iterator[DrainingApi]:
     fake = empty_nodes()
     with serving(fake, authority.issue("server", "server", hosts=["127.0.0.1"])):
         yield fake

@@ -20,7 +20,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._model.stopped_ma
 )
 
 from testbed.pki import Authority
-from unit.plugins.support.draining_api import QUICK, SET, DrainingApi, act_path, empty_nodes, vm_path
+from unit.plugins.support.draining_api import SET, DrainingApi, act_path, empty_nodes, vm_path
 from unit.plugins.support.fake_api import Answer, Request, refusal, serving
 from unit.plugins.support.migrating_api import vmi_path
 from unit.plugins.support.object_api import NODES
@@ -31,8 +31,7 @@ N1, LOOK = f"{NODES}/n1", ("GET", vmi_path("pets"))
 
 @pytest.fixture
 def api(authority: Authority, monkeypatch: pytest.MonkeyPatch) -> Iterator[DrainingApi]:
-    for module, name, seconds in (*QUICK, (plan_run, "_GUARDED_FOR", 0.0)):
-        monkeypatch.setattr(module, name, seconds)
+    monkeypatch.setattr(plan_run, "_GUARDED_FOR", 0.0)
     fake = empty_nodes()
     fake.add_vm("pets", "Manual")
     with serving(fake, authority.issue("server", "server", hosts=["127.0.0.1"])):

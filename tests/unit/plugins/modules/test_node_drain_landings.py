@@ -15,14 +15,12 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transpor
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import ObjectReference
 
 from testbed.pki import Authority
-from unit.plugins.support.draining_api import QUICK, DrainingApi, busy_node
+from unit.plugins.support.draining_api import DrainingApi, busy_node
 from unit.plugins.support.fake_api import serving
 
 
 @pytest.fixture
-def api(authority: Authority, monkeypatch: pytest.MonkeyPatch) -> Iterator[DrainingApi]:
-    for module, name, seconds in QUICK:
-        monkeypatch.setattr(module, name, seconds)
+def api(authority: Authority) -> Iterator[DrainingApi]:
     fake = busy_node()
     with serving(fake, authority.issue("server", "server", hosts=["127.0.0.1"])):
         yield fake

@@ -32,8 +32,8 @@ BUSY = refusal(429, "TooManyRequests", "too many requests")
 
 
 @pytest.fixture
-def api(authority: Authority, monkeypatch: pytest.MonkeyPatch) -> Iterator[RunApi]:
-    with busy_cluster(authority, monkeypatch) as fake:
+def api(authority: Authority) -> Iterator[RunApi]:
+    with busy_cluster(authority) as fake:
         yield fake
 
 

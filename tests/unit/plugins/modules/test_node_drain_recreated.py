@@ -27,8 +27,8 @@ ANEW = "uid-of-the-next"
 
 
 @pytest.fixture
-def api(authority: Authority, monkeypatch: pytest.MonkeyPatch) -> Iterator[RunApi]:
-    with busy_cluster(authority, monkeypatch) as fake:
+def api(authority: Authority) -> Iterator[RunApi]:
+    with busy_cluster(authority) as fake:
         yield fake
 
 

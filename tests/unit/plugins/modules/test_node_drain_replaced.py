@@ -20,7 +20,7 @@ from ansible_collections.virtops.kubevirt.plugins.modules.node_drain import main
 
 from testbed.pki import Authority
 from unit.plugins.modules.test_maintenance_run import invocation
-from unit.plugins.support.draining_api import QUICK, fill, vm_path
+from unit.plugins.support.draining_api import fill, vm_path
 from unit.plugins.support.fake_api import Answer, Request, refusal
 from unit.plugins.support.migrating_api import vmi_path
 from unit.plugins.support.modules import ModuleRunner
@@ -34,8 +34,6 @@ BY_REQUEST = ["Manual", "RerunOnFailure"]
 
 @pytest.fixture
 def api(authority: Authority, monkeypatch: pytest.MonkeyPatch) -> Iterator[RunApi]:
-    for module, name, seconds in QUICK:
-        monkeypatch.setattr(module, name, seconds)
     monkeypatch.setattr(renewer, "start", lambda *_: None)
     with running(authority.issue("server", "server", hosts=["127.0.0.1"])) as fake:
         fill(fake, "n1", "n2")

@@ -15,16 +15,14 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.looks.ob
 from ansible_collections.virtops.kubevirt.plugins.modules.node_drain import main
 
 from testbed.pki import Authority
-from unit.plugins.support.draining_api import QUICK, SET, VMIS_IN_SHOP, DrainingApi, empty_nodes
+from unit.plugins.support.draining_api import SET, VMIS_IN_SHOP, DrainingApi, empty_nodes
 from unit.plugins.support.fake_api import Request, refusal, serving
 from unit.plugins.support.migrating_api import vmi_path
 from unit.plugins.support.modules import ModuleRunner
 
 
 @pytest.fixture
-def api(authority: Authority, monkeypatch: pytest.MonkeyPatch) -> Iterator[DrainingApi]:
-    for module, name, seconds in QUICK:
-        monkeypatch.setattr(module, name, seconds)
+def api(authority: Authority) -> Iterator[DrainingApi]:
     fake = empty_nodes()
     with serving(fake, authority.issue("server", "server", hosts=["127.0.0.1"])):
         yield fake

@@ -15,16 +15,14 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.looks im
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot_kinds import KINDS
 
 from testbed.pki import Authority
-from unit.plugins.support.draining_api import QUICK, DrainingApi, busy_node
+from unit.plugins.support.draining_api import DrainingApi, busy_node
 from unit.plugins.support.fake_api import Request, serving
 
 VMIS = "/apis/kubevirt.io/v1/virtualmachineinstances"
 
 
 @pytest.fixture
-def api(authority: Authority, monkeypatch: pytest.MonkeyPatch) -> Iterator[DrainingApi]:
-    for module, name, seconds in QUICK:
-        monkeypatch.setattr(module, name, seconds)
+def api(authority: Authority) -> Iterator[DrainingApi]:
     fake = busy_node()
     with serving(fake, authority.issue("server", "server", hosts=["127.0.0.1"])):
         yield fake

@@ -14,7 +14,7 @@ import pytest
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport import persistence
 
 from testbed.pki import Authority
-from unit.plugins.support.draining_api import QUICK, DrainingApi, act_path, empty_nodes, vm_path
+from unit.plugins.support.draining_api import DrainingApi, act_path, empty_nodes, vm_path
 from unit.plugins.support.fake_api import SILENCE, Answer, Request, refusal, serving
 from unit.plugins.support.migrating_api import vmi_path
 from unit.plugins.support.object_api import NODES
@@ -27,9 +27,7 @@ NOT_NOW = refusal(403, "Forbidden", 'admission webhook "v.x" denied the request:
 
 
 @pytest.fixture
-def api(authority: Authority, monkeypatch: pytest.MonkeyPatch) -> Iterator[DrainingApi]:
-    for module, name, seconds in QUICK:
-        monkeypatch.setattr(module, name, seconds)
+def api(authority: Authority) -> Iterator[DrainingApi]:
     fake = empty_nodes()
     with serving(fake, authority.issue("server", "server", hosts=["127.0.0.1"])):
         yield fake

@@ -34,8 +34,8 @@ START = action(ActionKind.START, vm("pets"), "n1", "n1")
 
 
 @pytest.fixture
-def api(authority: Authority, monkeypatch: pytest.MonkeyPatch) -> Iterator[RunApi]:
-    with busy_cluster(authority, monkeypatch) as fake:
+def api(authority: Authority) -> Iterator[RunApi]:
+    with busy_cluster(authority) as fake:
         fake.add_vm("pets")
         yield fake
 

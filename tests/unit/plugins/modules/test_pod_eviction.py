@@ -15,7 +15,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transpor
 from ansible_collections.virtops.kubevirt.plugins.modules.pod_eviction import main
 
 from testbed.pki import Authority
-from unit.plugins.support.draining_api import BUDGET, QUICK, TWO_BUDGETS, UNADMITTED, pod_path
+from unit.plugins.support.draining_api import BUDGET, TWO_BUDGETS, UNADMITTED, pod_path
 from unit.plugins.support.evicting_api import READY, EvictingApi
 from unit.plugins.support.fake_api import SILENCE, Answer, Request, refusal, serving
 from unit.plugins.support.listener import listener
@@ -25,9 +25,7 @@ WEB_1 = {"namespace": "shop", "name": "web-1"}
 
 
 @pytest.fixture
-def api(authority: Authority, monkeypatch: pytest.MonkeyPatch) -> Iterator[EvictingApi]:
-    for module, name, seconds in QUICK:
-        monkeypatch.setattr(module, name, seconds)
+def api(authority: Authority) -> Iterator[EvictingApi]:
     fake = EvictingApi()
     for name in ("web-1", "web-2"):
         fake.add_pod(name, status=READY)

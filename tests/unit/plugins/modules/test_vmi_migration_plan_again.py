@@ -18,7 +18,7 @@ from ansible_collections.virtops.kubevirt.plugins.modules.vmi_migration import m
 
 from testbed.pki import Authority
 from unit.plugins.module_utils._plan.plans import action, pod, vm
-from unit.plugins.support.draining_api import QUICK, fill, pod_path
+from unit.plugins.support.draining_api import fill, pod_path
 from unit.plugins.support.evicting_api import PODS, READY, EvictingApi
 from unit.plugins.support.fake_api import Request, serving
 from unit.plugins.support.migrating_api import migrations_path
@@ -31,10 +31,8 @@ EARLIER, LATER = "2026-11-20T12:00:00Z", "2026-11-21T12:00:00Z"
 
 
 @pytest.fixture
-def api(authority: Authority, monkeypatch: pytest.MonkeyPatch) -> Iterator[EvictingApi]:
+def api(authority: Authority) -> Iterator[EvictingApi]:
     """VMI db on n1, and of ReplicaSet o a pod that has never been ready, and one that is."""
-    for module, name, seconds in QUICK:
-        monkeypatch.setattr(module, name, seconds)
     fake = EvictingApi(forgotten=True)
     fill(fake, "n1", "n2", "n3")
     fake.add_vmi("db")

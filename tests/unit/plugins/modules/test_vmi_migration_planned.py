@@ -31,7 +31,7 @@ from ansible_collections.virtops.kubevirt.plugins.modules.vmi_migration import m
 from testbed.pki import Authority
 from unit.plugins.module_utils._plan import plans
 from unit.plugins.module_utils._plan.plans import action, pod, vm
-from unit.plugins.support.draining_api import BUDGET, QUICK, fill, pod_path
+from unit.plugins.support.draining_api import BUDGET, fill, pod_path
 from unit.plugins.support.evicting_api import READY, EvictingApi
 from unit.plugins.support.fake_api import Answer, Request, refusal, serving
 from unit.plugins.support.migrating_api import FAILURE, vmi_path
@@ -44,10 +44,8 @@ WEB = action(ActionKind.MIGRATE, vm("web"), "n1", "n3", DB)
 
 
 @pytest.fixture
-def api(authority: Authority, monkeypatch: pytest.MonkeyPatch) -> Iterator[EvictingApi]:
+def api(authority: Authority) -> Iterator[EvictingApi]:
     """Pod cache and VMIs db and web on n1; what replaces the pod is on n2."""
-    for module, name, seconds in QUICK:
-        monkeypatch.setattr(module, name, seconds)
     fake = EvictingApi()
     fill(fake, "n1", "n2", "n3")
     fake.objects["/api/v1/namespaces/kube-system"] = {"metadata": {"name": "kube-system", "uid": "uid-of-cluster"}}

@@ -19,7 +19,7 @@ from ansible_collections.virtops.kubevirt.plugins.modules.vmi_migration import m
 from testbed.pki import Authority
 from unit.plugins.module_utils._plan.plans import action, pod
 from unit.plugins.modules.test_vmi_migration_planned import CACHE, DB, WEB, doings, given, places
-from unit.plugins.support.draining_api import BUDGET, QUICK, fill, pod_path
+from unit.plugins.support.draining_api import BUDGET, fill, pod_path
 from unit.plugins.support.evicting_api import PODS, READY, EvictingApi
 from unit.plugins.support.fake_api import Answer, Request, refusal, serving
 from unit.plugins.support.migrating_api import migrations_path
@@ -27,10 +27,8 @@ from unit.plugins.support.modules import ModuleRunner
 
 
 @pytest.fixture
-def api(authority: Authority, monkeypatch: pytest.MonkeyPatch) -> Iterator[EvictingApi]:
+def api(authority: Authority) -> Iterator[EvictingApi]:
     """Pod cache and VMIs db and web on n1; what replaces the pod is on n2."""
-    for module, name, seconds in QUICK:
-        monkeypatch.setattr(module, name, seconds)
     fake = EvictingApi()
     fill(fake, "n1", "n2", "n3")
     fake.add_pod("cache", status=READY)

@@ -14,6 +14,7 @@ from typing import Any
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster import drain, plan_run
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport import watch
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs import run_memory
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution import (
     evicting,
     interrupting,
@@ -66,6 +67,7 @@ QUICK = (
     (drain, "_LEAST_PAUSE", 0.01),
     *((plan_run, name, 0.01) for name in ("_PAUSE", "_QUIET", "_PAUSE_AFTER_TROUBLE")),
     (watch, "_REST", 0.01),
+    (run_memory, "_PAUSE", 0.0),
     # Longer than it takes to hear of what was done.
     *((module, "RETRY_AFTER", 0.1) for module in (evicting, interrupting, migrating, starting)),
 )

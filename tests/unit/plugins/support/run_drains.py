@@ -11,25 +11,19 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.client import connect_by
-from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs import run_memory
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.run_store import RunStore
 from ansible_collections.virtops.kubevirt.plugins.modules import maintenance_plan, node_drain
 
 from testbed.pki import Authority
-from unit.plugins.support.draining_api import QUICK
 from unit.plugins.support.fake_api import serving
 from unit.plugins.support.modules import ModuleRunner
 from unit.plugins.support.run_api import RunApi, busy_run
 
 
 @contextmanager
-def busy_cluster(authority: Authority, monkeypatch: pytest.MonkeyPatch) -> Iterator[RunApi]:
-    """That of `busy_run`, in which nobody pauses for long."""
-    for module, name, seconds in (*QUICK, (run_memory, "_PAUSE", 0.0)):
-        monkeypatch.setattr(module, name, seconds)
+def busy_cluster(authority: Authority) -> Iterator[RunApi]:
+    """That of `busy_run`."""
     fake = busy_run()
     with serving(fake, authority.issue("server", "server", hosts=["127.0.0.1"])):
         yield fake
