@@ -64,11 +64,12 @@ def silent_port() -> Iterator[int]:
 
 
 def test_nobody_listens(fail: Fail) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        free = server.getsockname()[1]
-    result = fail(host=f"https://127.0.0.1:{free}")
+    with socket.socket() as nobody:
+        nobody.bind(("127.0.0.1", 0))  # and nobody listens there
+        port = nobody.getsockname()[1]
+        result = fail(host=f"https://127.0.0.1:{port}")
     assert result["error"]["reason"] == "ConnectionRefused"
-    assert f"Cannot connect to the Kubernetes API (https://127.0.0.1:{free}): connection refused." in result["msg"]
+    assert f"Cannot connect to the Kubernetes API (https://127.0.0.1:{port}): connection refused." in result["msg"]
 
 
 def test_a_server_out_of_a_kubeconfig_is_named(fail: Fail, authority: Authority, tmp_path: Path) -> None:
@@ -78,7 +79,11 @@ def test_a_server_out_of_a_kubeconfig_is_named(fail: Fail, authority: Authority,
     assert result["error"]["object"] == "https://127.0.0.1:9"
 
 
-def test_the_name_is_unknown(fail: Fail) -> None:
+def test_the_name_is_unknown(fail: Fail, monkeypatch: pytest.MonkeyPatch) -> None:
+    def know_none(*_given: Any, **_more: Any) -> Any:
+        raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+
+    monkeypatch.setattr(socket, "getaddrinfo", know_none)
     result = fail(host="https://cluster.invalid:6443")
     assert result["error"]["reason"] == "NameUnknown"
     assert "Check the address and the DNS." in result["msg"]

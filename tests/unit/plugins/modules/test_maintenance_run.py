@@ -113,7 +113,7 @@ def test_a_dead_holder_is_taken_over_after_its_time(maintain: Maintain, api: Run
     api.hold_run("b2", seconds=2)
     begun = time.monotonic()
     result = maintain()
-    assert 2 <= time.monotonic() - begun < 10
+    assert 2 <= time.monotonic() - begun < 60
     assert (result["changed"], result["resumed"]) == (True, True)
     assert api.run_lease()["spec"]["leaseTransitions"] == 1
     assert json.loads(api.run_lease()["metadata"]["annotations"]["virtops.kubevirt/holder"])["host"] == "controller"

@@ -35,7 +35,7 @@ class AccountApi(ObjectApi):
     def _list(self, request: Request) -> Answer:
         listed = request.path.removeprefix(f"{RBAC}/")
         if request.method == "GET" and listed in ("clusterroles", "roles", "clusterrolebindings", "rolebindings"):
-            found = [item for path, item in self.objects.items() if f"/{listed}/" in path]
+            found = [item for path, item in list(self.objects.items()) if f"/{listed}/" in path]
             # In a list they do not say what they are.
             items = [{key: item[key] for key in item.keys() - {"apiVersion", "kind"}} for item in found]
             return page(request, items)

@@ -23,7 +23,7 @@ class EvictingApi(DrainingApi):
 
     def _list(self, request: Request) -> Answer:
         if request.path == PODS and "labelSelector" not in request.query:
-            return self._items([item for path, item in self.objects.items() if path.startswith(f"{PODS}/")])
+            return self._items([item for path, item in list(self.objects.items()) if path.startswith(f"{PODS}/")])
         return super()._list(request)
 
     def _evict(self, request: Request) -> Answer:

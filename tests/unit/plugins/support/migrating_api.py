@@ -12,6 +12,7 @@ from __future__ import annotations
 import itertools
 import json
 import re
+import threading
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -64,6 +65,7 @@ class MigratingApi(ObjectApi):
     known: tuple[str, ...] = ("vmiName", "addedNodeSelector", "priority", "sendTo", "receive")
     _ticks: Iterator[int] = field(default_factory=itertools.count)
     _playing: dict[str, Iterator[str]] = field(default_factory=dict)
+    _stage: threading.Lock = field(default_factory=threading.Lock)
 
     def add_vmi(self, name: str, node: str = "n1", namespace: str = "shop", **spec: Any) -> Object:
         status = {"phase": "Running", "nodeName": node, "conditions": [{"type": "LiveMigratable", "status": "True"}]}
@@ -180,7 +182,7 @@ class MigratingApi(ObjectApi):
 
     def _nodes(self, selector: str) -> list[Object]:
         wanted = dict(pair.split("=") for pair in selector.split(","))
-        nodes = [item for path, item in self.objects.items() if path.startswith(f"{NODES}/")]
+        nodes = [item for path, item in list(self.objects.items()) if path.startswith(f"{NODES}/")]
         return [node for node in nodes if wanted.items() <= node["metadata"]["labels"].items()]
 
     def _items(self, items: list[Object]) -> Answer:
@@ -210,12 +212,13 @@ class MigratingApi(ObjectApi):
 
     def _play(self) -> Object | None:
         """The first migration that has a next step, after it."""
-        for path, course in self._playing.items():
-            phase = next(course, None)
-            if phase and path in self.objects:
-                time.sleep(self.step_seconds)
-                self._reach(self.objects[path], phase)
-                return self.objects[path]
+        with self._stage:  # else one watch could show the last step before another shows the one before it
+            for path, course in list(self._playing.items()):
+                phase = next(course, None)
+                if phase and path in self.objects:
+                    time.sleep(self.step_seconds)
+                    self._reach(self.objects[path], phase)
+                    return self.objects[path]
         return None
 
     def _reach(self, item: Object, phase: str) -> None:

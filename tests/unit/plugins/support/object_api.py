@@ -42,7 +42,7 @@ class ObjectApi(FakeApi):
 
     def _list(self, request: Request) -> Answer:
         name = request.query.get("fieldSelector", "").removeprefix("metadata.name=")
-        nodes = (item for path, item in self.objects.items() if path.startswith(f"{NODES}/"))
+        nodes = (item for path, item in list(self.objects.items()) if path.startswith(f"{NODES}/"))
         self.lists["nodes"] = [node for node in nodes if name in ("", node["metadata"]["name"])]
         act = {
             "GET": self._get,

@@ -45,7 +45,7 @@ class ReplicasApi(ObjectApi):
         return self.objects[f"{SETS}/{name}"]
 
     def vmis(self) -> list[Object]:
-        return [item for path, item in self.objects.items() if path.startswith(f"{VMIS}/")]
+        return [item for path, item in list(self.objects.items()) if path.startswith(f"{VMIS}/")]
 
     def settle(self) -> None:
         """Let virt-controller do all that is left to do."""
@@ -81,7 +81,7 @@ class ReplicasApi(ObjectApi):
 
     def _step(self) -> Object | None:
         """What happens next to a VMI of the one replica set."""
-        sets = [item for path, item in self.objects.items() if path.startswith(f"{SETS}/")]
+        sets = [item for path, item in list(self.objects.items()) if path.startswith(f"{SETS}/")]
         vmis = self.vmis()
         wanted = sets[0]["spec"]["replicas"] if sets else 0
         if sets and sets[0]["spec"].get("paused"):

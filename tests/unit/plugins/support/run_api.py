@@ -32,7 +32,7 @@ class RunApi(DrainingApi):
             return self._delete(request) if known else refusal(404, "NotFound", f"{request.path} not found")
         if request.method == "GET" and request.path in LISTED:
             return self._labelled(
-                request, [item for path, item in self.objects.items() if path.startswith(f"{request.path}/")]
+                request, [item for path, item in list(self.objects.items()) if path.startswith(f"{request.path}/")]
             )
         return super()._list(request)
 
@@ -46,7 +46,7 @@ class RunApi(DrainingApi):
         return self.objects.get(f"{LEASES}/virtops-run-{run}")
 
     def config_maps(self) -> list[Object]:
-        return [item for path, item in self.objects.items() if path.startswith(CONFIG_MAPS)]
+        return [item for path, item in list(self.objects.items()) if path.startswith(CONFIG_MAPS)]
 
     def hold_run(self, invocation: str, *, seconds: int = 30, renewed: str = "2026-01-01T00:00:10.000000Z") -> None:
         """As another process of ansible-playbook does."""

@@ -27,7 +27,7 @@ from unit.plugins.support.object_api import NODES, ObjectApi
 
 NODE, ACT = f"{NODES}/n1", "/apis/subresources.kubevirt.io/v1/namespaces/shop/virtualmachines/db/restart"
 # Of a try, in seconds: where it is to be over, and where it is not, however slow the machine is.
-SHORT, LONG = 0.3, 60.0
+SHORT, LONG = 1.0, 60.0
 SOON = (("Retry-After", "0"),)
 # As a server says that has to do for others first (k8s.io/apiserver, server/filters/priority-and-fairness.go).
 TOO_MANY = Answer(429, b"Too many requests, please try again later.", headers=SOON)

