@@ -16,6 +16,13 @@ description:
     can read, by itself or in a kubeconfig for the same server.
   - The token is neither returned nor shown, with whatever verbosity.
 options:
+  state:
+    description:
+      - V(present) writes the file. V(absent) removes it, without asking the server, if it holds a token of the service
+        account, whether by itself or in a kubeconfig; anything else there is refused and stays.
+    type: str
+    choices: [present, absent]
+    default: present
   name:
     description: Name of the service account.
     type: str
@@ -26,7 +33,7 @@ options:
     required: true
   path:
     description:
-      - The file to write, on the host on which the task runs. An existing file is replaced as a whole.
+      - The file to write or to remove, on the host on which the task runs. An existing file is replaced as a whole.
     type: path
     required: true
   format:
@@ -73,6 +80,13 @@ EXAMPLES = r"""
     name: maintenance
     path: maintenance.kubeconfig
     expiration: 28800
+
+- name: Remove its credentials
+  virtops.kubevirt.access_kubeconfig:
+    state: absent
+    namespace: virtops-kubevirt
+    name: maintenance
+    path: maintenance.kubeconfig
 """
 
 RETURN = r"""
@@ -82,7 +96,7 @@ path:
   type: str
   sample: /var/lib/awx/maintenance.kubeconfig
 expires_at:
-  description: When the token expires, in UTC. V(null) in check mode if there is none yet.
+  description: When the token expires, in UTC. V(null) if there is none yet in check mode, and if it was removed.
   returned: success
   type: str
   sample: "2026-11-22T20:00:00Z"
@@ -144,6 +158,8 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._module.run impor
 def access_kubeconfig(module: Module) -> JsonObject:
     arguments.require_positive(module.params, "request_timeout")
     kubeconfig_task.check(module.params)
+    if module.params["state"] == "absent":
+        return kubeconfig_task.remove(module)
     return kubeconfig_task.write(module, connect(module))
 
 

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator, Mapping
 from datetime import datetime, timezone
 from pathlib import Path
@@ -32,6 +33,7 @@ _SHORTEST = 600
 
 def spec() -> ArgumentSpec:
     return {
+        "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
         "name": {"type": "str", "required": True},
         "namespace": {"type": "str", "required": True},
         "path": {"type": "path", "required": True},
@@ -44,7 +46,8 @@ def check(params: Mapping[str, Any]) -> None:
     """Raises InvalidRequest, and Failure for a path that cannot be written."""
     if problems := list(_problems(params)):
         raise InvalidRequest("make a token", problems, "Correct the task; nothing was written.")
-    private_file.check_writable(Path(params["path"]), _WHAT)
+    if params["state"] == "present":
+        private_file.check_writable(Path(params["path"]), _WHAT)
 
 
 def write(module: Module, client: Client) -> JsonObject:
@@ -64,16 +67,40 @@ def write(module: Module, client: Client) -> JsonObject:
     return {"changed": changed, "path": str(path.absolute()), "expires_at": expires}
 
 
+def remove(module: Module) -> JsonObject:
+    """Of this account alone: whatever else a path may name, nobody has meant that. Raises Failure."""
+    params, path = module.params, Path(module.params["path"])
+    is_there = os.path.lexists(path)
+    if is_there:
+        token = read_token(_token_in(_text_of(path)))
+        if token is None or token.title != f"{params['namespace']}/{params['name']}":
+            raise Failure(
+                f"remove {_WHAT}",
+                str(path),
+                f"it holds no token of service account {params['namespace']}/{params['name']}"
+                + (f", but one of {token.title}" if token else ""),
+                "Correct the path, or remove the file yourself if it is not needed any more; nothing was removed.",
+            )
+        if not module.check_mode:
+            private_file.remove(path, _WHAT)
+    return {"changed": is_there, "path": str(path.absolute()), "expires_at": None}
+
+
 def _good_token(path: Path, client: Client, params: Mapping[str, Any], account: str | None) -> AccountToken | None:
     """The token that the file holds, if the file is as it should be and lasts for half of the wanted time at least."""
     if not path.is_file():
         return None
-    text = private_file.read(path, _WHAT, "access_kubeconfig").decode(errors="replace")
+    text = _text_of(path)
     token = read_token(_token_in(text))
     if token is None or token.account != account or text != _content(token.text, client, params):
         return None
     left = (token.expires - datetime.now(timezone.utc)).total_seconds()
     return token if params["expiration"] / 2 <= left <= params["expiration"] else None
+
+
+def _text_of(path: Path) -> str:
+    """Raises Failure."""
+    return private_file.read(path, _WHAT, "access_kubeconfig").decode(errors="replace")
 
 
 def _token_in(text: str) -> str:

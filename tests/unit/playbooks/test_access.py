@@ -38,7 +38,8 @@ class BusyApi(AccountApi):
         if request.path == f"{ACCOUNT}/token":
             expires = time.time() + request.body["spec"]["expirationSeconds"]
             account = self.objects[ACCOUNT]["metadata"]["uid"]
-            claims = json.dumps({"exp": int(expires), "kubernetes.io": {"serviceaccount": {"uid": account}}})
+            own = {"namespace": "ops", "serviceaccount": {"uid": account, "name": "me"}}
+            claims = json.dumps({"exp": int(expires), "kubernetes.io": own})
             stamp = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(expires))
             token = f"head.{base64.urlsafe_b64encode(claims.encode()).decode()}.end"
             return Answer(201, {"status": {"token": token, "expirationTimestamp": stamp}})
@@ -48,12 +49,12 @@ class BusyApi(AccountApi):
 def test_an_account_is_made_and_removed_whatever_is_refused_for_now(tmp_path: Path) -> None:
     authority, api, file = Authority(tmp_path), BusyApi(), tmp_path / "maintenance.kubeconfig"
 
-    def access(*options: str, **more: Any) -> str:
+    def access(*options: str, status: int = 0, **more: Any) -> str:
         api.refused.clear()
         given = {"access_namespace": "ops", "access_account": "me", "access_roles": ["planning"], **more}
         content = "- import_playbook: virtops.kubevirt.access\n"
-        told, status = play(tmp_path, content, *options, "-e", json.dumps(given), kubeconfig=kubeconfig)
-        assert status == 0, told
+        told, found = play(tmp_path, content, *options, "-e", json.dumps(given), kubeconfig=kubeconfig)
+        assert found == status, told
         return told
 
     with serving(api, authority.issue("server", "server", hosts=["127.0.0.1"])):
@@ -62,6 +63,11 @@ def test_an_account_is_made_and_removed_whatever_is_refused_for_now(tmp_path: Pa
         assert (api.objects, file.exists(), "changed=2" in foretold) == ({}, False, True)
         access(access_path=str(file))
         assert ({*api.objects}, file.exists()) == (PLANNER, True)
+        (theirs := tmp_path / "config").write_text("their own")
+        for path in (theirs, tmp_path):
+            refused = access(access_path=str(path), access_state="absent", status=2)
+            assert "Cannot re" in refused, refused
+        assert ({*api.objects}, theirs.exists()) == (PLANNER, True)
         access(access_path=str(file), access_state="absent")
         assert api.objects.keys() == {f"{NAMESPACES}/ops", f"{NAMESPACES}/medik8s-leases"}
         assert not file.exists()

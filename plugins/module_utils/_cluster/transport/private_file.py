@@ -121,6 +121,14 @@ def write(path: Path, chunks: Iterable[bytes], what: str) -> int:
     return size
 
 
+def remove(path: Path, what: str) -> None:
+    """Of a link that alone. One that is gone already is removed. Raises Failure."""
+    try:
+        expanded(path).unlink(missing_ok=True)
+    except OSError as error:
+        raise _failure(path, what, error, "remove") from error
+
+
 def _target(path: Path) -> Path:
     """The file, or the one that a link leads to, if the link is this user's or the system's.
 
@@ -152,7 +160,7 @@ def resolved(path: Path) -> Path:
     return found
 
 
-def _failure(path: Path, what: str, error: OSError) -> Failure:
+def _failure(path: Path, what: str, error: OSError, tried: str = "write") -> Failure:
     remedy = _WRITE_REMEDIES.get(error.errno or 0, _PERMISSION_REMEDY)
     reason = errno.errorcode.get(error.errno or 0, "")
-    return Failure(f"write {what}", str(path), error.strerror or str(error), remedy, reason=reason)
+    return Failure(f"{tried} {what}", str(path), error.strerror or str(error), remedy, reason=reason)

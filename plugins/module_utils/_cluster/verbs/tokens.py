@@ -19,11 +19,12 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects im
 
 @dataclass(frozen=True, slots=True)
 class AccountToken:
-    """`account`: uid of the service account. expires: in UTC."""
+    """`account`: uid of the service account. title: its namespace/name. expires: in UTC."""
 
     text: str
     account: str
     expires: datetime
+    title: str = ""
 
     def __repr__(self) -> str:
         return f"AccountToken(account={self.account!r}, expires={self.expires})"
@@ -54,9 +55,10 @@ def read_token(text: str) -> AccountToken | None:
     """What a token says of itself; None if it is none of a service account."""
     try:
         claims = json.loads(base64.urlsafe_b64decode(text.split(".")[1] + "=="))
-        account = claims["kubernetes.io"]["serviceaccount"]["uid"]
-        return AccountToken(text, str(account), datetime.fromtimestamp(claims["exp"], tz=timezone.utc))
-    except (ValueError, RecursionError, IndexError, KeyError, TypeError, OverflowError):
+        own = claims["kubernetes.io"]
+        account, title = own["serviceaccount"], f"{own.get('namespace')}/{own['serviceaccount'].get('name')}"
+        return AccountToken(text, str(account["uid"]), datetime.fromtimestamp(claims["exp"], tz=timezone.utc), title)
+    except (ValueError, RecursionError, IndexError, KeyError, TypeError, AttributeError, OverflowError):
         return None
 
 

@@ -29,7 +29,8 @@ SECRET = "its-signature"
 
 
 def token(account: str, expires: float) -> str:
-    claims = {"exp": int(expires), "kubernetes.io": {"serviceaccount": {"uid": account}}}
+    own = {"namespace": "ops", "serviceaccount": {"uid": account, "name": "maintenance"}}
+    claims = {"exp": int(expires), "kubernetes.io": own}
     return f"head.{base64.urlsafe_b64encode(json.dumps(claims).encode()).decode().rstrip('=')}.{SECRET}"
 
 
@@ -133,6 +134,54 @@ def test_a_token_of_an_account_that_was_made_anew_is_replaced(write: Any, api: O
     write()
     api.objects[ACCOUNT]["metadata"]["uid"] = "u2"
     assert write()["changed"]
+
+
+@pytest.mark.parametrize("written", ["kubeconfig", "token"])
+def test_credentials_are_removed_without_asking_the_server(
+    write: Any, api: ObjectApi, file: Path, written: str
+) -> None:
+    write(format=written)
+    asked_before = len(api.requests)
+    gone = {"changed": True, "path": str(file), "expires_at": None}
+    assert write(state="absent", check=True) == {**write(state="absent", check=True), **gone}
+    assert file.exists()
+    assert write(state="absent") == {**write(state="absent", check=True), **gone}
+    assert (file.exists(), write(state="absent")["changed"], len(api.requests)) == (False, False, asked_before)
+
+
+@pytest.mark.parametrize("content", ["", "text", "apiVersion: v1\nkind: Config\n", '{"users": []}', b"\xff"])
+@pytest.mark.parametrize("check", [True, False])
+def test_a_file_that_holds_no_credentials_of_the_account_stays(
+    write: Any, file: Path, content: str | bytes, *, check: bool
+) -> None:
+    file.write_bytes(content if isinstance(content, bytes) else content.encode())
+    refused = write(state="absent", check=check)
+    assert refused["failed"]
+    assert "it holds no token of service account ops/maintenance. Correct the path, or remove" in refused["msg"]
+    assert file.exists()
+
+
+def test_credentials_of_another_account_stay(write: Any, file: Path) -> None:
+    write()
+    refused = write(state="absent", name="another")
+    assert "it holds no token of service account ops/another, but one of ops/maintenance. " in refused["msg"]
+    assert file.exists()
+
+
+def test_a_folder_stays(write: Any, file: Path) -> None:
+    file.mkdir()
+    (file / "something").touch()
+    refused = write(state="absent")
+    assert refused["error"]["reason"] == "EISDIR"
+    assert (file / "something").exists()
+
+
+def test_of_a_link_the_link_is_removed(write: Any, file: Path) -> None:
+    write()
+    link = file.with_name("link")
+    link.symlink_to(file)
+    assert write(state="absent", path=str(link))["changed"]
+    assert (link.is_symlink(), file.exists()) == (False, True)
 
 
 def test_check_mode_writes_nothing(write: Any, api: ObjectApi, file: Path) -> None:
