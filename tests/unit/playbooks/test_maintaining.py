@@ -154,3 +154,15 @@ def test_nobody_becomes_another_user_on_the_controller(tmp_path: Path, shipped: 
     options = ("-i", str(tmp_path / "hosts.yml"), "-e", json.dumps({**given, "rolling_maintenance_tasks": "hook.yml"}))
     told, _status = play(tmp_path, yaml.safe_dump(content), *options, begun_in=tmp_path, interpreter=None)
     assert "Kubernetes API" in told, told
+
+
+@pytest.mark.parametrize("role", ["drain", "uncordon"])
+def test_nor_does_a_role_in_a_playbook_of_ones_own(tmp_path: Path, role: str) -> None:
+    """With another user's kubeconfig it might be about another cluster."""
+    become = {"ansible_become": True, "ansible_become_user": "nobody", "ansible_become_exe": f"{tmp_path}/sudo"}
+    hosts = {"n1": None, "localhost": {"ansible_connection": "local"}}
+    (tmp_path / "hosts.yml").write_text(yaml.safe_dump({"all": {"hosts": hosts, "vars": become}}))
+    content = [{"hosts": "n1", "gather_facts": False, "roles": [f"virtops.kubevirt.{role}"]}]
+    options = ("-i", str(tmp_path / "hosts.yml"), "-e", json.dumps({f"{role}_owner": "me", f"{role}_wait_timeout": 1}))
+    told, _status = play(tmp_path, yaml.safe_dump(content), *options, begun_in=tmp_path)
+    assert ("sudo" in told, "Kubernetes API" in told or "API server" in told) == (False, True), told
