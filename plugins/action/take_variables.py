@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -44,7 +45,9 @@ class ActionModule(ActionBase):  # type: ignore[misc]  # Ansible is published wi
         try:
             owner = self._owner(arguments)
             others = [_variables.role(_ROLES / name) for name in arguments["roles"]]
-            _variables.check_names(owner, others, self._seen(owner, arguments["hosts"]))
+            seen = self._seen(owner, arguments["hosts"])
+            _variables.check_names(owner, others, seen)
+            _variables.check_values(owner, others, {host: self._known(host, others) for host in seen})
             values = self._values(owner)
             given = _variables.taken(owner, values)
             roles, files = (_named(owner, arguments[option], given) for option in ("named_roles", "named_tasks"))
@@ -86,6 +89,17 @@ class ActionModule(ActionBase):  # type: ignore[misc]  # Ansible is published wi
         if instead:
             values = self._evaluated(owner.options, instead)
         return {name: value for name, value in values.items() if name not in blank - instead.keys()}
+
+    def _known(self, host: str, others: Iterable[Owner]) -> Values:
+        """What a host has for others by now, without what is blank, or made of what only a later task tells."""
+        is_this = host == self._variables["inventory_hostname"]
+        variables = self._variables if is_this else self._variables["hostvars"].raw_get(host)
+        templar = self._templar.copy_with_new_env(available_variables=variables)
+        known: Values = {}
+        for name in (name for each in others for name in each.options if name in variables):
+            with suppress(AnsibleError):
+                known[name] = templar.template(variables[name])
+        return {name: value for name, value in known.items() if not is_blank(value)}
 
     def _find_role(self, name: str) -> Path:
         """Its folder, found by Ansible itself as for include_role in the same play. Raises RoleNotFound."""

@@ -12,8 +12,9 @@ and its tasks say which it sets. Names are only looked at: what somebody else's 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -79,6 +80,24 @@ def check_names(owner: Owner, others: Iterable[Owner], seen: Mapping[str, Iterab
     missing = [name for name, option in owner.options.items() if option.get("required") and name not in here]
     problems += [f"{name} is not given" for name in missing]
     if problems:
+        raise InvalidRequest(owner.attempted, problems, _REMEDY)
+
+
+def check_values(owner: Owner, others: Iterable[Owner], seen: Mapping[str, Mapping[str, Any]]) -> None:
+    """See that others can take what they will be given, long after this one. Raises InvalidRequest.
+
+    seen: variables with their values by host, as far as these can be told by now.
+    """
+    found: dict[str, list[str]] = {}
+    for (host, values), each in product(seen.items(), others):
+        options = {name: option for name, option in each.options.items() if name in values}
+        try:
+            taken(replace(each, options=options), {name: values[name] for name in options})
+        except InvalidRequest as error:
+            for problem in error.problems:
+                found.setdefault(problem, []).append(host)
+    if found:
+        problems = [f"{problem.rstrip('.')}; {_listed(hosts)} has it" for problem, hosts in found.items()]
         raise InvalidRequest(owner.attempted, problems, _REMEDY)
 
 

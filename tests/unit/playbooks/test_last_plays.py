@@ -231,6 +231,15 @@ def test_the_report_of_a_run_is_kept_with_its_record(tmp_path: Path, api: RunApi
     assert (status, "; Run kernel:; n1: done; n2: done" in told) == (0, True), told
 
 
+def test_a_host_whose_maintenance_has_ended_it_is_told_of(tmp_path: Path) -> None:
+    emptied = {"ansible.builtin.add_host": {"name": "n2", "drain_boot_id": "b1"}}
+    tell = {"ansible.builtin.import_tasks": str(ROOT / "playbooks/steps/report.yml")}
+    told, status = ended(tmp_path, {**rolling(), "tasks": [emptied, tell]})
+    told = " ".join(told.split())
+    assert (status, "Not done: n1, n2. n2: emptied, but not given back, as" in told) == (2, True), told
+    assert "such as `meta: end_host` in the maintenance: let that skip tasks instead. Remove the cause" in told
+
+
 def test_a_forecast_tells_what_is_off_now_and_does_not_fail_for_it(tmp_path: Path, api: RunApi) -> None:
     """As the run may bring it back."""
     play, cluster = letting_go()["rolling_maintenance"], tmp_path / "files/cluster.kubeconfig"

@@ -52,7 +52,12 @@ def middle() -> tuple[dict[str, Any], list[dict[str, Any]]]:
 
 
 def maintained(
-    folder: Path, hook: list[dict[str, Any]], batches: list[list[str]], begun_in: Path | None = None, **given: Any
+    folder: Path,
+    hook: list[dict[str, Any]],
+    batches: list[list[str]],
+    *options: str,
+    begun_in: Path | None = None,
+    **given: Any,
 ) -> tuple[str, int]:
     """What is told without the roles, which need a cluster; last of all each failure that is remembered."""
     (folder / "hook.yml").write_text(yaml.safe_dump(hook))
@@ -62,7 +67,7 @@ def maintained(
     failed = "map(attribute='rolling_maintenance_failure', default='-')"
     failures = f"{{{{ {names} | map('extract', hostvars) | {failed} }}}}"
     last = {"hosts": "localhost", "gather_facts": False, "tasks": [{"ansible.builtin.debug": {"msg": failures}}]}
-    return play(folder, yaml.safe_dump([first(folder, batches, **given), found, last]), begun_in=begun_in)
+    return play(folder, yaml.safe_dump([first(folder, batches, **given), found, last]), *options, begun_in=begun_in)
 
 
 def lost(folder: Path) -> dict[str, Any]:
@@ -136,6 +141,28 @@ def test_no_strategy_of_ones_own_lets_a_lost_host_go_on(tmp_path: Path) -> None:
     assert {each.get("strategy") for each in plays} == {"ansible.builtin.linear"}
 
 
+def test_a_host_is_maintained_by_a_file_or_a_role(tmp_path: Path) -> None:
+    """Both may come from different groups; localhost has but one."""
+    (tmp_path / "hosts.yml").write_text(yaml.safe_dump({"all": {"hosts": {"n1": {"rolling_maintenance_role": "own"}}}}))
+    hook = [{"ansible.builtin.debug": {"msg": "{{ inventory_hostname }} is maintained"}}]
+    found = {"rolling_maintenance_tasks": str(tmp_path / "hook.yml")}
+    (tmp_path / "group_vars").mkdir()
+    (tmp_path / "group_vars/all.yml").write_text(yaml.safe_dump(found))
+    told, _status = maintained(tmp_path, hook, [["n2"], ["n1"]], "-i", str(tmp_path / "hosts.yml"))
+    assert "n1 has both rolling_maintenance_tasks and rolling_maintenance_role, perhaps one of them" in told, told
+    assert ("n1 is maintained" in told, "n2 is maintained" in told) == (False, True), told
+
+
+def test_nodes_are_maintained_in_the_cluster_in_which_the_run_was_planned(tmp_path: Path) -> None:
+    """Where its kubeconfig is a variable of localhost, such as a fact."""
+    (tmp_path / "mine.kubeconfig").write_text("kind: Config\ncurrent-context: nowhere\n")
+    read = {"virtops.kubevirt.maintenance_run": {"run": "kernel", "state": "released"}, "delegate_to": "localhost"}
+    told, _status = maintained(
+        tmp_path, [read], ALONE, rolling_maintenance_kubeconfig=str(tmp_path / "mine.kubeconfig")
+    )
+    assert "nowhere" in told, told  # that is, the file was read
+
+
 @pytest.mark.parametrize("shipped", ["localhost", "nodes"])
 def test_nobody_becomes_another_user_on_the_controller(tmp_path: Path, shipped: str) -> None:
     """Nor is another Python taken than that of ansible-playbook, whatever the inventory says for all hosts."""
@@ -146,7 +173,7 @@ def test_nobody_becomes_another_user_on_the_controller(tmp_path: Path, shipped: 
     (tmp_path / "hook.yml").write_text("[]\n")
     given = {"plan_maintenance_run": "kernel", "plan_maintenance_nodes": "n1", "drain_run": "kernel"}
     found, tasks = middle()
-    tasks[:] = tasks[:1]
+    tasks[:] = [task for task in tasks if "ansible.builtin.include_role" in task][:1]
     content = {
         "localhost": [{"import_playbook": "virtops.kubevirt.rolling_maintenance"}],
         "nodes": [first(tmp_path, ALONE), found],

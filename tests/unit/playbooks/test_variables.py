@@ -97,6 +97,26 @@ def test_hosts_of_a_run_are_looked_at_before_anything_else(tmp_path: Path) -> No
     assert "See that all that is to be done is allowed" not in told
 
 
+def test_values_for_later_roles_are_looked_at_before_anything_else(tmp_path: Path) -> None:
+    """Else one would hear of them when the first node is rebooted. What tasks have yet to tell is left out."""
+    hosts = {
+        "n1": {"uncordon_wait_timeout": "15m", "uncordon_heartbeat_age": "{{ seconds }}", "seconds": "30"},
+        "n2": {"uncordon_wait_timeout": "15m", "drain_reason": "{{ never_asked_for }}", "drain_force": ""},
+        "n3": {"uncordon_evacuations": "{{ 'with' ~ 'stand' }}", "uncordon_owner": "patch"},
+    }
+    (tmp_path / "hosts.yml").write_text(yaml.safe_dump({"workers": {"hosts": hosts}}))
+    role = {"hosts": "localhost", "gather_facts": False, "roles": ["virtops.kubevirt.plan_maintenance"]}
+    given = {"plan_maintenance_run": "patch", "plan_maintenance_nodes": "workers", "rebalance_max_moves": "many"}
+    options = ("-i", str(tmp_path / "hosts.yml"), "-e", json.dumps(given))
+    told, status = play(tmp_path, yaml.safe_dump([role]), *options)
+    told = " ".join(told.split())
+    assert status == 2, told
+    assert "3 mistakes" in told, told
+    assert 'uncordon_wait_timeout is "15m", but has to be a whole number such as 3; each of n1, n2 has it' in told
+    assert "value of uncordon_evacuations must be one of: wait, withdraw, got: withstand; host n3 has it." in told
+    assert "See that all that is to be done is allowed" not in told
+
+
 def test_blank_answers_and_texts_mean_what_the_role_says(tmp_path: Path) -> None:
     options: dict[str, Any] = {
         "patch_nodes": {"type": "list", "elements": "str"},

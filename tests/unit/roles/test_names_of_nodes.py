@@ -45,6 +45,13 @@ def test_what_a_task_gives_back_is_what_the_host_has(tmp_path: Path) -> None:
     assert TWO_NAMES % ("n3", "n1") in told(tmp_path, "uncordon", "web-1 drain_node=n1", uncordon_node="n3")
 
 
+def test_who_takes_a_node_is_the_one_that_gives_it_back(tmp_path: Path) -> None:
+    """Else one hears of it when the node has been maintained."""
+    said = told(tmp_path, "drain", "web-1 uncordon_owner=them")
+    assert 'uncordon_owner to the same. Of web-1 they are "us" and "them".' in said
+    assert "See that all that is to be done is allowed" not in said
+
+
 @pytest.mark.campaign
 @pytest.mark.parametrize(
     ("role", "host", "variables"),

@@ -53,13 +53,13 @@ def api(tmp_path: Path) -> Iterator[RunApi]:
         yield fake
 
 
-def uncordon(folder: Path, **given: Any) -> tuple[str, int]:
+def uncordon(folder: Path, *options: str, **given: Any) -> tuple[str, int]:
     """What the role tells, as one line, and its status; given: variables in place of those of the run."""
     ours = {"node": "n1", "run": "kernel", "owner": "kernel", "invocation": "a1", "cluster_uid": CLUSTER}
     own = {f"uncordon_{name}": value for name, value in {**ours, "wait_timeout": 1, "wait_sleep": 1}.items()}
     role = {"role": "virtops.kubevirt.uncordon", "vars": {**own, **given}}
     content = yaml.safe_dump([{"hosts": "localhost", "gather_facts": False, "roles": [role]}])
-    told, status = play(folder, content, kubeconfig=folder / "files/cluster.kubeconfig")
+    told, status = play(folder, content, *options, kubeconfig=folder / "files/cluster.kubeconfig")
     return " ".join(told.split()), status
 
 
@@ -124,6 +124,15 @@ def test_a_node_that_is_not_fit_stays_cordoned(
     trouble(api)
     told, status = uncordon(tmp_path, **given)
     assert (status, words in told, is_cordoned(api)) == (2, True, True), told
+
+
+def test_check_mode_says_what_stands_against_it_and_goes_on(tmp_path: Path, api: RunApi) -> None:
+    """The maintenance may be what makes the node fit."""
+    unready(api)
+    told, status = uncordon(tmp_path, "--check")
+    words = "As it is now, node n1 could not be given back: it is not Ready: see to its kubelet."
+    assert (status, words in told, "Let virtual machines come to the node again" in told) == (0, True, True), told
+    assert is_cordoned(api)
 
 
 @pytest.mark.parametrize("given", [{}, {"uncordon_run": "", "uncordon_invocation": ""}])
