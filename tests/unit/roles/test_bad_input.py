@@ -17,7 +17,8 @@ from typing import Any
 import pytest
 import yaml
 
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.cordon import MAINTAINED
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.nodes import FIELD_MANAGER
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.cordon import MAINTAINED, Mark
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.stopped_mark import StoppedMark, marked
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.document import decode, encode
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import Plan
@@ -27,9 +28,10 @@ from testbed.pki import Authority
 from testbed.waiting import wait_for
 from unit.playbooks.playing import play
 from unit.plugins.support.draining_api import fill, vm_path
+from unit.plugins.support.held_node import MARK
 from unit.plugins.support.migrating_api import vmi_path
 from unit.plugins.support.modules import ModuleRunner, isolate
-from unit.plugins.support.object_api import NODES
+from unit.plugins.support.object_api import NODES, managed
 from unit.plugins.support.playbooks import write_kubeconfig
 from unit.plugins.support.run_api import CLUSTER, RunApi, running
 
@@ -159,6 +161,19 @@ def test_without_a_mistake_the_run_begins_and_goes_on(scene: Scene) -> None:
     assert scene.api.config_maps() == [kept]
     told, status = scene.start(file="right")
     assert (status, "Run kernel goes on by the plan of " in told, "Done already: n1" in told) == (0, True, True), told
+
+
+def test_a_refused_run_tells_what_earlier_starts_have_left(scene: Scene) -> None:
+    node = scene.api.node("n2")
+    node["spec"]["unschedulable"] = True
+    mark = {MARK: Mark("kernel", "2026-01-01T00:00:00Z").to_text()}
+    node["metadata"] |= {"annotations": mark, "managedFields": [managed(FIELD_MANAGER, "unschedulable")]}
+    scene.api.add_vm("fixed")
+    told, status = scene.start(nodes=["n1", "n2"])
+    assert (status, "as things are now; nothing more was touched. " in told) == (2, True), told
+    assert scene.api.objects[vm_path("old")]["spec"]["runStrategy"] == "Always"
+    words = "Of earlier starts of run kernel there is left: node n2"
+    assert (words in told, "undo all of it by playbook virtops.kubevirt.abort." in told) == (True, True), told
 
 
 @pytest.mark.parametrize(
