@@ -106,9 +106,10 @@ class _Programs:
     def ended_with_this(self) -> Generator[None]:
         """Whoever is interrupted, told to end, or left alone, ends them all, and begins no others.
 
-        Raises KeyboardInterrupt.
+        But not by what is to be ignored, as with nohup. Raises KeyboardInterrupt.
         """
-        before = {number: signal.signal(number, signal.default_int_handler) for number in _TO_END}
+        heard = [number for number in _TO_END if signal.getsignal(number) != signal.SIG_IGN]
+        before = {number: signal.signal(number, signal.default_int_handler) for number in heard}
         try:
             yield
         except KeyboardInterrupt:
