@@ -57,6 +57,7 @@ def test_who_takes_a_node_is_the_one_that_gives_it_back(tmp_path: Path) -> None:
     ("role", "host", "variables"),
     [
         ("drain", "web-1 drain_node=n1 uncordon_node=n1", {}),
+        ("drain", "web-1 drain_owner=7 uncordon_owner=7", {"drain_owner": 7}),
         ("drain", "web-1 drain_node=n1 uncordon_node=", {}),
         ("uncordon", "web-1 drain_node=n1", {}),
         ("uncordon", "web-1 drain_node=n1 uncordon_node=n1", {}),
