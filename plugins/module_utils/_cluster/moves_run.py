@@ -193,9 +193,10 @@ class MovesRun(PlanRun):
         """Of controllers that have a pod which is still to be evicted: a budget may have kept it until others serve."""
         # Also of one whose eviction got no answer, as long as it is there.
         there = {pod["metadata"]["uid"] for pod in self.looks.pods if not is_going(pod)}
-        held = [entry for entry in self.of(Evicting) if entry.outcome == WAITING and entry.uid in there]
-        replacements = [self.instead[entry.action] for entry in held if entry.action in self.instead]
-        touched = {id(self.instead.get(entry.action)) for entry in self.of(Evicting) if entry not in held}
+        evicting = self.of(Evicting)
+        held = {entry.action for entry in evicting if entry.outcome == WAITING and entry.uid in there}
+        replacements = [self.instead[name] for name in held if name in self.instead]
+        touched = {id(self.instead.get(entry.action)) for entry in evicting if entry.action not in held}
         for replacement in {id(found): found for found in replacements}.values():
             replacement.count_again(self.looks.pods, untouched=id(replacement) not in touched)
 
@@ -319,6 +320,8 @@ class MovesRun(PlanRun):
         known = next((entry for entry in self.awaited if entry.controller == replacement.controller), None)
         if known is None:
             self.replacements.append(replacement)
+        else:
+            known.take_over(replacement)
         self.instead[action.id] = known or replacement
 
     def _is_admitted(self, prospect: Prospect) -> bool:

@@ -107,18 +107,26 @@ class Replacement:
 
         So are those that were not there at first, if there are more than come instead of pods. Who has done its work
         by then has another one in its place, if one is to come. untouched: whether none of its pods has been evicted,
-        so that those that do not serve any more are nobody's concern, as after it was told to have fewer.
+        so that it has been told to have fewer where fewer are there, ready or not for the moment.
         """
         own = _made_by(self.controller, pods)
         over = [uid for pod in own if _is_over(pod) and (uid := pod["metadata"]["uid"]) not in self.over]
         self.ready -= len(over)
         self.over += over
         ready = {pod["metadata"]["uid"] for pod in own if is_ready(pod)}
+        self.ready += len(ready.intersection(self.idle))
         if untouched and not self.is_late:
-            self.ready = len(ready)
-        else:
-            self.ready = max(self.ready + len(ready.intersection(self.idle)), len(ready))
+            self.ready = min(self.ready, sum(1 for pod in own if not (is_going(pod) or has_ended(pod))))
+        self.ready = max(self.ready, len(ready))
         self.idle = [uid for uid in self.idle if uid not in ready]
+
+    def take_over(self, other: Replacement) -> None:
+        """What another one of the same controller knows of pods that had gone before."""
+        if other.is_late:
+            self.is_late = True
+            self.ready = max(self.ready, other.ready)
+            # Who is ready by now is counted there.
+            self.idle = [uid for uid in self.idle if uid in other.idle]
 
     def look(self, pods: Iterable[Object]) -> None:
         """Compare with the pods that there are now."""

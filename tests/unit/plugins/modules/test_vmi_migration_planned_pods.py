@@ -22,7 +22,7 @@ from unit.plugins.modules.test_vmi_migration_planned import CACHE, DB, WEB, doin
 from unit.plugins.support.draining_api import BUDGET, fill, pod_path
 from unit.plugins.support.evicting_api import PODS, READY, EvictingApi
 from unit.plugins.support.fake_api import Answer, Request, refusal, serving
-from unit.plugins.support.migrating_api import migrations_path
+from unit.plugins.support.migrating_api import migrations_path, vmi_path
 from unit.plugins.support.modules import ModuleRunner
 
 
@@ -165,6 +165,62 @@ def test_who_has_come_and_gone_while_a_budget_held_a_pod_back_is_not_waited_for(
     there = late(api)
     assert places(move(plan=given(CACHE, DB), wait_timeout=2)) == [("db", "migrated", "n2")]
     assert there == [True]
+
+
+def test_so_is_none_that_has_gone_where_one_that_has_failed_lingers(move: Any, api: EvictingApi) -> None:
+    for name, status in (("o-2", READY), ("o-3", READY), ("o-4", {"phase": "Failed"})):
+        api.add_pod(name, status=status)
+    held(api, lambda: api.objects.pop(pod_path("o-3")))
+    there = late(api)
+    assert places(move(plan=given(CACHE, DB), wait_timeout=2)) == [("db", "migrated", "n2")]
+    assert there == [True]
+
+
+@pytest.mark.parametrize("who", ["cache", "o-2"])
+def test_who_does_not_serve_for_a_moment_is_not_taken_for_gone(move: Any, api: EvictingApi, who: str) -> None:
+    """Be it the pod itself that a budget holds back, or a peer that is back when the pod is evicted."""
+    api.add_pod("o-2", status=READY)
+    tries = list[Request]()
+
+    def answer(request: Request) -> Answer | None:
+        tries.append(request)
+        api.objects[pod_path(who)]["status"] = {"phase": "Running"} if len(tries) < 3 else READY
+        return BUDGET if len(tries) < 3 else None
+
+    api.faults[f"{pod_path('cache')}/eviction"] = answer
+    there = late(api)
+    assert places(move(plan=given(CACHE, DB))) == [("db", "migrated", "n2")]
+    assert there == [True]
+
+
+def test_who_is_deleted_before_its_turn_is_waited_for_beside_one_that_a_budget_holds_back(
+    move: Any, api: EvictingApi
+) -> None:
+    second = "o-22222"
+    for name in ("cache", second):
+        api.add_pod(name, status=READY, metadata={"generateName": "o-"})
+    tries = list[Request]()
+
+    def migrate(request: Request) -> None:
+        if request.method == "POST":
+            api.objects.pop(pod_path(second), None)
+
+    def answer(request: Request) -> Answer | None:
+        tries.extend([request] if api.objects[vmi_path("web")]["status"]["nodeName"] == "n3" else [])
+        return BUDGET if len(tries) < 8 else None
+
+    def look(_request: Request) -> None:
+        if pod_path("cache") not in api.objects:
+            api.add_pod("cache-new", "n2", status=READY)
+
+    api.faults |= {migrations_path(): migrate, f"{pod_path('cache')}/eviction": answer, PODS: look}
+    api.forgotten = True
+    web = replace(WEB, after=())
+    later = action(ActionKind.EVICT, pod(second), "n1", "n2", web)
+    last = replace(DB, after=(later.id, CACHE.id))
+    result = move(plan=given(web, CACHE, later, last), wait_timeout=3)
+    assert (result["error"]["reason"], places(result)) == ("DeadlineExceeded", [("web", "migrated", "n3")])
+    assert pod_path("cache-new") in api.objects
 
 
 def test_so_does_who_has_when_another_one_has_gone_before(move: Any, api: EvictingApi) -> None:
