@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import os
-import time
 from collections.abc import Iterator
 from functools import partial
 from types import SimpleNamespace
@@ -109,11 +108,10 @@ def test_a_holder_that_lives_is_named(maintain: Maintain, api: RunApi, renewers:
     assert renewers == []
 
 
-def test_a_dead_holder_is_taken_over_after_its_time(maintain: Maintain, api: RunApi) -> None:
+def test_a_dead_holder_is_taken_over_after_its_time(maintain: Maintain, api: RunApi, time_flies: list[float]) -> None:
     api.hold_run("b2", seconds=2)
-    begun = time.monotonic()
     result = maintain()
-    assert 2 <= time.monotonic() - begun < 60
+    assert sum(time_flies) == pytest.approx(2)
     assert (result["changed"], result["resumed"]) == (True, True)
     assert api.run_lease()["spec"]["leaseTransitions"] == 1
     assert json.loads(api.run_lease()["metadata"]["annotations"]["virtops.kubevirt/holder"])["host"] == "controller"

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster import drain, plan_run
@@ -149,7 +150,7 @@ class DrainingApi(MigratingApi):
 
     def _draining(self, request: Request) -> Callable[[Request], Answer] | None:
         if request.method == "GET" and "limit" in request.query:
-            return self._page
+            return partial(FakeApi._list, self)
         if request.method == "GET" and _listed(request.path):
             return self._selection
         if request.path.endswith("/eviction"):
@@ -157,13 +158,10 @@ class DrainingApi(MigratingApi):
         is_of_a_vm = request.path.startswith(SUBRESOURCES) and "/virtualmachines/" in request.path
         return self._act if is_of_a_vm else None
 
-    def _page(self, request: Request) -> Answer:
-        """Of a list as a snapshot reads it."""
+    def _found(self, kind: Kind, request: Request) -> list[Object]:
+        """As a snapshot reads it, page by page."""
         selector = request.query.get("labelSelector", "")
-        for kind in KINDS:
-            found = self._items_of(kind)
-            self.lists[kind.name] = [item for item in found if _is_wanted(item, {"labelSelector": selector})]
-        return FakeApi._list(self, request)
+        return [item for item in self._items_of(kind) if _is_wanted(item, {"labelSelector": selector})]
 
     def _selection(self, request: Request) -> Answer:
         """A list, or what changes in it."""

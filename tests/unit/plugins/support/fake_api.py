@@ -20,7 +20,7 @@ from io import BufferedIOBase
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot_kinds import BY_NAME, KINDS
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot_kinds import BY_NAME, KINDS, Kind
 
 from testbed.pki import Certificate
 
@@ -130,7 +130,11 @@ class FakeApi:
             return refusal(404, "NotFound", "the server could not find the requested resource")
         if kind.name in self.forbidden:
             return refusal(403, "Forbidden", f'{kind.title} is forbidden: User "jane" cannot list resource')
-        return page(request, self.lists[kind.name])
+        return page(request, self._found(kind, request))
+
+    def _found(self, kind: Kind, request: Request) -> list[Object]:
+        """Of a kind. It leaves nothing behind that another request at the same time could come by."""
+        return self.lists[kind.name]
 
 
 def page(request: Request, items: list[Object]) -> Answer:

@@ -14,6 +14,8 @@ import itertools
 from dataclasses import dataclass, field
 from typing import Any
 
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot_kinds import BY_NAME, Kind
+
 from unit.plugins.support.fake_api import Answer, FakeApi, Object, Request, refusal
 
 NODES = "/api/v1/nodes"
@@ -41,9 +43,6 @@ class ObjectApi(FakeApi):
         return [request for request in self.requests if request.method != "GET" and "reviews" not in request.path]
 
     def _list(self, request: Request) -> Answer:
-        name = request.query.get("fieldSelector", "").removeprefix("metadata.name=")
-        nodes = (item for path, item in list(self.objects.items()) if path.startswith(f"{NODES}/"))
-        self.lists["nodes"] = [node for node in nodes if name in ("", node["metadata"]["name"])]
         act = {
             "GET": self._get,
             "POST": self._create,
@@ -55,6 +54,13 @@ class ObjectApi(FakeApi):
         if act and known:
             return act(request)
         return super()._list(request)
+
+    def _found(self, kind: Kind, request: Request) -> list[Object]:
+        if kind is not BY_NAME["nodes"]:
+            return super()._found(kind, request)
+        name = request.query.get("fieldSelector", "").removeprefix("metadata.name=")
+        nodes = (item for path, item in list(self.objects.items()) if path.startswith(f"{NODES}/"))
+        return [node for node in nodes if name in ("", node["metadata"]["name"])]
 
     def _get(self, request: Request) -> Answer:
         return Answer(200, self.objects[request.path])
