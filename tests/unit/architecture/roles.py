@@ -3,7 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Each role declares its variables, begins by taking them, and all of them carry its name.
 
-What it asks the cluster it asks by modules of the collection, which share one patience with servers that are busy.
+What it asks the cluster it asks by modules of the collection, which share one patience with servers that are busy, as
+who has started ansible-playbook: all roles of a run are to mean one cluster, and to read each other's files.
 """
 
 from __future__ import annotations
@@ -19,15 +20,13 @@ from unit.architecture.tree import Tree
 FOREIGN = "kubernetes.core."
 # Where Ansible itself checks an entry point, which has no options: a task for each host of each batch.
 _CHECKED_TWICE = re.compile(r"include_role:\n +name: (virtops\.kubevirt\.\w+)\n(?! +rolespec_validate: false\n)")
+# What Ansible does by itself, wherever the task is for.
+_WITHOUT_MODULE = ("add_host", "assert", "debug", "fail", "import_tasks", "include_tasks", "meta", "set_fact")
+_AT_HOME = {"virtops.kubevirt.take_variables", *(f"ansible.builtin.{name}" for name in _WITHOUT_MODULE)}
 
 
 def check(tree: Tree) -> Iterator[str]:
-    for path, text in tree.matching("roles/*/tasks/*.yml", "playbooks/*.yml"):
-        if FOREIGN in text:
-            yield f"{path}: modules of {FOREIGN}* send requests again as they like; use a module of the collection."
-    for path, text in tree.matching("playbooks/*.yml"):
-        for name in _CHECKED_TWICE.findall(text):
-            yield f"{path}: {name} takes its variables itself; include it with `rolespec_validate: false`."
+    yield from _asking(tree)
     for role in tree.folders("roles"):
         specs_path = f"roles/{role}/meta/argument_specs.yml"
         if specs_path not in tree.files:
@@ -41,6 +40,28 @@ def check(tree: Tree) -> Iterator[str]:
         for name in sorted(options):
             yield from _prefix(specs_path, role, name)
         yield from _defaults(tree, role, options)
+
+
+def _asking(tree: Tree) -> Iterator[str]:
+    for path, text in tree.matching("roles/*/tasks/*.yml", "playbooks/*.yml"):
+        if FOREIGN in text:
+            yield f"{path}: modules of {FOREIGN}* send requests again as they like; use a module of the collection."
+    for path, text in tree.matching("roles/*/tasks/*.yml"):
+        for task in _becoming(yaml.safe_load(text) or []):
+            yield f"{path}: `{task}` becomes whom the inventory says; give it `become` and `ansible_become`, as false."
+    for path, text in tree.matching("playbooks/*.yml"):
+        for name in _CHECKED_TWICE.findall(text):
+            yield f"{path}: {name} takes its variables itself; include it with `rolespec_validate: false`."
+
+
+def _becoming(tasks: list[dict[str, Any]]) -> Iterator[str]:
+    """Names of tasks that run a module as somebody else, if the inventory says so for all hosts."""
+    for task in tasks:
+        for part in ("block", "rescue", "always"):
+            yield from _becoming(task.get(part, []))
+        runs = any("." in key and key not in _AT_HOME for key in task)
+        if runs and (task.get("become"), task.get("vars", {}).get("ansible_become")) != (False, False):
+            yield str(task.get("name"))
 
 
 def _taking(tree: Tree, role: str, specs: dict[str, Any]) -> Iterator[str]:

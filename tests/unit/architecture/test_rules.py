@@ -40,6 +40,7 @@ TAKING = {
     "roles/drain/meta/argument_specs.yml": SPECS,
     "roles/drain/tasks/main.yml": "- virtops.kubevirt.take_variables:",
 }
+FOREIGN_TASK = "{kubernetes.core.k8s: , become: false, vars: {ansible_become: false}}"
 INCLUDING = "- include_role:\n    name: virtops.kubevirt.drain\n    rolespec_validate: false\n"
 REGISTRY = "from unit.rules import first\nRULES = (first.check,)\n"
 
@@ -262,6 +263,11 @@ def test_purity(source: str, sentence: str) -> None:
         ("roles", {**TAKING, "roles/drain/tasks/main.yml": ""}, "roles/drain: no task takes its variables"),
         (
             "roles",
+            {**TAKING, "roles/drain/tasks/drain.yml": "- always: [{name: Move it, a.b.c: {}, become: false}]"},
+            "`Move it` becomes whom the inventory says",
+        ),
+        (
+            "roles",
             {**TAKING, "playbooks/run.yml": INCLUDING.replace("    rolespec_validate: false\n", "")},
             "virtops.kubevirt.drain takes its variables itself; include it with `rolespec_validate: false`.",
         ),
@@ -273,7 +279,7 @@ def test_purity(source: str, sentence: str) -> None:
         (
             "roles",
             {
-                "roles/access/tasks/main.yml": "- virtops.kubevirt.take_variables:\n- kubernetes.core.k8s:",
+                "roles/access/tasks/main.yml": f"[virtops.kubevirt.take_variables: , {FOREIGN_TASK}]",
                 "roles/access/meta/argument_specs.yml": "argument_specs: {main: {}}",
             },
             "roles/access/tasks/main.yml: modules of kubernetes.core.* send requests again as they like",

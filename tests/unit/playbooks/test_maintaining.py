@@ -183,13 +183,22 @@ def test_nobody_becomes_another_user_on_the_controller(tmp_path: Path, shipped: 
     assert "Kubernetes API" in told, told
 
 
-@pytest.mark.parametrize("role", ["drain", "uncordon"])
-def test_nor_does_a_role_in_a_playbook_of_ones_own(tmp_path: Path, role: str) -> None:
-    """With another user's kubeconfig it might be about another cluster."""
+@pytest.mark.parametrize(
+    ("role", "host", "given"),
+    [
+        ("drain", "n1", {"drain_owner": "me"}),
+        ("uncordon", "n1", {"uncordon_owner": "me", "uncordon_wait_timeout": 1}),
+        ("plan_maintenance", "localhost", {"plan_maintenance_run": "kernel", "plan_maintenance_nodes": "n1"}),
+        ("rebalance", "localhost", {}),
+    ],
+    ids=["drain", "uncordon", "plan_maintenance", "rebalance"],
+)
+def test_nor_does_a_role_in_a_playbook_of_ones_own(tmp_path: Path, role: str, host: str, given: dict[str, Any]) -> None:
+    """With another user's kubeconfig it might be about another cluster, and nobody else could read the plan."""
     become = {"ansible_become": True, "ansible_become_user": "nobody", "ansible_become_exe": f"{tmp_path}/sudo"}
     hosts = {"n1": None, "localhost": {"ansible_connection": "local"}}
     (tmp_path / "hosts.yml").write_text(yaml.safe_dump({"all": {"hosts": hosts, "vars": become}}))
-    content = [{"hosts": "n1", "gather_facts": False, "roles": [f"virtops.kubevirt.{role}"]}]
-    options = ("-i", str(tmp_path / "hosts.yml"), "-e", json.dumps({f"{role}_owner": "me", f"{role}_wait_timeout": 1}))
+    content = [{"hosts": host, "gather_facts": False, "roles": [f"virtops.kubevirt.{role}"]}]
+    options = ("-i", str(tmp_path / "hosts.yml"), "-e", json.dumps(given))
     told, _status = play(tmp_path, yaml.safe_dump(content), *options, begun_in=tmp_path)
     assert ("sudo" in told, "Kubernetes API" in told or "API server" in told) == (False, True), told
