@@ -47,7 +47,7 @@ class ActionModule(ActionBase):  # type: ignore[misc]  # Ansible is published wi
             others = [_variables.role(_ROLES / name) for name in arguments["roles"]]
             seen = self._seen(owner, arguments["hosts"])
             _variables.check_names(owner, others, seen)
-            _variables.check_values(owner, others, {host: self._known(host, others) for host in seen})
+            _variables.check_values(owner, others, {host: self._literal(host, others) for host in seen})
             values = self._values(owner)
             given = _variables.taken(owner, values)
             roles, files = (_named(owner, arguments[option], given) for option in ("named_roles", "named_tasks"))
@@ -90,16 +90,16 @@ class ActionModule(ActionBase):  # type: ignore[misc]  # Ansible is published wi
             values = self._evaluated(owner.options, instead)
         return {name: value for name, value in values.items() if name not in blank - instead.keys()}
 
-    def _known(self, host: str, others: Iterable[Owner]) -> Values:
-        """What a host has for others by now, without what is blank, or made of what only a later task tells."""
+    def _literal(self, host: str, others: Iterable[Owner]) -> Values:
+        """What a host has for others as it stands. A template may well be about what only a later task tells."""
         is_this = host == self._variables["inventory_hostname"]
         variables = self._variables if is_this else self._variables["hostvars"].raw_get(host)
-        templar = self._templar.copy_with_new_env(available_variables=variables)
-        known: Values = {}
+        found: Values = {}
         for name in (name for each in others for name in each.options if name in variables):
-            with suppress(AnsibleError):
-                known[name] = templar.template(variables[name])
-        return {name: value for name, value in known.items() if not is_blank(value)}
+            with suppress(AnsibleError):  # such as of a vault that is not open for this
+                if not self._templar.is_template(variables[name]):
+                    found[name] = self._templar.template(variables[name])
+        return {name: value for name, value in found.items() if not is_blank(value)}
 
     def _find_role(self, name: str) -> Path:
         """Its folder, found by Ansible itself as for include_role in the same play. Raises RoleNotFound."""

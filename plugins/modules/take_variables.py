@@ -20,7 +20,9 @@ description:
   - The role's argument spec is its file C(meta/argument_specs.yml), with all of its entry points. Names that its tasks
     set by C(register) or M(ansible.builtin.set_fact) are known, and those that begin with an underscore are
     nobody's concern.
-  - Other variables are neither read nor templated.
+  - Of variables of other roles, which O(roles) names, values that stand there as they are have to be ones that these
+    roles take. Templates of theirs are left for later, as they may be about what only a later task tells.
+  - All other variables are neither read nor templated.
 options:
   prefix:
     description: Outside of a role, the name that the variables begin with, without the underscore after it.
@@ -34,13 +36,14 @@ options:
     elements: str
     default: []
   roles:
-    description: Roles of this collection whose variables are to have known names as well, as they follow.
+    description: >-
+      Roles of this collection that follow, whose variables are to have known names as well, and values that they take.
     type: list
     elements: str
     default: []
   hosts:
     description: >-
-      The whole name of a variable that lists hosts and groups, the variables of which are to have known names, too.
+      The whole name of a variable that lists hosts and groups, the variables of which are looked at, too.
     type: str
   named_roles:
     description: >-

@@ -6,7 +6,7 @@
 """Variables of roles and playbooks: which there are, whose a misspelt one is, and what their values mean.
 
 All names that begin with the name of a role are the role's. Its meta/argument_specs.yml says which of them it takes,
-and its tasks say which it sets. Names are only looked at: what somebody else's variable holds is never asked for.
+and its tasks say which it sets. Of names that are nobody's, what they hold is never asked for.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def check_names(owner: Owner, others: Iterable[Owner], seen: Mapping[str, Iterab
 def check_values(owner: Owner, others: Iterable[Owner], seen: Mapping[str, Mapping[str, Any]]) -> None:
     """See that others can take what they will be given, long after this one. Raises InvalidRequest.
 
-    seen: variables with their values by host, as far as these can be told by now.
+    seen: variables with their values by host, as far as these stand there as they are.
     """
     found: dict[str, list[str]] = {}
     for (host, values), each in product(seen.items(), others):

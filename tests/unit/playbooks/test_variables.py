@@ -100,11 +100,15 @@ def test_hosts_of_a_run_are_looked_at_before_anything_else(tmp_path: Path) -> No
 def test_values_for_later_roles_are_looked_at_before_anything_else(tmp_path: Path) -> None:
     """Else one would hear of them when the first node is rebooted. What tasks have yet to tell is left out."""
     hosts = {
-        "n1": {"uncordon_wait_timeout": "15m", "uncordon_heartbeat_age": "{{ seconds }}", "seconds": "30"},
+        "n1": {"uncordon_wait_timeout": "15m", "uncordon_rebooted": "{{ kernel.changed | default('unknown') }}"},
         "n2": {"uncordon_wait_timeout": "15m", "drain_reason": "{{ never_asked_for }}", "drain_force": ""},
-        "n3": {"uncordon_evacuations": "{{ 'with' ~ 'stand' }}", "uncordon_owner": "patch"},
+        "n4": {},
+        "n3": {"uncordon_evacuations": "withstand", "uncordon_owner": "{{ plan_maintenance_run }}"},
     }
     (tmp_path / "hosts.yml").write_text(yaml.safe_dump({"workers": {"hosts": hosts}}))
+    (tmp_path / "host_vars").mkdir()
+    secret = "$ANSIBLE_VAULT;1.1;AES256\n  3131\n"  # of which nobody has the password here
+    (tmp_path / "host_vars/n4").write_text(f"drain_reason: !vault |\n  {secret}")
     role = {"hosts": "localhost", "gather_facts": False, "roles": ["virtops.kubevirt.plan_maintenance"]}
     given = {"plan_maintenance_run": "patch", "plan_maintenance_nodes": "workers", "rebalance_max_moves": "many"}
     options = ("-i", str(tmp_path / "hosts.yml"), "-e", json.dumps(given))

@@ -17,13 +17,13 @@ pytestmark = pytest.mark.playbook
 TWO_NAMES = "uncordon_node of web-1 is %s, and drain_node is %s: leave uncordon_node out"
 
 
-def told(folder: Path, role: str, *hosts: str, **variables: str) -> str:
-    """What a role says of hosts of an inventory. No cluster answers."""
+def told(folder: Path, role: str, *hosts: str, play_vars: dict[str, str] | None = None, **variables: str) -> str:
+    """What a role says of hosts of an inventory. No cluster answers. play_vars: variables of the play."""
     inventory = folder / "hosts.ini"
     inventory.write_text("\n".join(hosts) + "\n")
     include = {"ansible.builtin.include_role": {"name": f"virtops.kubevirt.{role}"}, "vars": variables}
     # No API server that is away is waited for.
-    given = {"ansible_connection": "local", f"{role}_owner": "us", "uncordon_wait_timeout": 0}
+    given = {"ansible_connection": "local", f"{role}_owner": "us", "uncordon_wait_timeout": 0, **(play_vars or {})}
     content = {"hosts": "all", "gather_facts": False, "vars": given, "tasks": [include]}
     said, status = play(folder, yaml.safe_dump([content]), "-i", str(inventory))
     assert status != 0, said
@@ -50,6 +50,14 @@ def test_who_takes_a_node_is_the_one_that_gives_it_back(tmp_path: Path) -> None:
     said = told(tmp_path, "drain", "web-1 uncordon_owner=them")
     assert 'uncordon_owner to the same. Of web-1 they are "us" and "them".' in said
     assert "See that all that is to be done is allowed" not in said
+
+
+def test_owners_of_a_play_are_those_that_it_has_for_both(tmp_path: Path) -> None:
+    """Its variables stand before the inventory's also where one is made of them."""
+    both = 'uncordon_owner="{{ patch }}" patch=them'
+    said = told(tmp_path, "drain", f"web-1 {both}", play_vars={"patch": "us"})
+    assert "uncordon_owner to the same" not in said
+    assert "See that all that is to be done is allowed" in said
 
 
 @pytest.mark.campaign
