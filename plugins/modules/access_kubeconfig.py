@@ -19,7 +19,8 @@ options:
   state:
     description:
       - V(present) writes the file. V(absent) removes it, without asking the server, if it holds a token of the service
-        account, whether by itself or in a kubeconfig; anything else there is refused and stays.
+        account, whether by itself or in a kubeconfig of one user; anything else there is refused and stays. Of a link
+        the link is removed.
     type: str
     choices: [present, absent]
     default: present

@@ -5,12 +5,22 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
+
+try:
+    import yaml
+except ImportError:  # of what kubectl has written anew nothing can be told then
+    _READERS: tuple[Callable[[str], Any], ...] = (json.loads,)
+    _NOT_READABLE: tuple[type[Exception], ...] = (ValueError, RecursionError)
+else:
+    _READERS = (json.loads, yaml.safe_load)
+    _NOT_READABLE = (ValueError, RecursionError, yaml.YAMLError)
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport import private_file
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.client import Client
@@ -44,8 +54,9 @@ def spec() -> ArgumentSpec:
 
 def check(params: Mapping[str, Any]) -> None:
     """Raises InvalidRequest, and Failure for a path that cannot be written."""
+    attempted, done = ("make a token", "written") if params["state"] == "present" else (f"remove {_WHAT}", "removed")
     if problems := list(_problems(params)):
-        raise InvalidRequest("make a token", problems, "Correct the task; nothing was written.")
+        raise InvalidRequest(attempted, problems, f"Correct the task; nothing was {done}.")
     if params["state"] == "present":
         private_file.check_writable(Path(params["path"]), _WHAT)
 
@@ -77,10 +88,11 @@ def remove(module: Module) -> JsonObject:
             raise Failure(
                 f"remove {_WHAT}",
                 str(path),
-                f"it holds no token of service account {params['namespace']}/{params['name']}"
+                f"it holds no token of service account {params['namespace']}/{params['name']} alone"
                 + (f", but one of {token.title}" if token else ""),
                 "Correct the path, or remove the file yourself if it is not needed any more; nothing was removed.",
             )
+        private_file.check_removable(path, _WHAT)
         if not module.check_mode:
             private_file.remove(path, _WHAT)
     return {"changed": is_there, "path": str(path.absolute()), "expires_at": None}
@@ -104,10 +116,12 @@ def _text_of(path: Path) -> str:
 
 
 def _token_in(text: str) -> str:
-    try:
-        return str(json.loads(text)["users"][0]["user"]["token"])
-    except (ValueError, RecursionError, KeyError, IndexError, TypeError):
-        return text.strip()
+    """That of the only user of a kubeconfig, which kubectl writes as YAML when it changes it; or the text itself."""
+    for read in _READERS:
+        with contextlib.suppress(*_NOT_READABLE, KeyError, TypeError):
+            (user,) = read(text)["users"]
+            return str(user["user"]["token"])
+    return text.strip()
 
 
 def _content(token: str, client: Client, params: Mapping[str, Any]) -> str:
@@ -128,7 +142,7 @@ def _content(token: str, client: Client, params: Mapping[str, Any]) -> str:
 
 def _problems(params: Mapping[str, Any]) -> Iterator[str]:
     yield from name_problems(params, "name", "namespace")
-    if params["expiration"] < _SHORTEST:
+    if params["state"] == "present" and params["expiration"] < _SHORTEST:
         yield f"expiration is {params['expiration']}, but Kubernetes gives no token for less than {_SHORTEST} seconds"
 
 

@@ -121,6 +121,16 @@ def write(path: Path, chunks: Iterable[bytes], what: str) -> int:
     return size
 
 
+def check_removable(path: Path, what: str) -> None:
+    """Raise Failure where `remove` would, as far as that can be told without removing."""
+    try:
+        folder = expanded(path).parent
+        if not os.access(folder, os.W_OK | os.X_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+    except OSError as error:
+        raise _failure(path, what, error, "remove") from error
+
+
 def remove(path: Path, what: str) -> None:
     """Of a link that alone. One that is gone already is removed. Raises Failure."""
     try:

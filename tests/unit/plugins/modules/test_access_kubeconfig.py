@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport import persistence
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.tokens import read_token
@@ -157,14 +158,44 @@ def test_a_file_that_holds_no_credentials_of_the_account_stays(
     file.write_bytes(content if isinstance(content, bytes) else content.encode())
     refused = write(state="absent", check=check)
     assert refused["failed"]
-    assert "it holds no token of service account ops/maintenance. Correct the path, or remove" in refused["msg"]
+    assert "it holds no token of service account ops/maintenance alone. Correct the path, or remove" in refused["msg"]
     assert file.exists()
+
+
+def test_a_kubeconfig_that_kubectl_has_written_anew_is_removed(write: Any, file: Path) -> None:
+    write()
+    file.write_text(yaml.safe_dump(json.loads(file.read_text())))
+    assert write(state="absent")["changed"]
+    assert not file.exists()
+
+
+def test_a_kubeconfig_that_is_for_others_as_well_stays(write: Any, file: Path) -> None:
+    write()
+    found = json.loads(file.read_text())
+    found["users"].append({"name": "jane", "user": {"token": "hers"}})
+    file.write_text(json.dumps(found))
+    assert (
+        "it holds no token of service account ops/maintenance alone. Correct the path" in write(state="absent")["msg"]
+    )
+    assert file.exists()
+
+
+@pytest.mark.parametrize("check", [True, False])
+def test_what_its_folder_keeps_is_refused_beforehand(
+    write: Any, file: Path, monkeypatch: pytest.MonkeyPatch, *, check: bool
+) -> None:
+    """So the account is still there."""
+    write()
+    monkeypatch.setattr("os.access", lambda path, _mode: Path(path) != file.parent)
+    refused = write(state="absent", check=check)
+    assert (refused["error"]["reason"], file.exists()) == ("EACCES", True)
+    assert "Cannot remove the credentials" in refused["msg"]
 
 
 def test_credentials_of_another_account_stay(write: Any, file: Path) -> None:
     write()
     refused = write(state="absent", name="another")
-    assert "it holds no token of service account ops/another, but one of ops/maintenance. " in refused["msg"]
+    assert "it holds no token of service account ops/another alone, but one of ops/maintenance. " in refused["msg"]
     assert file.exists()
 
 
@@ -200,4 +231,6 @@ def test_what_cannot_be_meant(write: Any, file: Path) -> None:
     result = write(expiration=60, name="")
     assert "expiration is 60" in result["msg"]
     assert "name is empty" in result["msg"]
+    result = write(state="absent", expiration=60, name="")
+    assert result["msg"] == "Cannot remove the credentials: name is empty. Correct the task; nothing was removed."
     assert "Create its folder first" in write(path=str(file.parent / "nowhere" / "file"))["msg"]
