@@ -236,8 +236,8 @@ def test_a_host_whose_maintenance_has_ended_it_is_told_of(tmp_path: Path) -> Non
     tell = {"ansible.builtin.import_tasks": str(ROOT / "playbooks/steps/report.yml")}
     told, status = ended(tmp_path, {**rolling(), "tasks": [emptied, tell]})
     told = " ".join(told.split())
-    assert (status, "Not done: n1, n2. n2: emptied, but not given back, as" in told) == (2, True), told
-    assert "such as `meta: end_host` in the maintenance: let that skip tasks instead. Remove the cause" in told
+    assert (status, "Not done: n1, n2. n2: emptied, but not given back, as it was lost" in told) == (2, True), told
+    assert "or `meta: end_host` in its maintenance has ended it: let that skip tasks instead. Remove the cause" in told
 
 
 def test_a_forecast_tells_what_is_off_now_and_does_not_fail_for_it(tmp_path: Path, api: RunApi) -> None:

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -17,7 +18,7 @@ pytestmark = pytest.mark.playbook
 TWO_NAMES = "uncordon_node of web-1 is %s, and drain_node is %s: leave uncordon_node out"
 
 
-def told(folder: Path, role: str, *hosts: str, play_vars: dict[str, str] | None = None, **variables: str) -> str:
+def told(folder: Path, role: str, *hosts: str, play_vars: dict[str, str] | None = None, **variables: Any) -> str:
     """What a role says of hosts of an inventory. No cluster answers. play_vars: variables of the play."""
     inventory = folder / "hosts.ini"
     inventory.write_text("\n".join(hosts) + "\n")
@@ -73,7 +74,7 @@ def test_owners_of_a_play_are_those_that_it_has_for_both(tmp_path: Path) -> None
         ("drain", "web-1", {"drain_node": "n3"}),
     ],
 )
-def test_one_name_is_enough(tmp_path: Path, role: str, host: str, variables: dict[str, str]) -> None:
+def test_one_name_is_enough(tmp_path: Path, role: str, host: str, variables: dict[str, Any]) -> None:
     said = told(tmp_path, role, host, **variables)
     assert "leave uncordon_node out" not in said
     assert "See that all that is to be done is allowed" in said

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
@@ -126,11 +126,20 @@ def test_a_node_that_is_not_fit_stays_cordoned(
     assert (status, words in told, is_cordoned(api)) == (2, True, True), told
 
 
-def test_check_mode_says_what_stands_against_it_and_goes_on(tmp_path: Path, api: RunApi) -> None:
-    """The maintenance may be what makes the node fit."""
-    unready(api)
+@pytest.mark.parametrize(
+    ("trouble", "why"),
+    [
+        (unready, "it is not Ready: see to its kubelet."),
+        (evacuate, "KubeVirt wants these virtual machines to leave it: shop/db."),
+    ],
+)
+def test_check_mode_says_what_stands_against_it_and_goes_on(
+    tmp_path: Path, api: RunApi, trouble: Callable[[RunApi], None], why: str
+) -> None:
+    """The maintenance may be what makes the node fit, and its drain waits for who is to leave it."""
+    trouble(api)
     told, status = uncordon(tmp_path, "--check")
-    words = "As it is now, node n1 could not be given back: it is not Ready: see to its kubelet."
+    words = f"As it is now, node n1 could not be given back: {why}"
     assert (status, words in told, "Let virtual machines come to the node again" in told) == (0, True, True), told
     assert is_cordoned(api)
 
