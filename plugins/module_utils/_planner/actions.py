@@ -77,11 +77,13 @@ def batch_actions(
     before: Sequence[str] = (),
     options: PlanOptions,
     shaken: bool = False,
+    begun: Mapping[str, str] | None = None,
 ) -> BatchActions:
     """number: of the batch. waits: for whom each mover has to wait, by ids of movers; who is not named waits for none.
 
     before: ids of actions that the batch as a whole waits for. shaken: whether it is taken for granted where the
-    scheduler has put what left in earlier batches.
+    scheduler has put what left in earlier batches. begun: by ids of movers that have all but left, the ids of the
+    actions by which they do, which are none of these.
     """
     nodes = [_node(number, solution, name, ActionKind.CORDON, before) for name in drain.nodes]
     cordons = tuple(action.id for action in nodes)
@@ -92,7 +94,7 @@ def batch_actions(
         for mover, action in _leaving(number, solution, drain)
         if (action.object.kind, action.object.title) not in kept
     ]
-    ids = {mover: action.id for mover, action in found}
+    ids = {**(begun or {}), **{mover: action.id for mover, action in found}}
     order = {step.mover.id: index for index, step in enumerate(solution.steps)}
     assumed = assumptions(solution.scene.board, solution.steps, waits, options.profile, shaken=shaken)
     leaving = {

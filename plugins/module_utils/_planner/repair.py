@@ -146,7 +146,7 @@ class _Repair:
             scene = replace(scene, ways=dict(ways_left(scene, failures, hopeless, sparing=sparing)))
             others = self.begun - {batch.node}
             scene, restarted = sparing_restarted(scene, (entry for entry in old if entry.node in others))
-            scene, planned, untouched = self._planned(scene, restarted)
+            scene, planned, untouched, lingering = self._planned(scene, restarted)
             known = {entry.object.title for entry in batch.plan.blocked}
             course = PlannedCourse(
                 scene,
@@ -173,7 +173,7 @@ class _Repair:
         )
         before = next((action.after for action in old if action.kind is ActionKind.CORDON), ())
         drain = described(solution)
-        found = batch_actions(batch.number, solution, drain, waits, before=before, options=options)
+        found = batch_actions(batch.number, solution, drain, waits, before=before, options=options, begun=lingering)
         held = [*found.blocked]
         if memory is not None and not untouched:
             held += unreserved(solution, memory.reserve(solution, options.reserve), options.reserve)
@@ -203,10 +203,13 @@ class _Repair:
             and _is_at(ground.cluster.workloads, action, action.source)
         }
 
-    def _planned(self, scene: Scene, restarted: Collection[str]) -> tuple[Scene, list[Planned], set[str]]:
+    def _planned(
+        self, scene: Scene, restarted: Collection[str]
+    ) -> tuple[Scene, list[Planned], set[str], dict[str, str]]:
         """What is planned for whoever is on the nodes, and ids of actions that stay as they are as they have begun.
 
-        restarted: ids of VMs that have come from other nodes of the batch.
+        Last, by ids of movers, those of actions that they are still about to leave by. restarted: ids of VMs that have
+        come from other nodes of the batch.
         """
         here = {("VirtualMachineInstance", m.key): (m.id, m.vmi, m.node) for m in scene.residents.machines}
         here |= {("Pod", pod.key): (pod.id, pod.pod, pod.node) for pod in scene.residents.pods if not pod.stays}
@@ -214,6 +217,7 @@ class _Repair:
         may_change = {action.id for action in self.batch.changeable()}
         planned: list[Planned] = []
         untouched: set[str] = set()
+        lingering: dict[str, str] = {}
         for action in self.batch.actions():
             if action.kind not in LEAVING:
                 continue
@@ -223,6 +227,8 @@ class _Repair:
             if is_it and (action.id in self.batch.ended or (ending and action.kind in HARMFUL)):
                 # It has left a moment before it is seen, or is about to.
                 begun.setdefault(name, gone(name, scene.residents, scene.board))
+            if is_it and name in begun:
+                lingering[name] = action.id
             # Its name alone is there: it has gone, and of who has come in its place nothing is planned. In mid-drain
             # that may be who was restarted, and comes to the node all the same: once is enough.
             anew = self.batch.node is None or action.id in self.replaced or name in restarted
@@ -232,7 +238,10 @@ class _Repair:
             elif is_it and name not in begun:
                 trusted = any(other in untouched and ".migrate." not in other for other in action.after)
                 planned.append(Planned(name, action, fixed=action.id not in may_change, trusted=trusted))
-        return replace(scene, under_way=tuple(begun.values())), planned, untouched
+        # Nobody waits for who waits for it.
+        old, new = {action.id: action for action in self.batch.actions()}, {entry.action.id for entry in planned}
+        lingering = {who: by for who, by in lingering.items() if new.isdisjoint(all_ahead(old, by))}
+        return replace(scene, under_way=tuple(begun.values())), planned, untouched, lingering
 
     def _has_begun(self, scene: Scene, action: Action, step: Step | None, *, is_it: bool) -> bool:
         """Whether an action is under way, or over, as it was planned. step: by which it leaves already."""

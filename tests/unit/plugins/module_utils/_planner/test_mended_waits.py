@@ -27,6 +27,7 @@ from unit.plugins.module_utils._planner.scene import (
     Scene,
     apart,
     apart_but_own,
+    migrating,
     near,
     node,
 )
@@ -89,6 +90,22 @@ def test_who_was_waited_for_through_another_one_is_still_waited_for_when_that_is
     snapshot = from_plain({**without(lists, "y-1"), "migrations": begun})
     found = repair(plan, snapshot, node=of, ended={"1.cordon.a", "1.cordon.b"})
     assert after(found, "1.stop.shop/tied-1") == {"1.migrate.shop/x-1"}
+
+
+@pytest.mark.parametrize("ended", [[], ["1.migrate.shop/x-1"]])
+def test_who_goes_elsewhere_waits_for_the_pod_that_one_leaves_behind_that_has_been_migrated(ended: list[str]) -> None:
+    """Somebody has deleted its migration, which would tell that the pod is about to end."""
+    scene = one_behind_the_other()
+    scene.lists["nodes"].append(node("e", "x"))
+    plan = planned(scene.lists, ["a", "b"])
+    target = places(plan)["shop/y-1"]
+    migrating(scene.lists, "x-1", "d")
+    scene.lists["vmis"][0]["status"]["nodeName"] = "d"
+    scene.lists["migrations"].clear()
+    assert target is not None
+    found = repair(plan, from_plain(scene.lists), node="b", failures={"shop/y-1": [target]}, ended=ended)
+    assert places(found)["shop/y-1"] == ("c" if target == "e" else "e")
+    assert after(found, "1.migrate.shop/y-1") == {"1.migrate.shop/x-1"}
 
 
 def pets(status: Any) -> Lists:

@@ -172,6 +172,15 @@ HISTORIES: Mapping[str, History] = {
             ("a_vm_ends", {"how": 1, "then": _QUIET, "which": 0}),
         ),
     ),
+    "a VM that goes elsewhere while the pod lingers of one whose migration somebody has deleted": (
+        TwoNodesAsPlanned,
+        (
+            ("begin", {"shape": b"-@\xfb\x11\x12E\x82\xc0\xe0\xf5KMX~\x95%\x828\x9dGc\xb9\x0b\x9a"}),
+            ("a_vm_grows", {"itself": False, "then": bytes(9) + b"\x01\x07\xd7", "which": 0}),
+            ("saves", {"then": bytes(5) + b"\x01q\x01\x05\x02!\x01", "which": 0}),
+            ("somebody_deletes_a_migration", {"then": bytes(9) + b"\r\x02\x02", "which": 0}),
+        ),
+    ),
 }
 
 
