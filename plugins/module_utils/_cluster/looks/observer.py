@@ -3,8 +3,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Looks at what a plan is about: watches of what is on its nodes and of the run's migrations, and answers to questions.
 
-How many requests that takes depends on what happens, not on how long it takes: three lists and a watch of each, one
-request for a VM that has arrived or failed, and one every two seconds while target pods have no node.
+How many requests that takes depends on what happens, not on how long it takes: a list and a watch of the run's
+migrations, of the VMIs on the nodes and of the pods on each, one request for a VM that has arrived or failed, and one
+every two seconds while target pods have no node. So a migration costs a drain four: its VMI and its target are read
+before it is created, and the VMI when it is over.
 """
 
 from __future__ import annotations
