@@ -172,8 +172,6 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.state 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.verdict import explain
 from ansible_collections.virtops.kubevirt.plugins.plugin_utils._once import once
 
-Answer = JsonObject
-
 # Of a spec: what a VMI has, and what VMs and replica sets have; pods have neither.
 _VM_PARTS = frozenset({"domain", "template"})
 
@@ -211,7 +209,7 @@ def feasible_nodes(
         raise AnsibleFilterError(str(error)) from None
 
 
-def _of_vm(around: Surroundings, asked: Any, added: Object, ask: Callable[[model.Pod], Answer]) -> Answer:
+def _of_vm(around: Surroundings, asked: Any, added: Object, ask: Callable[[model.Pod], JsonObject]) -> JsonObject:
     try:
         foretold = pod_of_migration(asked, around, added) if added else next_pod(asked, around)
     except (LauncherError, NoMigrationError) as error:

@@ -120,7 +120,7 @@ class NodeDrain(PlanRun):
     def _begin(self) -> None:
         super()._begin()
         self.record = self.memory.recall(self.record, self._now())
-        self.means.teller.tell(telling.outlook(self.record))
+        self.means.teller.tell(telling.to_do(self.record))
 
     def _guard(self, age: float) -> None:
         """Before anything is done, what is about to begin is kept: whoever goes on has to wait for it."""

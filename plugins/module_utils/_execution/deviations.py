@@ -37,7 +37,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects im
     VMI_REPLICA_SET,
     JsonObject,
 )
-from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.difference import outlook
+from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.difference import way_out
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import (
     FORETOLD,
     Action,
@@ -274,7 +274,7 @@ def _deviation(action: Action, entry: Entry | None) -> Deviation:
     absent = _NEVER_THERE if is_foretold(action) else _NOT_THERE
     kind, done = "pod" if reference.kind == POD else "vm", entry.status() if entry else absent
     return Deviation(
-        kind, reference.namespace, reference.name, outlook(action), done, _why(entry, action), _is_assumed(action)
+        kind, reference.namespace, reference.name, way_out(action), done, _why(entry, action), _is_assumed(action)
     )
 
 

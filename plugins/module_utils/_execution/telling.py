@@ -35,7 +35,7 @@ def news(before: Record, after: Record, others: Collection[str] = ()) -> Iterato
             yield replace(told, detail=True) if name in others else told
 
 
-def outlook(record: Record) -> str:
+def to_do(record: Record) -> str:
     """What there is to do, as in `2 migrations, 1 eviction to do`."""
     kinds = (("migration", Migrating), ("eviction", Evicting), ("interruption", Interrupting))
     counts = ((noun, sum(isinstance(entry, kind) for entry in record.unfinished)) for noun, kind in kinds)

@@ -54,7 +54,7 @@ def differences(before: Plan, after: Plan, *, passing: bool = True, whole: bool 
     ]
 
 
-def outlook(action: Action) -> str:
+def way_out(action: Action) -> str:
     """What becomes of the object of an action by which it leaves, as in `goes to worker-3`."""
     if action.kind is ActionKind.MIGRATE:
         where = action.target or ",".join(f"{key}={value}" for key, value in sorted(action.selector.items()))
@@ -97,7 +97,7 @@ def _of_actions(before: Plan, after: Plan, *, fewer: bool) -> Iterator[str]:
     blocked = {(reference.kind, reference.title) for reference in (entry.object for entry in after.blocked)}
     for key, action in old.items():
         if key not in new and key[1:] not in blocked:
-            yield f"{named(action.object)} has nothing to do any more; it was: {outlook(action)}"
+            yield f"{named(action.object)} has nothing to do any more; it was: {way_out(action)}"
 
 
 def _under_new_keys(old: Mapping[_Key, Action], new: Mapping[_Key, Action]) -> dict[_Key, Action]:
@@ -117,9 +117,9 @@ def _of_action(earlier: Action | None, action: Action, found: Collection[str], t
         new_waits = {name for name in set(action.after).difference(found) if _step(name) not in known}
         no_more = {name for name in earlier.after if _step(name) in there and _step(name) not in waits_for}
     if earlier is None:
-        yield f"{named(action.object)} {outlook(action)}, which is new"
-    elif outlook(earlier) != outlook(action):
-        yield f"{named(action.object)} {outlook(action)}; it was: {outlook(earlier)}"
+        yield f"{named(action.object)} {way_out(action)}, which is new"
+    elif way_out(earlier) != way_out(action):
+        yield f"{named(action.object)} {way_out(action)}; it was: {way_out(earlier)}"
     elif earlier.object.uid and action.object.uid and earlier.object.uid != action.object.uid:
         yield f"{named(action.object)} is another one of the same name"
     elif waits := sorted(name for name in new_waits if not _step(name).startswith(_CORDON)):

@@ -20,7 +20,7 @@ in_force.py        the plan that a run goes by, from one start to the next
 foretold.py        what a plan foretold, found by the names that it has got
 planned_course.py  who goes as planned, and who has to find another place
 actions.py         what a solved batch means as actions
-landings.py        on what more it depends where the scheduler puts somebody
+assumptions.py     on what more it depends where the scheduler puts somebody
 requests.py        the plan of a task that says itself where VMs are to go
 
 A batch, its nodes drained together:

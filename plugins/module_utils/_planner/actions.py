@@ -31,6 +31,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import
     Obstacle,
     action_id,
 )
+from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.assumptions import assumptions
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.drain import Solution
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.drain_plan import (
     DrainPlan,
@@ -41,7 +42,6 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.drain_pl
     Policy,
     StuckMachine,
 )
-from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.landings import assumptions
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.mover import Mover
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.plan_options import PlanOptions
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.residents import Machine

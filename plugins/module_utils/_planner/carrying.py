@@ -26,10 +26,10 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects im
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.occupant import Occupant
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.pod import Pod
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.pod import pod as parsed
+from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.assumptions import assumptions_of_starts
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.board import Board
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.drain import Solution
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.ground import Ground
-from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.landings import assumptions_of_starts
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.residents import Machine
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.search import Step
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.waits import needs

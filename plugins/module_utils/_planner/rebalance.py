@@ -37,9 +37,9 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import
     plan_of,
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.actions import reference_of, tied
+from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.assumptions import assumptions
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.board import Board
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.improvement import Change, Improvement
-from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.landings import assumptions
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.mover import Mover, pin
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.pace import pace
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.residents import residents

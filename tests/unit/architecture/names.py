@@ -44,12 +44,10 @@ def check(tree: Tree) -> Iterator[str]:
 
 
 def _defined(node: ast.stmt) -> str | None:
-    """The class or the name of a type that a statement defines. Type variables are their file's own."""
+    """The class or the name of a type, or of a type variable, that a statement defines."""
     match node:
         case ast.ClassDef(name=name):
             return name
-        case ast.Assign(value=ast.Call(func=ast.Name(id="TypeVar"))):
-            return None
         case ast.Assign(targets=[ast.Name(id=name)]) | ast.AnnAssign(target=ast.Name(id=name)):
             return name if _TYPE.fullmatch(name) else None
     return None

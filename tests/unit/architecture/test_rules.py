@@ -96,7 +96,7 @@ REGISTRY = "from unit.rules import first\nRULES = (first.check,)\n"
         (
             "names",
             {
-                f"{UTILS}/_model/a.py": "Found = TypeVar('Found')\n_VM = 1",
+                f"{UTILS}/_model/a.py": "_Found = TypeVar('_Found')\n_VM = 1",
                 f"{UTILS}/_model/b.py": "class Found: ...\n_VM = 1\nLists = dict",
                 f"{UTILS}/_model/shapes_vms.py": "VM = 1",
                 f"{UTILS}/_model/projection_vms.py": "VM = 1",

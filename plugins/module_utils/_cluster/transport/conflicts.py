@@ -15,19 +15,21 @@ from typing import TypeVar
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.failure import Failure
 
-Found = TypeVar("Found")
-Written = TypeVar("Written")
+_Current = TypeVar("_Current")
+_Result = TypeVar("_Result")
 
 # Kubelets, controllers and holders of Leases write every few seconds; to lose so often in a row is no coincidence.
 ATTEMPTS = 5
 
 
-def retry_on_conflict(attempt: Callable[[], Written]) -> Written:
+def retry_on_conflict(attempt: Callable[[], _Result]) -> _Result:
     """What the attempt returns, which reads by itself what it writes on. Status 409 is raised only by the last one."""
     return retry_on_newest(None, lambda _found: attempt(), lambda _conflict: None)
 
 
-def retry_on_newest(found: Found, write: Callable[[Found], Written], read: Callable[[Failure], Found]) -> Written:
+def retry_on_newest(
+    found: _Current, write: Callable[[_Current], _Result], read: Callable[[Failure], _Current]
+) -> _Result:
     """The same for what was read before. read: what is there now; it gets the conflict, and may raise it for good."""
     for _number in range(ATTEMPTS - 1):
         try:

@@ -35,7 +35,7 @@ from typing import Any, TypeAlias, TypeVar
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport import clock
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.failure import Failure
 
-Answer = TypeVar("Answer")
+_Sent = TypeVar("_Sent")
 # By a look: what the answer would have been, if it was done; None if it was not, as far as is to be seen; UNDONE if it
 # certainly was not. Raises Failure.
 Done: TypeAlias = Callable[[], Any]
@@ -220,7 +220,7 @@ class Persistence:
         other._sets_aside = True
         return other
 
-    def carry(self, send: Callable[[], Answer], done: Done | None, *, reads: bool) -> Answer:
+    def carry(self, send: Callable[[], _Sent], done: Done | None, *, reads: bool) -> _Sent:
         """The answer. done: None if only somebody else can see whether it was done.
 
         Raises Failure, with `maybe_done` if what was to be changed has perhaps been changed.
@@ -246,14 +246,14 @@ class Persistence:
                 time.sleep(min(left, _pause(error, request.pauses)))
 
     @staticmethod
-    def _sent(request: _Request, send: Callable[[], Answer], done: Done | None) -> Answer:
+    def _sent(request: _Request, send: Callable[[], _Sent], done: Done | None) -> _Sent:
         """The answer; before a further try it is looked whether the one before has done it. Raises Failure."""
         if request.unseen and done is not None:
             found: Any = done()
             if found is UNDONE:
                 request.maybe_done = False
             elif found is not None:
-                answer: Answer = found
+                answer: _Sent = found
                 return answer
             request.unseen = False
         request.tries += 1
@@ -285,7 +285,7 @@ class Persistence:
         told.maybe_done, told.announced = request.maybe_done, self._trouble.is_told
         return told
 
-    def _answered(self, request: _Request, answer: Answer) -> Answer:
+    def _answered(self, request: _Request, answer: _Sent) -> _Sent:
         self._trouble.is_over()
         return answer
 

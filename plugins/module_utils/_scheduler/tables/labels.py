@@ -22,7 +22,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._model.selectors 
 
 ABSENT = -1
 
-Entry = TypeVar("Entry")
+_Filed = TypeVar("_Filed")
 Label = tuple[str, str]
 
 
@@ -63,16 +63,16 @@ class LabelColumn:
         return result
 
 
-class LabelIndex(Generic[Entry]):
+class LabelIndex(Generic[_Filed]):
     """Entries with a selector each. What `candidates` yields may match; what it leaves out cannot."""
 
     __slots__ = ("_by_label", "_unfiled")
 
     def __init__(self) -> None:
-        self._by_label: dict[Label, dict[Entry, None]] = {}
-        self._unfiled: dict[Entry, None] = {}
+        self._by_label: dict[Label, dict[_Filed, None]] = {}
+        self._unfiled: dict[_Filed, None] = {}
 
-    def add(self, selector: LabelSelector, entry: Entry) -> tuple[Label, ...]:
+    def add(self, selector: LabelSelector, entry: _Filed) -> tuple[Label, ...]:
         """File an entry; returns the labels it is filed under, by which `remove` finds it."""
         if selector.nothing:
             return ()
@@ -90,7 +90,7 @@ class LabelIndex(Generic[Entry]):
             self._by_label.setdefault(label, {})[entry] = None
         return labels
 
-    def remove(self, labels: tuple[Label, ...], entry: Entry) -> None:
+    def remove(self, labels: tuple[Label, ...], entry: _Filed) -> None:
         self._unfiled.pop(entry, None)
         for label in labels:
             filed = self._by_label[label]
@@ -98,7 +98,7 @@ class LabelIndex(Generic[Entry]):
             if not filed:
                 del self._by_label[label]
 
-    def candidates(self, labels: Labels) -> Iterator[Entry]:
+    def candidates(self, labels: Labels) -> Iterator[_Filed]:
         yield from self._unfiled
         for label in labels.items():
             yield from self._by_label.get(label, ())

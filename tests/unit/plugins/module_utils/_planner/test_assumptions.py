@@ -9,7 +9,7 @@ import pytest
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot import from_plain
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import Plan
-from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.landings import (
+from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.assumptions import (
     AS_BEFORE,
     IN_ORDER,
     SAMPLED,
