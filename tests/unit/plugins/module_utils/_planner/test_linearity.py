@@ -40,7 +40,7 @@ MOST, FEW = 2.5, 100
 # different each time; so each is looked at for each place of each batch.
 CHOOSING = ("batching.Batching.", "batching.Room.estimate")
 # The scheduler draws among all nodes that are equally good for a pod, so each look at a pod's nodes notes all of those.
-NAMING = ("options.Options.as_good_as_the_best.", "landings._Landing.begin")
+NAMING = ("options.Options.as_good_as_the_best.", "assumptions._Landing.begin")
 # Of each batch nothing may come to a node that is still to be maintained if there is another one, so it is told all of
 # them, and crosses off its own.
 AVOIDING = ("whole_run._Search._drained", "drain.unknown_names", "node_table.NodeTable.named", "batching.Batching.done")
@@ -138,6 +138,7 @@ def counted(count: Counted, nodes: int, *, free: bool) -> Counter[str]:
     # Pods are looked at when they are placed, and again for what is taken for granted of that.
     pods = sum(len(lists[kind]) for kind in ("pods", "vmis"))
     assert often(found, NAMING) <= nodes * pods
+    assert all(often(found, (name,)) for name in NAMING), "one of them is called something else now"
     return found
 
 
