@@ -197,16 +197,18 @@ class NodeDrain(PlanRun):
         begun = clock.steady()
         failures = draining.failures(self.record)
         hopeless = {title for title, nodes in failures.items() if len(nodes) > self.retries}
-        replaced = draining.replaced(self.record, self.here)
-        ended = [
-            name
+        replaced, returned = draining.replaced(self.record, self.here), draining.returned(self.record, self.here)
+        over = {
+            name: entry
             for name, entry in self.record.entries.items()
             if not (entry.unfinished or entry.has_failed or name in replaced)
-        ]
+        }
+        # Who was brought back has to find a place again, like anybody who is here.
+        ended = [name for name, entry in over.items() if not (isinstance(entry, Migrating) and entry.uid in returned)]
         self._planned_for = draining.unplanned(self.plan, self.record, self.here)
         plan = self.replan(self.plan, failures, hopeless, ended, replaced)
         returned = draining.returned(self.record, self.here)
-        gone = [name for name in ended if self.record.entries[name].uid not in returned]
+        gone = [name for name, entry in over.items() if entry.uid not in returned]
         for line in differences(leaving(left(self.plan, gone), node), leaving(left(plan, gone), node)):
             self.means.teller.tell(f"the plan has changed: {line}")
         self._follow(plan, returned)

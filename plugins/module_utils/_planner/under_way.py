@@ -39,7 +39,7 @@ def gone(name: str, found: Residents, board: Board) -> Step:
     """As if somebody on the nodes had left, wherever to. name: the id of its mover."""
     for machine in found.machines:
         if machine.id == name:
-            return Step(Mover(machine.key, machine.node, occupants_of(machine, board.state), None), None)
+            return Step(Mover(machine.key, machine.node, occupants_of(machine, board.state), None, chosen=True), None)
     pod = next(pod for pod in found.pods if pod.id == name)
     return Step(Mover(pod.key, pod.node, (board.state.placement(name).occupant,), None), None)
 

@@ -169,6 +169,26 @@ def test_a_vm_of_another_node_that_is_waited_for_is_tried_again(drain: Any, api:
     }
 
 
+@pytest.mark.parametrize("policy", ["fail", "stop"])
+def test_a_vm_that_somebody_brings_back_is_migrated_again(drain: Any, api: DrainingApi, policy: str) -> None:
+    """As it tolerates the cordon; whoever can be migrated is neither stopped nor restarted."""
+    api.add_vm("db", migratable=True)
+    brought = list[str]()
+
+    def answer(_request: Request) -> Answer | None:
+        status = api.objects[DB]["status"]
+        if status["nodeName"] != "n1" and not brought:
+            brought.append(status["nodeName"])
+            status["nodeName"] = "n1"
+        return BUDGET if not brought or status["nodeName"] == "n1" else None
+
+    api.faults[f"{pod_path('api')}/eviction"] = answer
+    result = drain(policies=[{"policy": policy}])
+    assert (result.get("msg"), result["left"], api.acts) == (None, [], [])
+    assert result["interrupted"] == []
+    assert len(api.migrations()) == 2
+
+
 @pytest.mark.parametrize("read_before", [False, True])
 def test_a_vm_that_is_restarted_and_comes_to_the_next_node_of_the_batch_is_not_restarted_again(
     drain: Any,
