@@ -13,6 +13,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.remainder import LEAVING, for_node, who_left
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.actions import as_told
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.order import (
+    all_ahead,
     as_planned,
     closed,
     followed,
@@ -74,7 +75,11 @@ class PlannedBatch:
             name = action.id
             if name in actions:
                 continue
-            if name in untouched or (name in self.ended and name in old) or action.node not in self.nodes:
+            if name in untouched or (name in self.ended and name in old):
+                # It has not waited for those that have to wait for it now.
+                waits = (other for other in old[name].after if name not in all_ahead(fresh, other))
+                actions[name] = replace(old[name], after=tuple(waits))
+            elif action.node not in self.nodes:
                 actions[name] = old[name]
             elif name in fresh:
                 actions[name] = as_planned(old, fresh[name], turns)

@@ -103,10 +103,14 @@ def in_order(actions: Mapping[str, Action], order: Sequence[str]) -> Iterator[Ac
 
 
 def wholly(found: Mapping[str, Action], name: str) -> Action:
-    """An action that says itself whom it waits for through others, as these may be kept as they were."""
+    """An action that says itself whom it waits for through others, as these may be kept as they were.
+
+    Also for those of its batch that are none of these, as they have begun.
+    """
     action = found[name]
-    through = all_ahead(found, name).difference(action.after) if action.kind in LEAVING else ()
-    return replace(action, after=(*action.after, *(other for other in found if other in through)))
+    through = all_ahead(found, name).difference(action.after) if action.kind in LEAVING else set()
+    begun = sorted(other for other in through - found.keys() if other.startswith(f"{action.batch}."))
+    return replace(action, after=(*action.after, *(other for other in found if other in through), *begun))
 
 
 def as_planned(old: Mapping[str, Action], fresh: Action, turns: Mapping[str, int]) -> Action:

@@ -227,8 +227,8 @@ class _Repair:
             if is_it and (action.id in self.batch.ended or (ending and action.kind in HARMFUL)):
                 # It has left a moment before it is seen, or is about to.
                 begun.setdefault(name, gone(name, scene.residents, scene.board))
-            if is_it and name in begun:
-                lingering[name] = action.id
+            if is_it and name in begun and action.kind is not ActionKind.RESTART:
+                lingering[name] = action.id  # of a restart that would be until it runs elsewhere
             # Its name alone is there: it has gone, and of who has come in its place nothing is planned. In mid-drain
             # that may be who was restarted, and comes to the node all the same: once is enough.
             anew = self.batch.node is None or action.id in self.replaced or name in restarted
@@ -238,9 +238,6 @@ class _Repair:
             elif is_it and name not in begun:
                 trusted = any(other in untouched and ".migrate." not in other for other in action.after)
                 planned.append(Planned(name, action, fixed=action.id not in may_change, trusted=trusted))
-        # Nobody waits for who waits for it.
-        old, new = {action.id: action for action in self.batch.actions()}, {entry.action.id for entry in planned}
-        lingering = {who: by for who, by in lingering.items() if new.isdisjoint(all_ahead(old, by))}
         return replace(scene, under_way=tuple(begun.values())), planned, untouched, lingering
 
     def _has_begun(self, scene: Scene, action: Action, step: Step | None, *, is_it: bool) -> bool:

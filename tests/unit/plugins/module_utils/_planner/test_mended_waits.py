@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -106,6 +107,25 @@ def test_who_goes_elsewhere_waits_for_the_pod_that_one_leaves_behind_that_has_be
     found = repair(plan, from_plain(scene.lists), node="b", failures={"shop/y-1": [target]}, ended=ended)
     assert places(found)["shop/y-1"] == ("c" if target == "e" else "e")
     assert after(found, "1.migrate.shop/y-1") == {"1.migrate.shop/x-1"}
+
+
+@pytest.mark.parametrize("first", ["1.migrate.shop/free-1", "1.migrate.shop/y-1"])
+def test_so_it_does_if_that_one_has_left_out_of_turn(first: str) -> None:
+    """Be it before one that has nothing to do with it, or before the very one that has to wait now."""
+    scene = one_behind_the_other()
+    scene.lists["nodes"].append(node("e", "x"))
+    scene.vm("free-1", "a")
+    plan = planned(scene.lists, ["a", "b"])
+    cordons = ("1.cordon.a", "1.cordon.b")
+    waits = {"1.migrate.shop/x-1": (*cordons, first), first: cordons}
+    waiting = (replace(action, after=waits.get(action.id, action.after)) for action in plan.actions)
+    plan = replace(plan, actions=tuple(sorted(waiting, key=lambda action: action.id not in (*cordons, first))))
+    migrating(scene.lists, "x-1", "d")
+    scene.lists["vmis"][0]["status"]["nodeName"] = "d"
+    scene.lists["migrations"].clear()
+    found = repair(plan, from_plain(scene.lists), node="b", failures={"shop/y-1": [places(plan)["shop/y-1"] or ""]})
+    assert "1.migrate.shop/x-1" in after(found, "1.migrate.shop/y-1")
+    assert {"1.migrate.shop/x-1", "1.migrate.shop/y-1", first} <= {action.id for action in found.actions}
 
 
 def pets(status: Any) -> Lists:

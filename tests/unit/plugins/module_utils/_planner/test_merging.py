@@ -11,10 +11,13 @@ import pytest
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot import from_plain
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.document import decode, encode
+from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import ActionKind
+from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.order import wholly
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.plan_options import PlanOptions
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.repair import repair
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.run_plan import plan_run
 
+from unit.plugins.module_utils._plan.plans import action, vm
 from unit.plugins.module_utils._planner.scene import HOST, Scene, apart, node
 
 
@@ -34,3 +37,11 @@ def test_who_has_left_one_node_for_another_of_the_batch_leaves_that_as_well(of: 
     waits = {action.id: action.after for action in found.actions}
     assert "1.evict.shop/web-0" in waits["1.maintain.b"]
     assert "1.evict.shop/web-0" not in waits["1.maintain.a"]
+
+
+def test_an_action_says_for_whom_it_waits_also_where_that_one_has_begun() -> None:
+    """And is thus not planned again: whoever stands between them may stay as it was, without that wait."""
+    first = action(ActionKind.MIGRATE, vm("first"), "a", "b")
+    second = action(ActionKind.MIGRATE, vm("second"), "a", "b", first)
+    third = action(ActionKind.MIGRATE, vm("third"), "a", "b", second)
+    assert wholly({each.id: each for each in (second, third)}, third.id).after == (second.id, first.id)
