@@ -24,9 +24,11 @@ from unit.plugins.module_utils._execution.simulation.world import NAMESPACE, Wor
 
 
 class MovesJudge:
-    """disturbed: uids of sets of which somebody else has ended pods.
+    """disturbed: uids of sets of which somebody else has ended pods. shaken: of those of which some ceased to serve.
 
     _short: by id of an eviction, the uid of its set, and how many pods of that have to serve again before it is over.
+    _listed: by uid of a set, how many of its pods serve as far as a task knows. _held: uids of those of which a budget
+    keeps a pod that a task wants to evict.
     """
 
     def __init__(self, world: World, actions: Sequence[Action], retries: int) -> None:
@@ -34,8 +36,10 @@ class MovesJudge:
         self._retries = retries
         self._words = Judge(world, alone=True, budget=retries + 1)
         self.disturbed: set[str] = set()
+        self.shaken: set[str] = set()
         self._short: dict[str, tuple[str, int]] = {}
         self._listed: dict[str, int] = {}
+        self._held: set[str] = set()
         self.follows(actions)
 
     def follows(self, actions: Sequence[Action]) -> None:
@@ -52,6 +56,7 @@ class MovesJudge:
         Not of pods that the plan has by their names alone, nor where none is left, nor of a set of which some have
         stayed, but without a name that tells these from those that came.
         """
+        self._held.clear()
         known = {made for made in self._world.sets if made not in self._vague and any(self._world.pods_of(made))}
         is_named = {name: not action.object.uid for name, action in self._actions.items()}
         self._short = {name: short for name, short in self._short.items() if short[0] in known and not is_named[name]}
@@ -64,8 +69,10 @@ class MovesJudge:
         assert len(set(ours)) == len(ours), f"two migrations of a VM: {ours}"
 
     def listed(self) -> None:
-        """Pods have been looked at."""
-        self._listed = {uid: self._world.serving(uid) for uid in self._world.sets}
+        """Pods have been looked at. Where one is held back, who does not serve for a moment still counts."""
+        for uid in self._world.sets:
+            serving, known = self._world.serving(uid), self._listed.get(uid, 0) if uid in self._held else 0
+            self._listed[uid] = max(serving, min(known, self._world.staying(uid)))
 
     def commands(self, commands: Iterable[Command]) -> None:
         """What a process is about to do."""
@@ -90,11 +97,15 @@ class MovesJudge:
         if pod is None or pod.ending:
             return
         assert not pod.machine, f"{command} is for a pod of a VM"
-        number = min(world.serving(pod.owner_uid), self._listed.get(pod.owner_uid, 0))
-        if self._actions[command.action].object.uid and pod.owner_uid not in self.disturbed:
+        listed = self._listed.get(pod.owner_uid, 0)
+        number = min(world.serving(pod.owner_uid), listed)
+        if self._actions[command.action].object.uid and pod.owner_uid not in self.disturbed | self.shaken:
             assert number > pod.ready, f"{command} leaves none to serve of {world.sets[pod.owner_uid]}"
-        if not world.tight:
-            self._short[command.action] = pod.owner_uid, number
+        if world.tight:
+            self._held.add(pod.owner_uid)
+        else:
+            self._short[command.action] = pod.owner_uid, min(world.staying(pod.owner_uid), listed)
+            self._held.discard(pod.owner_uid)
 
     def created(self, command: Migrate) -> None:
         """A migration has come into being."""

@@ -31,6 +31,7 @@ from unit.plugins.module_utils._execution.simulation.scene import add
 from unit.plugins.module_utils._execution.simulation.world import NAMESPACE, THEIRS, ZONES, Pod, PodSet, Vmi, World
 
 _VMS, _ROUNDS, _TASKS = 5, 120, 4
+_WHILE = 6.0
 _WHERE = ("n1", "n2")
 
 
@@ -72,6 +73,12 @@ class Moved(Disturbed):
                 fates >>= BITS
         self._count(len(choices))
 
+    @happens(then=BYTES)
+    def a_while_goes_by(self, then: bytes) -> None:
+        """Long enough for pods to be looked at anew."""
+        self.world.now += _WHILE
+        self._disturbed(then)
+
     @happens(lagging=st.integers(0, 3), cut=st.booleans(), fates=DRAWN, failing=st.none() | SMALL, between=SMALL)
     def looks(self, lagging: int, cut: bool, fates: int, failing: int | None, between: int) -> None:
         self._tick(Chances(lagging, int(cut), fates, failing), between)
@@ -94,6 +101,14 @@ class Moved(Disturbed):
         pod = self._pick([pod for pod in self.world.pods.values() if not pod.machine], which)
         pod.ending = True
         self.judge.disturbed.add(pod.owner_uid)
+        self._disturbed(then)
+
+    @precondition(lambda self: any(pod.ready and not pod.machine for pod in self.world.pods.values()))
+    @happens(then=BYTES, which=SMALL)
+    def a_pod_does_not_serve_for_a_moment(self, then: bytes, which: int) -> None:
+        pod = self._pick([pod for pod in self.world.pods.values() if pod.ready and not pod.machine], which)
+        pod.ready = False
+        self.judge.shaken.add(pod.owner_uid)
         self._disturbed(then)
 
     @precondition(lambda self: self.world.vmis)

@@ -248,6 +248,10 @@ class World:
         """Pods of a set that are ready, and go on to be."""
         return sum(pod.ready and not (pod.ending or pod.over) for pod in self.pods_of(owner))
 
+    def staying(self, owner: str) -> int:
+        """Pods of a set that go on, whether they are ready or not."""
+        return sum(not (pod.ending or pod.over) for pod in self.pods_of(owner))
+
     def moving(self, vmi: Vmi) -> Moving | None:
         """The unfinished migration of a VMI, of which there is one at most."""
         return next((entry for entry in self.migrations.values() if entry.unfinished and entry.vmi is vmi), None)
