@@ -181,6 +181,14 @@ HISTORIES: Mapping[str, History] = {
             ("somebody_deletes_a_migration", {"then": bytes(9) + b"\r\x02\x02", "which": 0}),
         ),
     ),
+    "a VM that somebody brings back to the node that is emptied": (
+        OneNodeAsPlanned,
+        (
+            ("begin", {"shape": bytes(22) + b"\x08\x08"}),
+            ("a_budget_changes", {"then": bytes(7) + b"\x01" * 5}),
+            ("somebody_brings_a_vm_back", {"then": _QUIET, "which": 0}),
+        ),
+    ),
 }
 
 

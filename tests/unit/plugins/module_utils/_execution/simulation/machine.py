@@ -29,6 +29,7 @@ from unit.plugins.module_utils._execution.simulation.world import (
     VM,
     ZONES,
     Owner,
+    Vmi,
     World,
 )
 
@@ -180,6 +181,25 @@ class Simulation(Disturbed):
         if vmi.migratable and vmi.phase == "Running" and vmi.node != to and not self.world.moving(vmi):
             requests.create(self.world, vmi, self.world.uid("theirs"), to, ours=False)
         self._disturbed(then)
+
+    @precondition(lambda self: self._gone_elsewhere())
+    @happens(then=BYTES, which=SMALL)
+    def somebody_brings_a_vm_back(self, then: bytes, which: int) -> None:
+        """To a node that it has left and that is cordoned, as it tolerates that."""
+        vmi, node = self._pick(self._gone_elsewhere(), which)
+        vmi.tolerant = True
+        requests.create(self.world, vmi, self.world.uid("theirs"), node, ours=False)
+        self._disturbed(then)
+
+    def _gone_elsewhere(self) -> list[tuple[Vmi, str]]:
+        """VMs that can be migrated and have left nodes of the batch, with these."""
+        return [
+            (vmi, node)
+            for vmi in self.world.vmis.values()
+            for node in self.batch
+            if vmi.migratable and vmi.phase == "Running" and not (vmi.ending or self.world.moving(vmi))
+            if vmi.node != node and (vmi.uid, node) in self.world.left and node in self.world.cordons
+        ]
 
     def teardown(self) -> None:
         """What comes of it when nobody disturbs any more, also if every process dies once more before.

@@ -76,7 +76,10 @@ class Owner:
 
 @dataclass
 class Vmi:
-    """phase: Pending, Scheduled, Running, Succeeded or Failed. node: empty until its pod has one. size: of its next."""
+    """phase: Pending, Scheduled, Running, Succeeded or Failed. node: empty until its pod has one. size: of its next.
+
+    tolerant: of cordons, which nobody else needs to know.
+    """
 
     uid: str
     name: str
@@ -89,6 +92,7 @@ class Vmi:
     ending: bool = False
     by_itself: bool = False
     size: int = 1
+    tolerant: bool = False
 
     @property
     def title(self) -> str:
@@ -278,7 +282,7 @@ class World:
 
         without: uids of VMIs and the nodes where they are thought away. coming: uids of those on their way to it.
         """
-        if node in self.cordons or (vmi.picky and node not in LARGE):
+        if (node in self.cordons and not vmi.tolerant) or (vmi.picky and node not in LARGE):
             return False
         here, room = {vmi.uid}, vmi.size
         for pod in self.pods.values():
