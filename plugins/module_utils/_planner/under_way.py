@@ -35,11 +35,11 @@ def find_under_way(found: Residents, cluster: Surroundings, board: Board) -> tup
     return (*_migrating(found, cluster, board), *_deleted(found, board))
 
 
-def gone(name: str, found: Residents, board: Board) -> Step:
-    """As if somebody on the nodes had left, wherever to. name: the id of its mover."""
+def gone(name: str, found: Residents, board: Board, *, moved: bool) -> Step:
+    """As if somebody on the nodes had left, wherever to. name: the id of its mover. moved: it runs on elsewhere."""
     for machine in found.machines:
         if machine.id == name:
-            return Step(Mover(machine.key, machine.node, occupants_of(machine, board.state), None, chosen=True), None)
+            return Step(Mover(machine.key, machine.node, occupants_of(machine, board.state), None, chosen=moved), None)
     pod = next(pod for pod in found.pods if pod.id == name)
     return Step(Mover(pod.key, pod.node, (board.state.placement(name).occupant,), None), None)
 

@@ -350,3 +350,18 @@ def test_a_vm_that_is_off_starts_after_those_that_it_needs() -> None:
     starts = [[entry for entry in each.actions if entry.kind is ActionKind.START] for each in (plan, found)]
     assert "1.start.shop/web-1" in starts[0][1].after
     assert starts[1] == starts[0]
+
+
+def test_who_is_being_stopped_still_comes_back_to_its_node_in_what_is_left_of_the_run() -> None:
+    """So that nobody of a later batch gets its place."""
+    scene = Scene(node("a", memory="4Gi"), node("b", memory="4Gi"), node("c", memory="1Gi"))
+    scene.vm("tied-1", "a", "2Gi", rules={"nodeSelector": {HOST: "a"}})
+    scene.vm("big-1", "b", "2Gi")
+    stop = PlanOptions(policies=[{"policy": "stop"}])
+    plan = plan_run(from_plain(scene.lists), "patch", [["a"], ["b"]], stop)
+    scene.lists["nodes"][0]["spec"]["unschedulable"] = True
+    scene.lists["vmis"][0]["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    scene.lists["vms"][0]["spec"]["runStrategy"] = "Halted"
+    found = review(plan, from_plain(scene.lists), frozenset())
+    assert "2.stop.shop/big-1" in {action.id for action in found.plan.actions}
+    assert found.changes == []
