@@ -31,6 +31,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.remainder i
     leaving,
     left,
     of_batch,
+    passed_over,
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.foretold import identified
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.plan_options import PlanOptions
@@ -109,7 +110,7 @@ def _but_evicted(before: Plan, after: Plan, cordoned: Collection[str]) -> Plan:
         and action.id not in there
         and not is_foretold(action)
     )
-    return left(before, frozenset(evicted))
+    return passed_over(before, frozenset(evicted))
 
 
 def mended_plan(
@@ -132,8 +133,9 @@ def require_as_planned(client: Client, before: Plan, after: Plan, name: str) -> 
 
     Raises Failure.
     """
-    was, now = for_node(before, name), for_node(after, name)
-    _require_same(client, name, differences(_but_evicted(was, now, {action.node for action in was.actions}), now))
+    now, nodes = for_node(after, name), {action.node for action in for_node(before, name).actions}
+    was = for_node(_but_evicted(before, after, nodes), name)
+    _require_same(client, name, differences(was, now))
 
 
 def _require_same(client: Client, name: str, changes: Sequence[str]) -> None:

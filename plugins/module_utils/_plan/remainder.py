@@ -58,6 +58,24 @@ def left(plan: Plan, ended: Collection[str]) -> Plan:
     return replace(plan, actions=tuple(actions))
 
 
+def passed_over(plan: Plan, gone: Collection[str]) -> Plan:
+    """The plan without actions that have come about by themselves, maybe out of turn; these are their ids.
+
+    Who waits for them to leave waits for those that they would have waited for.
+    """
+    ahead: dict[str, tuple[str, ...]] = {}
+    actions: list[Action] = []
+    for action in plan.actions:  # whoever waits comes later than what it waits for
+        known = ahead if action.kind in LEAVING else {}
+        names = (other for name in action.after for other in (known.get(name, ()) if name in gone else (name,)))
+        after = tuple(dict.fromkeys(names))
+        if action.id in gone:
+            ahead[action.id] = after
+        else:
+            actions.append(replace(action, after=after))
+    return replace(plan, actions=tuple(actions))
+
+
 def undone(plan: Plan, done: Collection[str]) -> Plan:
     """The plan without nodes that are done, and what is for their sake. A batch without any other is empty then."""
     rest = left(plan, frozenset(action.id for action in plan.actions if action.node in done))
