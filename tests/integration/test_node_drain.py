@@ -153,7 +153,9 @@ def test_a_stopped_vm_comes_back_as_it_was(drain: Any, yard: Yard, run_strategy:
 @pytest.mark.gate
 def test_a_vm_comes_back_though_the_run_that_stopped_it_was_killed(drain: Any, yard: Yard) -> None:
     yard.start_vm("stays", SOURCE, migratable=False, run_strategy="Always")
-    drain(policies=STOP, wait_timeout=10)
+    let_go = yard.hold_back("stays")
+    assert drain(policies=STOP, wait_timeout=10)["error"]["reason"] == "DeadlineExceeded"
+    let_go()
     assert yard.vm("stays")["spec"]["runStrategy"] == "Halted"
     assert drain(policies=STOP)["left"] == []
     assert outcomes(drain(state="restored")["started"]) == {"stays": "started"}
