@@ -18,7 +18,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.looks.pl
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.looks.snapshot_file import find_header, load
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution import memory
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.interrupting import Interrupting
-from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.migrating import FailedAttempt
+from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.record import FailedAttempt
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.reducer import Record
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot import Cluster, Snapshot
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot_format import (

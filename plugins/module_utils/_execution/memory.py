@@ -22,11 +22,12 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.interr
     WOULD,
     Interrupting,
 )
-from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.migrating import FailedAttempt, Migrating
+from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.migrating import Migrating
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.record import (
     ENDED,
     WAITING,
     Entry,
+    FailedAttempt,
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.reducer import Record
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.expected import ExpectedError

@@ -20,6 +20,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.record
     ENDED,
     RETRY_AFTER,
     WAITING,
+    FailedAttempt,
     Moment,
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.migration import QUEUED, SCHEDULING, Migration
@@ -42,23 +43,15 @@ _LONGEST = 230
 
 
 @dataclass(frozen=True, slots=True)
-class FailedAttempt:
-    """`uid`: of the migration, empty where the server refused to create it. `target`: where it was to go, if told."""
-
-    uid: str
-    reason: str
-    target: str
-
-
-@dataclass(frozen=True, slots=True)
 class Migrating:
     """target_node, selector: as the plan wants it by now. node: where the VM runs. migration: the newest attempt.
 
     heading: the node that the newest attempt is pinned to, empty if it may be any. phases: of the newest attempt.
-    failed: attempts that came to nothing. refusal: why a migration cannot be created for now. suspect: a look that
-    needs a second one at the VMI, as it may be older than the migration's end. has_acted: one was created, as
-    far as is known. is_unsure: no answer tells whether one was; had_acted: whether one was before. is_recalled: what
-    failed was another process's, and where the VMI goes next has to be planned first.
+    failed: attempts that came to nothing. past: uids of migrations after which the VM was brought back. refusal: why a
+    migration cannot be created for now. suspect: a look that needs a second one at the VMI, as it may be older than the
+    migration's end. has_acted: one was created, as far as is known. is_unsure: no answer tells whether one was;
+    had_acted: whether one was before. is_recalled: what failed was another process's, and where the VMI goes next has
+    to be planned first.
     """
 
     action: str
@@ -76,6 +69,7 @@ class Migrating:
     attempts: int = 0
     phases: tuple[tuple[str, str], ...] = ()
     failed: tuple[FailedAttempt, ...] = ()
+    past: tuple[str, ...] = ()
     refusal: str = ""
     scheduler_message: str = ""
     asked_at: float = 0.0
@@ -267,7 +261,7 @@ class Migrating:
     def _current(self, moment: Moment) -> Migration | None:
         """The migration that counts: the one in flight, else the newest attempt that is not settled."""
         found = moment.look.migrations.get(self.title, ())
-        settled = {attempt.uid for attempt in self.failed}
+        settled = {*self.past, *(attempt.uid for attempt in self.failed)}
         own = [*self._known(moment), *(entry for entry in found if entry.name == self.migration)]
         new = [entry for entry in own if entry.uid not in settled]
         flying = [entry for entry in found if entry.unfinished]
@@ -329,7 +323,7 @@ class Migrating:
 
     def _ended(self, current: Migration, vmi: SeenVmi | None, moment: Moment) -> tuple[Migrating, Migrate | None]:
         if current.phase == SUCCEEDED:
-            return self._succeeded(vmi), None
+            return self._succeeded(vmi, moment)
         if not self.suspect:
             return replace(self, suspect=True), None
         if vmi is None:
@@ -345,16 +339,24 @@ class Migrating:
         again = replace(entry, outcome=WAITING, migration="", migration_uid="", asked_at=0.0)
         return again._without_migration(vmi, moment)
 
-    def _succeeded(self, vmi: SeenVmi | None) -> Migrating:
+    def _succeeded(self, vmi: SeenVmi | None, moment: Moment) -> tuple[Migrating, Migrate | None]:
         # The VMI may have been looked at before its migration.
         stale = vmi is None or vmi.node != (self.heading or vmi.node) or vmi.node == self.source_node
         if stale and not self.suspect:
-            return replace(self, suspect=True)
+            return replace(self, suspect=True), None
         if vmi is None:
-            return self._failed("the VM ended right after its migration")
-        if self.heading not in ("", vmi.node):
-            return replace(self._failed(f"KubeVirt reports success, but the VM runs on {vmi.node}"), node=vmi.node)
-        return self._arrived(vmi)
+            return self._failed("the VM ended right after its migration"), None
+        if vmi.node == self.source_node:
+            return self.brought_back(self)._without_migration(vmi, moment)
+        if self.heading in ("", vmi.node):
+            return self._arrived(vmi), None
+        return replace(self._failed(f"KubeVirt reports success, but the VM runs on {vmi.node}"), node=vmi.node), None
+
+    def brought_back(self, before: Migrating) -> Migrating:
+        """As if nothing had begun, but for what is known of attempts `before`: that it can be migrated was seen."""
+        past = (*before.past, before.migration_uid) if before.migration_uid else before.past
+        again = replace(self, outcome=WAITING, migration="", migration_uid="", phases=(), suspect=False)
+        return replace(again, attempts=before.attempts, failed=before.failed, past=past)
 
     def _with_earlier(self, current: Migration, moment: Moment) -> Migrating:
         """With attempts that failed before the one that counts, and are not remembered: the record was lost."""

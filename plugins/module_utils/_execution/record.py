@@ -22,6 +22,15 @@ RETRY_AFTER = 2.0
 
 
 @dataclass(frozen=True, slots=True)
+class FailedAttempt:
+    """`uid`: of the migration, empty where the server refused to create it. `target`: where it was to go, if told."""
+
+    uid: str
+    reason: str
+    target: str
+
+
+@dataclass(frozen=True, slots=True)
 class Moment:
     """What a step is taken on. `now`: seconds since the epoch that never run backwards while a task runs.
 

@@ -132,6 +132,8 @@ def _begun(action: Action, before: Entry | None) -> Entry:
     """before: of what has left and is there again, None if nothing has. What that has done stays done."""
     entry: Any = _BEGIN[action.kind](action)
     begun: Entry = replace(entry, has_acted=before is not None and before.has_acted)
+    if isinstance(begun, Migrating) and isinstance(before, Migrating):
+        return begun.brought_back(before)
     return begun
 
 

@@ -18,8 +18,8 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.deviat
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.evicting import Evicting
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.interrupting import Interrupting
-from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.migrating import FailedAttempt, Migrating
-from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.record import Entry
+from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.migrating import Migrating
+from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.record import Entry, FailedAttempt
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.reducer import Record
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import Action, ActionKind, ObjectReference
 

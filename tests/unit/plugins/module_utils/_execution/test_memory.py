@@ -29,10 +29,9 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.migrat
     ALREADY_THERE,
     MIGRATING,
     NOT_MIGRATED,
-    FailedAttempt,
     Migrating,
 )
-from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.record import WAITING, Entry
+from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.record import WAITING, Entry, FailedAttempt
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.reducer import Record
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import (
     VMI_REPLICA_SET,

@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.commands import Answer, Migrate
-from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.migrating import FailedAttempt, Migrating
+from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.migrating import Migrating
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.observation import Questions
+from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.record import FailedAttempt
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import ActionKind
 
 from unit.plugins.module_utils._execution.moments import NOW, migration, moment, seen_vmi
@@ -119,6 +120,18 @@ def test_a_success_counts_when_the_vm_is_seen_at_its_target() -> None:
     assert stale.questions() == Questions(vmis=frozenset({"shop/web"}))
     entry, _command = stale.step(moment(seen_vmi(node="n2"), over))
     assert (entry.outcome, entry.node, entry.status()) == ("migrated", "n2", "migrated to n2 in 9 s")
+
+
+def test_a_vm_that_is_back_after_a_success_goes_again() -> None:
+    """Also for a process that knows nothing of the first time, and without any retries."""
+    over = migration(NAME, "Running", "Succeeded")
+    entry = created()
+    for later in (0, 0, 60):
+        now = moment(seen_vmi(), over)
+        entry, command = entry.step(replace(now, now=now.now + later, retries=0))
+    assert (entry.outcome, entry.failed, entry.past) == ("waiting", (), (f"uid-{NAME}",))
+    assert command is not None
+    assert command.name != NAME
 
 
 def test_a_success_that_ends_elsewhere_is_a_failure() -> None:

@@ -92,8 +92,8 @@ def does_not_wait_until_its_migration_shows(patch: pytest.MonkeyPatch) -> None:
 def believes_the_first_look_after_a_success(patch: pytest.MonkeyPatch) -> None:
     right = Migrating._succeeded
 
-    def succeeded(self: Migrating, vmi: SeenVmi | None) -> Migrating:
-        return right(replace(self, suspect=True), vmi)
+    def succeeded(self: Migrating, vmi: SeenVmi | None, moment: Moment) -> Any:
+        return right(replace(self, suspect=True), vmi, moment)
 
     patch.setattr(Migrating, "_succeeded", succeeded)
 
