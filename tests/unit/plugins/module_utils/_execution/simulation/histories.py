@@ -189,6 +189,16 @@ HISTORIES: Mapping[str, History] = {
             ("somebody_brings_a_vm_back", {"then": _QUIET, "which": 0}),
         ),
     ),
+    "a VM that comes in the moment in which a drain gives up": (
+        OneNode,
+        (
+            ("begin", {"shape": b"\x0c" + bytes(19) + b"#\x0888"}),
+            ("somebody_migrates", {"then": bytes(4) + b"\x01\x01\x01\x85\x01\x01\x01A", "to": "n1", "which": 0}),
+            ("a_vm_ends", {"how": 0, "then": bytes(10) + b"\x01\xcf", "which": 0}),
+            ("a_vm_ends", {"how": 0, "then": bytes(7) + b"\x03\x01\x03\x00\x80", "which": 0}),
+            ("a_vm_comes", {"byte": 8, "lagging": 0, "then": _QUIET, "which": 0}),
+        ),
+    ),
 }
 
 

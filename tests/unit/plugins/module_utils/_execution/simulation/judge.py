@@ -190,7 +190,8 @@ class Judge:
     def lost(self, drain: NodeDrain) -> None:
         """Of a drain that ends though its node is not empty: what is there has a reason, and nothing is under way.
 
-        One that gives up, as too many have failed, waits for nobody who is ending already.
+        One that gives up, as too many have failed, waits for nobody who is ending already, and plans for nobody who has
+        just come.
         """
         assert not under_way(drain.record), f"{drain.record} is left alone"
         names = {(entry.object.namespace, entry.object.name) for entry in hindrances(drain.plan, drain.here)}
@@ -198,6 +199,8 @@ class Judge:
         if drain.failed:
             told |= {action.object.uid for action in drain.plan.actions}
             told |= {item.uid for item in drain.here.all if item.ending}
+            known = self._world.snapshots[drain.plan.snapshot.sha256].sizes
+            told |= {vmi.uid for vmi in drain.here.vmis if vmi.uid not in known}
         for item in drain.here.all:
             assert item.uid in told or (item.namespace, item.name) in names, f"{item} is left without a reason"
 
