@@ -199,6 +199,14 @@ HISTORIES: Mapping[str, History] = {
             ("a_vm_comes", {"byte": 8, "lagging": 0, "then": _QUIET, "which": 0}),
         ),
     ),
+    "a VM that ends while its migration waits, and another one of its node that follows": (
+        OneNode,
+        (
+            ("begin", {"shape": b"\x02" + bytes(20) + b"\x08\x18\x08"}),
+            ("a_vm_ends", {"how": 0, "then": bytes(6) + b"\x01\x03\x00\x00\x00\x01", "which": 1}),
+            ("a_vm_ends", {"how": 0, "then": b"\x03\x03\x03\x03\x03{\xb4\x04\x04\x00\x00\x00", "which": 0}),
+        ),
+    ),
 }
 
 
