@@ -19,6 +19,7 @@ from ansible_collections.virtops.kubevirt.plugins.modules.node_drain import main
 from ansible_collections.virtops.kubevirt.plugins.modules.node_maintenance import main as node_maintenance
 
 from integration.accounts import account
+from integration.clusters import migrate, wait_for_phase
 from integration.draining import Yard
 from testbed.waiting import wait_for
 from unit.plugins.support.listener import Heard, listener
@@ -110,6 +111,25 @@ def test_a_budget_that_never_yields_holds_back_its_pod_alone(drain: Any, yard: Y
     left = {entry["name"]: entry["why"] for entry in result["left"]}
     assert "budget web needs 1 healthy pods and has 1 currently" in left[pod]
     assert f"pod {yard.namespace}/{pod}: held back" in result["msg"]
+
+
+def test_a_vm_that_somebody_brings_back_is_migrated_again(drain: Any, yard: Yard) -> None:
+    """It tolerates the cordon. Nothing is a reason to stop it, nor does its first migration count as one in vain."""
+    uid = yard.start_vm("vm", SOURCE, run_strategy="Always", tolerations=[{"operator": "Exists"}])["metadata"]["uid"]
+    yard.deploy("web", SOURCE, budget=1, waiting=True)
+
+    def bring_back() -> None:
+        api = yard.testbed.api
+        wait_for_phase(api, migrate(api, yard.vmi("vm"), SOURCE), "Succeeded")
+        wait_for("the VM to be back", lambda: yard.node_of("vm") == SOURCE)
+        yard.relax("web")
+
+    yard.when("the VM to have left", lambda: yard.node_of("vm") != SOURCE, bring_back)
+    result = drain(policies=STOP, retries=0)
+    assert (result.get("msg"), result["left"], result["interrupted"]) == (None, [], [])
+    assert (outcomes(result["moves"]), yard.node_of("vm") in NODES[1:]) == ({"vm": "migrated"}, True)
+    assert (yard.vmi("vm")["metadata"]["uid"], yard.vm("vm")["spec"]["runStrategy"]) == (uid, "Always")
+    assert (result["moves"][0]["attempts"], result["moves"][0]["failure_reason"]) == (2, "")
 
 
 @pytest.mark.gate
