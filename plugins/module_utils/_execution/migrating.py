@@ -275,7 +275,7 @@ class Migrating:
             is_new = not self.migration_uid and moment.now - self.asked_at < RETRY_AFTER
             return self if is_new else replace(self, suspect=True), None
         if vmi is None:
-            lost = self.attempts or moment.binding
+            lost = self.attempts > len(self.past) or moment.binding
             return self._failed(_VM_ENDED) if lost else replace(self, outcome=ENDED, refusal=""), None
         if self.migration and not self.migration_uid and moment.now - self.asked_at < _UNSEEN:
             return replace(self, suspect=False), None  # created, and not yet seen
@@ -353,7 +353,7 @@ class Migrating:
         return replace(self._failed(f"KubeVirt reports success, but the VM runs on {vmi.node}"), node=vmi.node), None
 
     def brought_back(self, before: Migrating) -> Migrating:
-        """As if nothing had begun, but for what is known of attempts `before`: that it can be migrated was seen."""
+        """To be migrated once more; what is known of the attempts `before` stays known."""
         past = (*before.past, before.migration_uid) if before.migration_uid else before.past
         again = replace(self, outcome=WAITING, migration="", migration_uid="", phases=(), suspect=False)
         return replace(again, attempts=before.attempts, failed=before.failed, past=past)

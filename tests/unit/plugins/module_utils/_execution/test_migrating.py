@@ -127,11 +127,12 @@ def test_a_vm_that_is_back_after_a_success_goes_again() -> None:
     over = migration(NAME, "Running", "Succeeded")
     entry = created()
     for later in (0, 0, 60):
-        now = moment(seen_vmi(), over)
-        entry, command = entry.step(replace(now, now=now.now + later, retries=0))
+        entry, command = entry.step(moment(seen_vmi(), over, after=later, retries=0))
     assert (entry.outcome, entry.failed, entry.past) == ("waiting", (), (f"uid-{NAME}",))
     assert command is not None
     assert command.name != NAME
+    ended, _command = entry.step(moment(over))
+    assert (ended.outcome, ended.failed) == ("ended", ()), "no migration was under way"
 
 
 def test_a_success_that_ends_elsewhere_is_a_failure() -> None:
