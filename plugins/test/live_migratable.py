@@ -90,13 +90,11 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blocker
     blockers,
     surroundings,
 )
-from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blockers.live_migratable import (
-    is_live_migratable,
-)
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.workloads import (
     title,
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.expected import ExpectedError
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.migratability import is_live_migratable
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import (
     VM,
     VMI,

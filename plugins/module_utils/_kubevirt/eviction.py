@@ -14,11 +14,9 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
-from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blockers.live_migratable import (
-    is_live_migratable,
-)
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.configuration import Configuration
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.disruption_budget import Budgets
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.migratability import is_live_migratable
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Object
 
 LIVE_MIGRATE: Final = "LiveMigrate"

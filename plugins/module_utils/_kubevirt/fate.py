@@ -14,11 +14,9 @@ from enum import Enum
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blockers.contract import Blocker
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blockers.find import Surroundings, blockers
-from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blockers.live_migratable import (
-    is_live_migratable,
-)
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.eviction import EvictionVerdict, Ruling, ruling
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.successors import Revival, revival
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.migratability import is_live_migratable
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import (
     FAILED,
     JsonObject,

@@ -16,9 +16,6 @@ from dataclasses import dataclass, replace
 from enum import Enum
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blockers.contract import NoTargetPod
-from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blockers.live_migratable import (
-    is_live_migratable,
-)
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.configuration import Configuration
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.labels import (
     CPU_FEATURE,
@@ -33,6 +30,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.workloa
 from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.problem import LintedObject
 from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.workloads import Workload
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model import affinity
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.migratability import is_live_migratable
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import HOSTNAME, Object
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.pod import Pod, pod
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.contract import FilterPlugin, PluginError

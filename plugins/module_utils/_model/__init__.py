@@ -18,6 +18,7 @@ csi_migration.py        volumes of built-in types that CSI drivers have taken ov
 node.py                 a node as the scheduler sees it
 occupant.py             what a pod means to the others, such as what it takes of its node, and its volumes
 pod.py                  a pod that is to be placed, with its topology spread constraints
+migratability.py        KubeVirt's own word on whether a VMI can be migrated
 migration.py            a migration as KubeVirt's API tells of it
 run_strategy.py         when a VirtualMachine runs
 disruption_budget.py    whether a disruption budget lets a pod be evicted now

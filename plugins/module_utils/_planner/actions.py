@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blockers.live_migratable import is_refused
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.launcher.vmi import NOT_CREATED
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.migration_course import Ending
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model import drained_pod
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.migratability import is_refused
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import (
     VMI,
     Object,

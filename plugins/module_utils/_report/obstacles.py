@@ -25,7 +25,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import
 
 _MOST_NAMED = 3
 _NOUNS = {"VirtualMachineInstance": ("VM", "VMs"), "Pod": ("pod", "pods"), "Node": ("node", "nodes")}
-# Of all VMs that KubeVirt itself calls not migratable, whatever its reason: is_refused of _kubevirt/blockers in words
+# Of all VMs that KubeVirt itself calls not migratable, whatever its reason: is_refused of _model in words
 # that a user may paste, and that a test holds against it.
 _NOT_MIGRATABLE = {"expression": "status.conditions[?type=='LiveMigratable' && status=='False']", "policy": "stop"}
 

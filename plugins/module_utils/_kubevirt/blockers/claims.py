@@ -16,7 +16,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blocker
     Candidate,
     Effect,
 )
-from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blockers.live_migratable import condition_of
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.migratability import condition_of
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Object
 
 _SHARED = "ReadWriteMany"

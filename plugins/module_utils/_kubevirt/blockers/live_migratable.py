@@ -1,10 +1,9 @@
 # Copyright: Contributors to the virtops.kubevirt project
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""KubeVirt's own word on whether a VMI can be migrated, and what can be done about each of its reasons.
+"""KubeVirt says itself that a VMI cannot be migrated, and what can be done about each of its reasons.
 
-Follows calculateLiveMigrationCondition in pkg/virt-handler/vm.go, the reasons in kubevirt.io/api/core/v1/types.go, and
-isMigratable in admitters/migration-create-admitter.go: only a condition that says no counts, a missing one does not.
+These are in kubevirt.io/api/core/v1/types.go.
 """
 
 from __future__ import annotations
@@ -17,9 +16,8 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blocker
     Candidate,
     Effect,
 )
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Object
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.migratability import refusal_of
 
-CONDITION = "LiveMigratable"
 _INSTEAD = "restart or stop it instead"
 
 
@@ -96,27 +94,3 @@ def live_migratable(candidate: Candidate) -> Iterator[Blocker]:
         f"{meaning.remedy}, or {_INSTEAD}" if meaning.remedy else _INSTEAD,
         words=words,
     )
-
-
-def condition_of(vmi: Object) -> Object | None:
-    for condition in (vmi.get("status") or {}).get("conditions") or ():
-        if condition["type"] == CONDITION:
-            return dict(condition)
-    return None
-
-
-def refusal_of(vmi: Object) -> Object | None:
-    """The condition by which KubeVirt says that the VMI cannot be migrated; None if it does not say so."""
-    condition = condition_of(vmi)
-    return condition if condition is not None and condition["status"] == "False" else None
-
-
-def is_refused(vmi: Object) -> bool:
-    """Whether it says so."""
-    return refusal_of(vmi) is not None
-
-
-def is_live_migratable(vmi: Object) -> bool:
-    """Whether KubeVirt says that the VMI can be migrated; before it runs, it does not say so."""
-    condition = condition_of(vmi)
-    return condition is not None and condition["status"] == "True"

@@ -7,15 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blockers.live_migratable import (
-    is_live_migratable,
-)
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.eviction import LIVE_MIGRATE, strategy
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.workloads import title
 from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.cluster import LintedCluster
 from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.contract import LintRule
 from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.problem import Operation, Problem, Severity
 from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.words import who
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.migratability import is_live_migratable
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Object
 
 _NOTHING = "None"

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 
-from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blockers.live_migratable import refusal_of
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.eviction import strategy
 from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.cluster import LintedCluster
 from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.contract import LintRule
@@ -16,6 +15,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.problem imp
 from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.rules.bridge_binding import is_bridged
 from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.rules.read_write_once_disk import unshared
 from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.words import unmovable_on_drain, who
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.migratability import refusal_of
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Object
 
 

@@ -7,15 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blockers.live_migratable import (
-    is_live_migratable,
-)
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.eviction import EXTERNAL, strategy
 from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.cluster import LintedCluster
 from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.contract import LintRule
 from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.covered import Covered, percentage, scaled
 from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.problem import Operation, Problem, Severity
 from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.words import count
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.migratability import is_live_migratable
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Object
 
 

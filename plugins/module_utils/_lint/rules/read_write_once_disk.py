@@ -7,15 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blockers.live_migratable import (
-    is_live_migratable,
-)
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.eviction import strategy
 from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.cluster import LintedCluster
 from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.contract import LintRule
 from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.problem import Problem, Severity
 from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.words import names, unmovable_on_drain
 from ansible_collections.virtops.kubevirt.plugins.module_utils._lint.workloads import Workload
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.migratability import is_live_migratable
 
 _SHARED = "ReadWriteMany"
 
