@@ -199,9 +199,12 @@ class Yard:
     def back_up(self, name: str, *, completed: bool) -> None:
         """Let KubeVirt see a backup of a VMI, on which its migrations wait until it is completed."""
         progress = {"backupName": "nightly", "startTimestamp": "2026-01-01T00:00:00Z", "completed": completed}
-        change = {"status": {"changedBlockTracking": {"state": "Disabled", "backupStatus": progress}}}
+        self.tell(name, {"changedBlockTracking": {"state": "Disabled", "backupStatus": progress}})
+
+    def tell(self, name: str, status: Object) -> None:
+        """Let KubeVirt say something of a VMI."""
         with Api(self.testbed.kubeconfig, impersonate=_CONTROLLER) as kubevirt:
-            kubevirt.patch(resource_path(KUBEVIRT, VMIS, self.namespace, name), change)
+            kubevirt.patch(resource_path(KUBEVIRT, VMIS, self.namespace, name), {"status": status})
 
     def halt(self, name: str) -> None:
         """As somebody does who wants a VM off."""

@@ -132,6 +132,25 @@ def test_a_vm_that_somebody_brings_back_is_migrated_again(drain: Any, yard: Yard
     assert (result["moves"][0]["attempts"], result["moves"][0]["failure_reason"]) == (2, "")
 
 
+def test_a_vm_that_can_be_migrated_when_its_turn_comes_is_migrated(drain: Any, yard: Yard) -> None:
+    """KubeVirt says so by then, as when a disk of it was unplugged while another one that goes first was on its way."""
+    uid = yard.start_vm("stays", SOURCE, migratable=False, run_strategy="Always")["metadata"]["uid"]
+    yard.start_vm("vm", SOURCE)
+    yard.never_end("vm")
+
+    def unplug() -> None:
+        conditions = yard.vmi("stays")["status"]["conditions"]
+        yard.tell("stays", {"conditions": [entry for entry in conditions if entry["type"] != "LiveMigratable"]})
+        yard.testbed.inject("clear")
+
+    yard.when("the other VM to be on its way", lambda: bool(yard.migrations("vm")), unplug)
+    result = drain(policies=STOP)
+    assert (result.get("msg"), result["left"], result["interrupted"]) == (None, [], [])
+    assert outcomes(result["moves"]) == {"vm": "migrated", "stays": "migrated"}
+    assert yard.node_of("stays") in NODES[1:]
+    assert (yard.vmi("stays")["metadata"]["uid"], yard.vm("stays")["spec"]["runStrategy"]) == (uid, "Always")
+
+
 @pytest.mark.gate
 def test_what_may_not_or_cannot_leave_keeps_everything(drain: Any, yard: Yard) -> None:
     yard.start_vm("vm", SOURCE)

@@ -81,18 +81,23 @@ def unplanned(plan: Plan, record: Record, here: Remaining) -> frozenset[str]:
     """Uids of what is to leave, does not end by itself, and has no action under way: only a new plan can tell how.
 
     What the plan knows to be blocked for good is not among it, nor what has failed in a way that no plan mends. Who is
-    waited for, to make room or on another node of the batch, and is there still after its migration has failed, is:
-    nobody else may be there to move it.
+    to be interrupted, and may be migrated by now, is; so is who is waited for, to make room or on another node of the
+    batch, and is there still after its migration has failed: nobody else may be there to move it.
     """
     entries = record.entries.values()
-    known = {
-        entry.uid for entry in entries if entry.unfinished or (entry.has_failed and not isinstance(entry, Migrating))
-    }
+    known = {entry.uid for entry in entries if not _is_to_be_planned(entry) and (entry.unfinished or entry.has_failed)}
     known |= _blocked(plan)
     left = {item.uid for item in here.all if not item.ending and item.uid not in known}
     awaited = {name for action in plan.actions if _waits(record, action) for name in action.after}
-    others = [entry for entry in record.of(Migrating) if entry.action in awaited and entry.has_failed]
+    others = [entry for entry in entries if entry.action in awaited and _is_to_be_planned(entry)]
     return frozenset(left | {entry.uid for entry in others if here.elsewhere.get(entry.uid) == entry.source_node})
+
+
+def _is_to_be_planned(entry: Entry) -> bool:
+    """Whether nothing more comes of an entry by its plan, and something may by another one."""
+    if isinstance(entry, Interrupting):
+        return entry.outcome == WAITING and entry.is_doubtful
+    return isinstance(entry, Migrating) and entry.has_failed
 
 
 def _waits(record: Record, action: Action) -> bool:

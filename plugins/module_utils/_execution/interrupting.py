@@ -39,14 +39,15 @@ WOULD = {RESTART: "would_restart", STOP: "would_stop"}
 
 @dataclass(frozen=True, slots=True)
 class Interrupting(Timed):
-    """kind: restart or stop. source_node: which is drained. why: it is not migrated.
+    """kind: restart or stop. source_node: which is drained. why: it is not migrated; is_refused: as KubeVirt says so.
 
     owner_kind, owner, owner_uid: who brings the VMI back. known: uids of its VMIs before, of which none is the
     successor. has_acted: it was asked for, and not refused as far as is known. is_unsure: no answer tells whether that
     was carried out, nor a look as yet. is_missing: it has ended, and no successor showed at the last look. is_undone:
-    by the last answer, nothing on its owner says that it was stopped from here. target_node: where it is expected to
-    run again, or does. reason: why it failed or waits, or who has ended it. message: why the
-    successor has no node, in the scheduler's words. begun_at, asked_at, ended_at: seconds since the epoch, else 0.
+    by the last answer, nothing on its owner says that it was stopped from here. is_doubtful: KubeVirt does not say any
+    more that it cannot be migrated, and another plan has to tell what becomes of it. target_node: where it is expected
+    to run again, or does. reason: why it failed or waits, or who has ended it. message: why the successor has no node,
+    in the scheduler's words. begun_at, asked_at, ended_at: seconds since the epoch, else 0.
     """
 
     action: str
@@ -56,6 +57,7 @@ class Interrupting(Timed):
     uid: str
     source_node: str
     why: str = ""
+    is_refused: bool = False
     target_node: str = ""
     owner_kind: str = ""
     owner: str = ""
@@ -67,6 +69,7 @@ class Interrupting(Timed):
     is_unsure: bool = False
     is_missing: bool = False
     is_undone: bool = False
+    is_doubtful: bool = False
     outcome: str = WAITING
     reason: str = ""
     message: str = ""
@@ -85,12 +88,14 @@ class Interrupting(Timed):
             uid=reference.uid,
             source_node=action.node,
             why=action.cause,
+            is_refused=action.is_refused,
             target_node=action.target or "",
         )
 
     def redirected(self, action: Action) -> Interrupting:
         """After the plan has changed: where it is expected now, unless it is on its way."""
-        return self if self.begun_at else replace(self, target_node=action.target or "", why=action.cause)
+        entry = replace(self, is_refused=action.is_refused, is_doubtful=False)
+        return entry if self.begun_at else replace(entry, target_node=action.target or "", why=action.cause)
 
     @property
     def unfinished(self) -> bool:
@@ -137,7 +142,8 @@ class Interrupting(Timed):
             entry = replace(entry, has_acted=False, is_unsure=False)
         if vmi.node and vmi.node != self.source_node and not entry._leaves_a_mark:
             return replace(entry, outcome=ALREADY_GONE, target_node=vmi.node, reason=""), None
-        if not moment.ready or is_early:
+        entry = replace(entry, is_doubtful=entry._may_migrate(vmi))
+        if not moment.ready or is_early or entry.is_doubtful:
             return entry, None
         if entry._watches_siblings and not entry.known:
             return entry, None  # until it is known who was there before, nobody can be told for its successor
@@ -219,6 +225,11 @@ class Interrupting(Timed):
     def _leaves_a_mark(self) -> bool:
         """Whether its owner may say that it was stopped: asked once more, that is taken back if it runs on."""
         return self.kind == STOP and self.begun_at > 0 and not self.is_undone
+
+    def _may_migrate(self, vmi: SeenVmi) -> bool:
+        """Whether it might be migrated after all, and nothing that was asked for has to be followed to its end."""
+        is_asked = self.has_acted or self.is_unsure or self._leaves_a_mark
+        return self.is_refused and not (vmi.is_refused or is_asked)
 
     def _may_be_asked(self, look: Observation) -> bool:
         """Whether its VM may know already that it is to end. Of who is deleted it shows on itself."""

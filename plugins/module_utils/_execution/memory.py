@@ -95,7 +95,8 @@ def recall(record: Record, known: Remembered, now: float) -> Record:
             found = migrations[entry.uid]
             entries[name] = replace(entry, attempts=found.attempts, failed=found.failed, is_recalled=True)
         elif isinstance(entry, Interrupting) and entry.uid in interruptions:
-            entries[name] = replace(_as_of(interruptions.pop(entry.uid), now), action=name)
+            before = _as_of(interruptions.pop(entry.uid), now)
+            entries[name] = replace(before, action=name, is_refused=entry.is_refused, is_doubtful=False)
         else:
             entries[name] = entry
     for other in interruptions.values():

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model import drained_pod
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.migratability import is_refused
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.migration import Migration
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import (
     FAILED,
@@ -32,7 +33,10 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._model.stopped_ma
 
 @dataclass(frozen=True, slots=True)
 class SeenVmi:
-    """`node`: where it runs, empty if nowhere yet. `ending`: it was told to end. `owner…`: of what controls it."""
+    """`node`: where it runs, empty if nowhere yet. `ending`: it was told to end. `owner…`: of what controls it.
+
+    is_refused: KubeVirt says that it cannot be migrated.
+    """
 
     uid: str
     namespace: str
@@ -43,6 +47,7 @@ class SeenVmi:
     owner_kind: str = ""
     owner: str = ""
     owner_uid: str = ""
+    is_refused: bool = False
 
     @classmethod
     def of(cls, vmi: Object) -> SeenVmi:
@@ -57,6 +62,7 @@ class SeenVmi:
             owner_kind=str(owner.get("kind") or ""),
             owner=str(owner.get("name") or ""),
             owner_uid=str(owner.get("uid") or ""),
+            is_refused=is_refused(vmi),
         )
 
     @property

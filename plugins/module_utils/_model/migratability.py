@@ -12,6 +12,8 @@ from __future__ import annotations
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Object
 
 _CONDITION = "LiveMigratable"
+# How a reason begins that is this very word, so that it is known again in a plan.
+REFUSED = "the VMI cannot be live-migrated"
 
 
 def condition_of(vmi: Object) -> Object | None:

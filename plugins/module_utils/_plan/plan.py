@@ -29,6 +29,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.migratability import REFUSED
+
 # In the names and uids of what a plan foretells; no object's has it.
 FORETOLD = "/"
 # What the API server adds to the name that a replica set gives to its VMIs, as in SimpleNameGenerator of
@@ -119,6 +121,11 @@ class Action:
     def cause(self) -> str:
         """Why something is restarted or stopped and not migrated, a clause."""
         return self.why.rpartition(CAUSE)[2].rstrip(".")
+
+    @property
+    def is_refused(self) -> bool:
+        """Whether it is restarted or stopped because KubeVirt itself says that it cannot be migrated."""
+        return self.cause.startswith(REFUSED)
 
 
 @dataclass(frozen=True, slots=True)

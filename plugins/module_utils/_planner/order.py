@@ -129,7 +129,9 @@ def as_planned(old: Mapping[str, Action], fresh: Action, turns: Mapping[str, int
         fresh.selector,
     ):
         return fresh
-    same = replace(earlier, object=fresh.object)
+    # Other words of the scheduler are no other reason; that KubeVirt refuses it, or does not any more, is one.
+    why = earlier.why if earlier.is_refused == fresh.is_refused else fresh.why
+    same = replace(earlier, object=fresh.object, why=why)
     if earlier.kind not in LEAVING:
         return same
     waits = tuple(name for name in earlier.after if turns.get(name, -1) < turns[fresh.id])

@@ -41,7 +41,6 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.search i
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.ways import (
     interruption,
-    passes,
     vain_restart,
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.scores.registry import Profile
@@ -236,10 +235,10 @@ class PlannedCourse:
 def ways_left(
     scene: Scene, failures: Mapping[str, Sequence[str]], hopeless: Collection[str], *, sparing: bool
 ) -> Iterator[tuple[str, Mover | tuple[Blocker, ...]]]:
-    """Ways out by migration; sparing: not to nodes where it has failed."""
+    """Ways out by migration; sparing: not to nodes where it has failed. What stands against one anyway is told."""
     for machine in scene.residents.machines:
         way, nodes = scene.ways[machine.id], failures.get(machine.key, ())
-        if machine.key in hopeless and not passes(way):
+        if machine.key in hopeless and isinstance(way, Mover):
             where = f" to {', '.join(dict.fromkeys(nodes))}" if nodes else ""
             advice = "find out why, and migrate it yourself"
             yield machine.id, (Blocker("failed", Effect.REFUSED, machine.key, f"its migration{where} failed", advice),)

@@ -16,7 +16,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blocker
     Candidate,
     Effect,
 )
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.migratability import refusal_of
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.migratability import REFUSED, refusal_of
 
 _INSTEAD = "restart or stop it instead"
 
@@ -90,7 +90,7 @@ def live_migratable(candidate: Candidate) -> Iterator[Blocker]:
         meaning.id,
         Effect.REFUSED,
         candidate.title,
-        f"the VMI cannot be live-migrated because {meaning.because}",
+        f"{REFUSED} because {meaning.because}",
         f"{meaning.remedy}, or {_INSTEAD}" if meaning.remedy else _INSTEAD,
         words=words,
     )

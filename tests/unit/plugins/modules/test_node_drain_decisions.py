@@ -194,6 +194,50 @@ def test_a_vm_that_somebody_brings_back_is_migrated_again(
     assert len(api.migrations()) == 4
 
 
+@pytest.mark.parametrize("policy", ["restart", "stop"])
+def test_a_vm_that_can_be_migrated_when_its_turn_comes_is_migrated(drain: Any, api: DrainingApi, policy: str) -> None:
+    """A disk of it is unplugged while a budget holds back what it has to wait for."""
+    api.add_vm("db")
+    waits = [BUDGET] * 3
+
+    def answer(_request: Request) -> Answer | None:
+        if not waits:
+            return None
+        if len(waits) == 1:
+            api.objects[DB]["status"]["conditions"] = []
+        return waits.pop()
+
+    api.faults[f"{pod_path('api')}/eviction"] = answer
+    result = drain(policies=[{"policy": policy}])
+    assert (result.get("msg"), result["left"], api.acts, result["interrupted"]) == (None, [], [], [])
+    (move,) = result["moves"]
+    assert (move["name"], move["outcome"]) == ("db", "migrated")
+
+
+@pytest.mark.parametrize("check", [False, True])
+@pytest.mark.parametrize("drift", ["repair", "fail"])
+def test_a_plan_to_stop_a_vm_that_can_be_migrated_by_now_is_not_obeyed(
+    drain: Any, api: DrainingApi, drift: str, check: bool
+) -> None:
+    why = "It is shut down until it is started again. Why: the VMI cannot be live-migrated because of a disk."
+    given = plan_of(
+        [
+            action(ActionKind.CORDON, ObjectReference("Node", "", "n1", ""), "n1"),
+            replace(action(ActionKind.STOP, vm("db"), "n1"), why=why),
+            action(ActionKind.EVICT, pod("api"), "n1"),
+        ]
+    )
+    given = replace(given, batches=(("n1",),), options={"policies": [{"policy": "stop"}]})
+    result = drain(plan=to_json(given), drift=drift, check=check)
+    assert api.acts == []
+    if drift == "fail":
+        assert "VM shop/db goes to n2; it was: stops until its node is back" in result["msg"]
+    else:
+        assert [(move["name"], move["outcome"]) for move in result["moves"]] == [
+            ("db", "would_migrate" if check else "migrated")
+        ]
+
+
 @pytest.mark.parametrize("read_before", [False, True])
 def test_a_vm_that_is_restarted_and_comes_to_the_next_node_of_the_batch_is_not_restarted_again(
     drain: Any,

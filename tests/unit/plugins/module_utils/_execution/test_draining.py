@@ -35,6 +35,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import
 
 from unit.plugins.module_utils._execution.moments import NOW, launcher, look, seen_pod, seen_vmi
 from unit.plugins.module_utils._plan.plans import action, plan, pod, vm
+from unit.plugins.module_utils._plan.plans import refused as refused_by_kubevirt
 
 N1 = Execution("n1", "run-1")
 MOVE, EVICT = action(ActionKind.MIGRATE, vm("web"), "n1", "n2"), action(ActionKind.EVICT, pod("cache"), "n1")
@@ -117,6 +118,22 @@ def test_who_fails_to_make_room_needs_another_plan() -> None:
     record = answered(record, [Answer(item, "never") for item in commands], NOW)
     assert unplanned(begun, record, here) == {"uid-small"}
     assert unplanned(plan(MOVE), follow(plan(MOVE), record, N1), here) == set()
+
+
+@pytest.mark.parametrize("node", ["n1", "n2"])
+def test_who_is_to_be_interrupted_and_can_be_migrated_by_now_needs_another_plan(node: str) -> None:
+    """Also on another node, where it is waited for; there is a plan that has it migrate, or stop for another reason."""
+    stop = refused_by_kubevirt(action(ActionKind.STOP, vm("db"), node))
+    begun, asleep = plan(stop, replace(MOVE, after=(stop.id,))), seen_vmi("db", node, is_refused=True)
+    for can, needed in ((False, set[str]()), (True, {"uid-db"})):
+        seen = look(seen_vmi(), replace(asleep, is_refused=not can))
+        record, commands = advance(begun, follow(begun, Record(), N1), seen, NOW, N1)
+        assert bool(commands) is not can
+        assert unplanned(begun, record, remaining("n1", seen, None)) == needed
+    again = plan(replace(stop, why="It is shut down. Why: no node can take it."), replace(MOVE, after=(stop.id,)))
+    record, commands = advance(again, follow(again, record, N1), seen, NOW, N1)
+    assert [command.action for command in commands] == [stop.id]
+    assert unplanned(again, record, remaining("n1", seen, None)) == set()
 
 
 def test_who_is_waited_for_on_another_node_and_fails_needs_another_plan_until_it_has_left() -> None:

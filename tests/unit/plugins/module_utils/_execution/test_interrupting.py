@@ -21,7 +21,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects im
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import ActionKind
 
 from unit.plugins.module_utils._execution.moments import NOW, moment, seen_vmi
-from unit.plugins.module_utils._plan.plans import action, vm
+from unit.plugins.module_utils._plan.plans import action, refused, vm
 
 RESTART = Interrupting.begin(action(ActionKind.RESTART, vm("web"), "n1", "n4"))
 STOP = Interrupting.begin(action(ActionKind.STOP, vm("web"), "n1"))
@@ -61,6 +61,21 @@ def test_a_stop_is_over_when_the_vm_has_gone() -> None:
     entry, _command = asked(STOP, WEB)
     assert entry.step(moment(replace(WEB, ending=True)))[0].status() == "stopping"
     assert entry.step(moment(after=5.0))[0].status() == "stopped in 5 s"
+
+
+def test_who_can_be_migrated_by_now_is_not_ended_unless_that_was_asked_for_before() -> None:
+    """What was asked for is followed to its end: its VM may know of it, or have the mark of a stop."""
+    stop = Interrupting.begin(refused(action(ActionKind.STOP, vm("web"), "n1")))
+    fixed = replace(WEB, is_refused=True)
+    doubtful, command = stop.step(moment(WEB))
+    assert (doubtful.is_doubtful, command) == (True, None)
+    sure, command = doubtful.step(moment(fixed))
+    assert (sure.is_doubtful, command is not None) == (False, True)
+    tried, command = stop.step(moment(fixed))
+    assert command is not None
+    tried = tried.answered(Answer(command, "the server fails", passing=True), NOW)
+    again, command = tried.step(moment(WEB, after=5.0))
+    assert (again.is_doubtful, command is not None) == (False, True)
 
 
 def test_another_vm_of_its_name_is_left_alone() -> None:

@@ -3,9 +3,13 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 from __future__ import annotations
 
+from dataclasses import replace
+
 from hypothesis import strategies as st
 
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.migratability import REFUSED
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import (
+    CAUSE,
     Action,
     ActionKind,
     Blocked,
@@ -43,6 +47,11 @@ def action(
         seconds=6,
         why="Of 3 nodes that fit it is the best.",
     )
+
+
+def refused(interruption: Action) -> Action:
+    """Of a VM of which KubeVirt said, when it was planned, that it cannot be migrated."""
+    return replace(interruption, why=f"It is shut down.{CAUSE}{REFUSED} because a disk is its node's.")
 
 
 def plan(*actions: Action, blocked: tuple[Blocked, ...] = (), verdict: Verdict = Verdict.FEASIBLE) -> Plan:

@@ -51,6 +51,30 @@ def test_policies(
     assert ("waits until a node fits" in machine.why) is waits
 
 
+def test_who_is_stopped_for_another_reason_by_now_says_so() -> None:
+    """KubeVirt said that it cannot be migrated; now only a node is missing. Whoever stops it holds that against it."""
+    scene = Scene(node("a"), node("b", memory="2Gi"))
+    scene.vm("vm", "a", "4Gi", status=FIXED)
+    plan = planned(scene.lists, ["a"], policies=[{"policy": "stop"}])
+    assert of(plan, "1.stop.shop/vm").is_refused
+    assert repaired(plan, scene.lists) == plan
+    scene.lists["vmis"][0]["status"]["conditions"] = []
+    mended = repaired(plan, scene.lists)
+    assert not of(mended, "1.stop.shop/vm").is_refused
+    assert "no node can take it" in of(mended, "1.stop.shop/vm").why
+    assert repaired(mended, scene.lists) == mended
+
+
+def test_of_who_is_not_migrated_again_it_is_told_what_kubevirt_says_by_now() -> None:
+    scene = Scene(node("a"), node("b"))
+    scene.vm("vm", "a")
+    plan = planned(scene.lists, ["a"], policies=[{"policy": "stop"}])
+    known = {"failures": {"shop/vm": ["b", "b"]}, "hopeless": {"shop/vm"}}
+    assert "its migration to b failed" in of(repaired(plan, scene.lists, **known), "1.stop.shop/vm").cause
+    scene.lists["vmis"][0]["status"] |= FIXED
+    assert of(repaired(plan, scene.lists, **known), "1.stop.shop/vm").is_refused
+
+
 def test_a_restart_needs_an_owner_that_starts_again() -> None:
     scene = Scene(node("a"), node("b"))
     scene.vm("vm", "a", status=FIXED)

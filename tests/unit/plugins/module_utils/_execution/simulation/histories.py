@@ -199,6 +199,13 @@ HISTORIES: Mapping[str, History] = {
             ("a_vm_comes", {"byte": 8, "lagging": 0, "then": _QUIET, "which": 0}),
         ),
     ),
+    "a VM that can be migrated by the time it is to be interrupted": (
+        OneNode,
+        (
+            ("begin", {"shape": bytes(23) + b"\xa8"}),
+            ("a_vm_can_be_migrated_or_no_longer", {"lagging": 0, "then": _QUIET, "which": 0}),
+        ),
+    ),
     "a VM that ends while its migration waits, and another one of its node that follows": (
         OneNode,
         (

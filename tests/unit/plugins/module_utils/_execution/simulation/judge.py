@@ -62,13 +62,17 @@ _KINDS = {
 
 
 class Judge:
-    """alone: there is one process, so that it can keep KubeVirt's caps whatever it sees. budget: attempts of a VM."""
+    """alone: there is one process, so that it can keep KubeVirt's caps whatever it sees. budget: attempts of a VM.
+
+    Whom somebody has asked to end is asked once more where no answer came, whether it can be migrated by now or not.
+    """
 
     def __init__(self, world: World, *, alone: bool, budget: int) -> None:
         self._world = world
         self._alone = alone
         self._budget = budget
         self._actions: dict[str, Action] = {}
+        self._interrupted: set[str] = set()
         self._broken = rules.broken(world)
         # What the run knows from the beginning, if a reserve is kept when all of it has come to other nodes.
         foreseen = {vmi.name: vmi.size for vmi in world.vmis.values()}
@@ -79,6 +83,7 @@ class Judge:
         """The judge of a copy of the model, who knows as much."""
         other = Judge(world, alone=self._alone, budget=self._budget)
         other._actions, other._foreseen = dict(self._actions), self._foreseen
+        other._interrupted = set(self._interrupted)
         return other
 
     def knows(self, plan: Plan) -> None:
@@ -182,8 +187,11 @@ class Judge:
         others = {command.uid for command in done if not isinstance(command, Migrate)}
         migrated = {command.uid for command in done if isinstance(command, Migrate)}
         for entry in record.entries.values():
-            known = isinstance(entry, Migrating) and entry.outcome == MIGRATED and entry.migration in names
-            assert entry.has_acted or not (known or entry.uid in others), f"{entry} has changed nothing?"
+            if isinstance(entry, Migrating):
+                known = entry.outcome == MIGRATED and entry.migration in names
+            else:
+                known = entry.uid in others
+            assert entry.has_acted or not known, f"{entry} has changed nothing?"
             if isinstance(entry, Evicting) and entry.outcome == WAITING and not entry.is_unsure:
                 assert entry.uid in others or not entry.has_acted, f"{entry} has changed something?"
             if isinstance(entry, Migrating) and entry.outcome == WAITING and not (entry.is_unsure or entry.failed):
@@ -264,8 +272,9 @@ class Judge:
             assert vmi is not None, f"{command} for a VM that is gone"
             assert not vmi.ending, f"{command} for a VM that is ending"
             assert vmi.node == command.node, f"{command} for {vmi}"
-        if vmi is not None:
-            assert not vmi.migratable, f"{command} although it can migrate"
+            can_migrate = vmi.migratable and vmi.uid not in self._interrupted
+            assert not can_migrate, f"{command} although it can migrate"
+        self._interrupted.add(command.uid)
 
     def _result(self, entry: Entry, *, fresh: bool) -> None:
         world = self._world

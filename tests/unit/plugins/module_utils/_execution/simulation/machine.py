@@ -175,6 +175,15 @@ class Simulation(Disturbed):
         self._disturbed(then)
 
     @precondition(lambda self: self.world.vmis)
+    @happens(then=BYTES, which=SMALL, lagging=st.integers(0, 7))
+    def a_vm_can_be_migrated_or_no_longer(self, then: bytes, which: int, lagging: int) -> None:
+        """As when a disk of it is unplugged, or plugged in. lagging: of who looks right then."""
+        vmi = self._pick(list(self.world.vmis.values()), which)
+        vmi.migratable = not vmi.migratable
+        self._process(which).tick(Chances(lagging))
+        self._disturbed(then)
+
+    @precondition(lambda self: self.world.vmis)
     @happens(then=BYTES, which=SMALL, to=st.sampled_from(sorted(ZONES)))
     def somebody_migrates(self, then: bytes, which: int, to: str) -> None:
         vmi = self._pick(list(self.world.vmis.values()), which)

@@ -12,7 +12,9 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.migratability import REFUSED
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import (
+    CAUSE,
     Action,
     ActionKind,
     Blocked,
@@ -60,7 +62,7 @@ class Draft:
 
     def vmi(self, vmi: Vmi, node: str) -> None:
         reference = ObjectReference("VirtualMachineInstance", NAMESPACE, vmi.name, vmi.uid)
-        if not vmi.migratable:
+        if not (vmi.migratable or vmi.uid in self.underway):
             self._interrupt(vmi, reference, node)
         elif vmi.title in self.hopeless:
             self.blocked.append(Blocked(reference, node, ("its migrations fail",)))
@@ -80,7 +82,8 @@ class Draft:
         kind = ActionKind.STOP if stop else ActionKind.RESTART
         others = [action for action in self.actions.values() if action.kind is ActionKind.MIGRATE]
         after = tuple(action.id for action in others[:1] if action.node == node)
-        self._add(Action(action_id(1, kind, reference), kind, 1, node, reference, node, None, after=after))
+        identity, why = action_id(1, kind, reference), f"It is interrupted.{CAUSE}{REFUSED}."
+        self._add(Action(identity, kind, 1, node, reference, node, None, after=after, why=why))
 
     def _migrate(self, vmi: Vmi, reference: ObjectReference, node: str) -> None:
         known = self.known.get(action_id(1, ActionKind.MIGRATE, reference))

@@ -56,6 +56,8 @@ def _migrate(world: World, command: Migrate) -> Answer:
         return Answer(command, "the VM is not there any more", passing=command.binding)
     if vmi.node != command.source:
         return Answer(command, "the VM has moved meanwhile", passing=True)
+    if not vmi.migratable:
+        return Answer(command, "the VMI cannot be migrated")
     if world.moving(vmi):
         return Answer(command, "in-flight migration detected", passing=not command.binding)
     create(world, vmi, command.name, command.target, ours=True)

@@ -38,7 +38,8 @@ def see_vmi(vmi: Vmi) -> SeenVmi:
         vmi.node,
         vmi.phase,
         vmi.ending,
-        *((owner.kind, owner.name, owner.uid) if owner else ()),
+        *((owner.kind, owner.name, owner.uid) if owner else ("", "", "")),
+        not vmi.migratable,
     )
 
 
