@@ -226,7 +226,7 @@ class _Repair:
             ending = is_it and item is not None and bool(item["metadata"].get("deletionTimestamp"))
             if is_it and (action.id in self.batch.ended or (ending and action.kind in HARMFUL)):
                 # It has left a moment before it is seen, or is about to.
-                moved = action.kind is ActionKind.MIGRATE
+                moved = action.kind is not ActionKind.STOP
                 begun.setdefault(name, gone(name, scene.residents, scene.board, moved=moved))
             if is_it and name in begun and action.kind is not ActionKind.RESTART:
                 lingering[name] = action.id  # of a restart that would be until it runs elsewhere

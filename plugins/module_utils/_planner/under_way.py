@@ -36,7 +36,7 @@ def find_under_way(found: Residents, cluster: Surroundings, board: Board) -> tup
 
 
 def gone(name: str, found: Residents, board: Board, *, moved: bool) -> Step:
-    """As if somebody on the nodes had left, wherever to. name: the id of its mover. moved: it runs on elsewhere."""
+    """As if somebody on the nodes had left, wherever to. name: its mover's id. moved: it runs elsewhere, or will."""
     for machine in found.machines:
         if machine.id == name:
             return Step(Mover(machine.key, machine.node, occupants_of(machine, board.state), None, chosen=moved), None)

@@ -96,6 +96,18 @@ def reviewed(plan: Plan, lists: Lists, done: Collection[str] = ()) -> Review:
     return found
 
 
+def test_who_is_being_restarted_is_not_on_its_way_back_to_its_node() -> None:
+    """It is expected on another one, where it counts as soon as it is there."""
+    scene = Scene(*(node(name, memory="4Gi") for name in "abc"))
+    scene.vm("pets-1", "a", "2Gi", status=FIXED)
+    scene.vm("big-1", "b", "2Gi")
+    policies = [{"policy": "restart"}]
+    plan = plan_run(from_plain(scene.lists), "patch", [["a"], ["b"]], PlanOptions(policies=policies))
+    scene.lists["nodes"][0]["spec"]["unschedulable"] = True
+    scene.lists["vmis"][0]["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    assert reviewed(plan, scene.lists).changes == []
+
+
 def lasting(plan: Plan, lists: Lists) -> list[str]:
     return lasting_changes(plan, from_plain(lists), (), reviewed(plan, lists))
 
