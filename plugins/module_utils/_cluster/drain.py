@@ -16,6 +16,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.plan_run
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.failure import Failure
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution import draining, telling
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.deviations import Landings
+from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.evicting import Evicting
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.migrating import Migrating
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.observation import Observation
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.reducer import Record
@@ -179,7 +180,7 @@ class NodeDrain(PlanRun):
         return bool(self.failed)
 
     def _needs_plan(self) -> bool:
-        back = draining.returned(self.record, self.here)
+        back = draining.returned(self.plan, self.record, self.here)
         doubtful, self._back = back - self._back, back
         if doubtful:  # a watch may lag behind what was seen to leave: lists read anew cost less than a plan
             self.means.looks.forget()
@@ -197,17 +198,21 @@ class NodeDrain(PlanRun):
         begun = clock.steady()
         failures = draining.failures(self.record)
         hopeless = {title for title, nodes in failures.items() if len(nodes) > self.retries}
-        replaced, returned = draining.replaced(self.record, self.here), draining.returned(self.record, self.here)
+        replaced = draining.replaced(self.record, self.here)
+        returned = draining.returned(self.plan, self.record, self.here)
         over = {
             name: entry
             for name, entry in self.record.entries.items()
             if not (entry.unfinished or entry.has_failed or name in replaced)
         }
-        # Who was brought back has to find a place again, like anybody who is here.
-        ended = [name for name, entry in over.items() if not (isinstance(entry, Migrating) and entry.uid in returned)]
+        # Who was brought back has to find a place again, like anybody who is here; a pod is never.
+        ended = [name for name, entry in over.items() if entry.uid not in returned or isinstance(entry, Evicting)]
         self._planned_for = draining.unplanned(self.plan, self.record, self.here)
         plan = self.replan(self.plan, failures, hopeless, ended, replaced)
-        returned = draining.returned(self.record, self.here)
+        if returned:  # of who is only seen so by a watch that lags, nothing is begun again
+            self.means.looks.forget()
+            self._look(0.0)
+        returned = draining.returned(self.plan, self.record, self.here)
         gone = [name for name, entry in over.items() if entry.uid not in returned]
         for line in differences(leaving(left(self.plan, gone), node), leaving(left(plan, gone), node)):
             self.means.teller.tell(f"the plan has changed: {line}")

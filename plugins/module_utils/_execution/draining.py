@@ -82,15 +82,26 @@ def unplanned(plan: Plan, record: Record, here: Remaining) -> frozenset[str]:
 
     What the plan knows to be blocked for good is not among it, nor what has failed in a way that no plan mends. Who is
     to be interrupted, and may be migrated by now, is; so is who is waited for, to make room or on another node of the
-    batch, and is there still after its migration has failed: nobody else may be there to move it.
+    batch, and is there still after its migration has failed, or again: nobody else may be there to move it.
     """
     entries = record.entries.values()
     known = {entry.uid for entry in entries if not _is_to_be_planned(entry) and (entry.unfinished or entry.has_failed)}
     known |= _blocked(plan)
     left = {item.uid for item in here.all if not item.ending and item.uid not in known}
+    others = _awaited_elsewhere(plan, record, here)
+    return frozenset(left | {entry.uid for entry in others if _is_to_be_planned(entry) or _is_over(entry)})
+
+
+def _awaited_elsewhere(plan: Plan, record: Record, here: Remaining) -> list[Entry]:
+    """What is on another node that it is to leave, and is waited for."""
     awaited = {name for action in plan.actions if _waits(record, action) for name in action.after}
-    others = [entry for entry in entries if entry.action in awaited and _is_to_be_planned(entry)]
-    return frozenset(left | {entry.uid for entry in others if here.elsewhere.get(entry.uid) == entry.source_node})
+    entries = (entry for name, entry in record.entries.items() if name in awaited)
+    return [entry for entry in entries if here.elsewhere.get(entry.uid) == entry.source_node]
+
+
+def _is_over(entry: Entry) -> bool:
+    """Whether it has left."""
+    return not (entry.unfinished or entry.has_failed)
 
 
 def _is_to_be_planned(entry: Entry) -> bool:
@@ -105,10 +116,14 @@ def _waits(record: Record, action: Action) -> bool:
     return entry is not None and entry.outcome == WAITING
 
 
-def returned(record: Record, here: Remaining) -> frozenset[str]:
-    """Uids of what has left, and is here again: somebody has brought it back. Or the look is older than its leaving."""
-    gone = {entry.uid for entry in record.entries.values() if not (entry.unfinished or entry.has_failed)}
-    return frozenset(item.uid for item in here.all if item.uid in gone)
+def returned(plan: Plan, record: Record, here: Remaining) -> frozenset[str]:
+    """Uids of what has left, and is here again: somebody has brought it back. Or the look is older than its leaving.
+
+    Also on another node, if it is waited for there.
+    """
+    gone = {entry.uid for entry in record.entries.values() if _is_over(entry)}
+    elsewhere = {entry.uid for entry in _awaited_elsewhere(plan, record, here) if _is_over(entry)}
+    return frozenset(elsewhere | {item.uid for item in here.all if item.uid in gone})
 
 
 def replaced(record: Record, here: Remaining) -> frozenset[str]:

@@ -9,7 +9,6 @@ crash, is known again. Failed ones are counted where they are, in the cluster.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -174,7 +173,7 @@ class Migrating:
         vmi, current = moment.look.vmi(self.title, self.uid), self._current(moment)
         if current is None:
             return self._without_migration(vmi, moment)
-        own = _is_own(current, self.uid, moment)
+        own = self._is_own(current, moment)
         known = self._knowing(acted=own and self.asked_at > 0)
         entry = known.following(current, _number(current.name) if own else 1)
         if current.unfinished:
@@ -230,14 +229,18 @@ class Migrating:
 
     def status(self) -> str:
         if self.outcome == MIGRATED:
-            return f"migrated to {self.node}" + ("" if self.seconds is None else f" in {self.seconds} s")
+            back = f", and brought back to {self.node}" if self.node == self.source_node != self.target_node else ""
+            took = "" if self.seconds is None else f" in {self.seconds} s"
+            return f"migrated to {self.target_node if back else self.node}{took}{back}"
         if self.outcome == NOT_MIGRATED:
             return f"failed, {self.failure_reason}"
-        if self.outcome == WAITING and self.refusal:
-            return f"waiting, {self.refusal}"
+        if self.outcome == WAITING and (self.refusal or self.past):
+            return f"waiting, {self.refusal or f'brought back to {self.source_node}'}"
         if self.outcome != MIGRATING:
             return self.outcome.replace("_", " ")
         words = [self.phase or "Pending"]
+        if self.past:
+            words.append(f"brought back before to {self.source_node}")
         if self.attempts > 1:
             words.append(f"attempt {self.attempts}")
         if self.scheduler_message:
@@ -275,8 +278,8 @@ class Migrating:
             is_new = not self.migration_uid and moment.now - self.asked_at < RETRY_AFTER
             return self if is_new else replace(self, suspect=True), None
         if vmi is None:
-            lost = self.attempts > len(self.past) or moment.binding
-            return self._failed(_VM_ENDED) if lost else replace(self, outcome=ENDED, refusal=""), None
+            is_lost = bool(self.migration) or moment.binding
+            return self._failed(_VM_ENDED) if is_lost else replace(self, outcome=ENDED, refusal=""), None
         if self.migration and not self.migration_uid and moment.now - self.asked_at < _UNSEEN:
             return replace(self, suspect=False), None  # created, and not yet seen
         if vmi.node != self.source_node:
@@ -291,7 +294,7 @@ class Migrating:
         if not (moment.ready and moment.slot) or moment.now - self.asked_at < RETRY_AFTER:
             return waits, None
         number = max((_number(entry.name) for entry in self._known(moment)), default=0)
-        name = f"{self.name[:_LONGEST]}-{_token(moment, self.uid)}-{max(number, self.attempts) + 1}"
+        name = f"{self.name[:_LONGEST]}-{moment.token(self.uid)}-{max(number, self.attempts) + 1}"
         return waits, Migrate(
             action=self.action,
             namespace=self.namespace,
@@ -317,9 +320,13 @@ class Migrating:
         target = self.heading or self.target_node
         return replace(self, outcome=MIGRATED, target_node=target, node=vmi.node, scheduler_message="", suspect=False)
 
+    def _is_own(self, migration: Migration, moment: Moment) -> bool:
+        """Whether this execution has created it, as its name tells."""
+        return f"-{moment.token(self.uid)}-" in migration.name
+
     def _known(self, moment: Moment) -> Sequence[Migration]:
         """All attempts so far, also settled ones."""
-        return [entry for entry in moment.look.migrations.get(self.title, ()) if _is_own(entry, self.uid, moment)]
+        return [entry for entry in moment.look.migrations.get(self.title, ()) if self._is_own(entry, moment)]
 
     def _ended(self, current: Migration, vmi: SeenVmi | None, moment: Moment) -> tuple[Migrating, Migrate | None]:
         if current.phase == SUCCEEDED:
@@ -346,9 +353,11 @@ class Migrating:
             return replace(self, suspect=True), None
         if vmi is None:
             return self._failed("the VM ended right after its migration"), None
-        if vmi.node == self.source_node:
-            return self.brought_back(self)._without_migration(vmi, moment)
-        if self.heading in ("", vmi.node):
+        is_back = vmi.node == self.source_node != self.heading
+        if is_back and moment.wanted:
+            if not moment.binding or len(self.past) < moment.retries:
+                return self.brought_back(self)._without_migration(vmi, moment)
+        elif is_back or self.heading in ("", vmi.node):
             return self._arrived(vmi), None
         return replace(self._failed(f"KubeVirt reports success, but the VM runs on {vmi.node}"), node=vmi.node), None
 
@@ -376,22 +385,13 @@ class Migrating:
         return self.target_node or "" if is_of_this_plan else current.node_selector.get(HOSTNAME, "")
 
     def _deleted(self) -> Migrating:
-        """Nobody but a user deletes an unfinished migration, or KubeVirt when its VM is gone."""
+        # Nobody but a user deletes an unfinished migration, or KubeVirt when its VM is gone.
         return self._failed(f"somebody deleted VirtualMachineInstanceMigration {self.migration}, which cancels it")
 
     def _failed(self, reason: str) -> Migrating:
         heading = self.heading if self.migration else self.target_node or ""
         failed = (*self.failed, FailedAttempt(self.migration_uid, reason, heading))
         return replace(self, outcome=NOT_MIGRATED, failed=failed, suspect=False)
-
-
-def _token(moment: Moment, uid: str) -> str:
-    return hashlib.sha256(f"{moment.run}\n{moment.epoch}\n{uid}".encode()).hexdigest()[:8]
-
-
-def _is_own(migration: Migration, uid: str, moment: Moment) -> bool:
-    """Whether this execution has created it, as its name tells."""
-    return f"-{_token(moment, uid)}-" in migration.name
 
 
 def _number(name: str) -> int:

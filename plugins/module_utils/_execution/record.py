@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
@@ -35,9 +36,10 @@ class Moment:
     """What a step is taken on. `now`: seconds since the epoch that never run backwards while a task runs.
 
     run: label of the run on what it creates. epoch: what tells this execution from others of the same run, in names.
-    ready: all that the action waits for has ended. slot: KubeVirt's caps leave room for a migration. retries: how often
-    a failed migration is tried again as it is. binding: as in Execution. taken: uids of VMIs that are known for the
-    successors of others. kept_since: since when one that starts before it keeps it waiting for nothing, 0 if none does.
+    ready: all that the action waits for has ended. wanted: who is brought back is to leave again, as its node is to be
+    emptied, or others wait for that. slot: KubeVirt's caps leave room for a migration. retries: how often a failed
+    migration is tried again as it is. binding: as in Execution. taken: uids of VMIs that are known for the successors
+    of others. kept_since: since when one that starts before it keeps it waiting for nothing, 0 if none does.
     """
 
     look: Observation
@@ -48,8 +50,13 @@ class Moment:
     slot: bool
     retries: int = 0
     binding: bool = False
+    wanted: bool = True
     taken: frozenset[str] = frozenset()
     kept_since: float = 0.0
+
+    def token(self, uid: str) -> str:
+        """By which the names of what is created for an object tell the execution."""
+        return hashlib.sha256(f"{self.run}\n{self.epoch}\n{uid}".encode()).hexdigest()[:8]
 
 
 class Entry(Protocol):

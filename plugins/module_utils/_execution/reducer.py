@@ -115,10 +115,10 @@ def follow(plan: Plan, record: Record, execution: Execution, returned: frozenset
     entries: dict[str, Entry] = {}
     for action in execution.actions(plan):
         known = record.entries.get(action.id)
-        over = known is not None and not (known.unfinished or known.has_failed) and known.uid in returned
-        same = known is not None and known.uid == action.object.uid and not over
+        same = known is not None and known.uid == action.object.uid
+        over = known is not None and same and not (known.unfinished or known.has_failed) and known.uid in returned
         entries[action.id] = (
-            known.redirected(action) if known is not None and same else _begun(action, known if over else None)
+            known.redirected(action) if known and same and not over else _begun(action, known if over else None)
         )
     for name, entry in record.entries.items():
         if name not in entries and (kept := entry.forgotten()) is not None:
@@ -154,6 +154,7 @@ def advance(
     actions = {action.id: action for action in execution.actions(plan)}
     present = _pods_by_node(look)
     entries, commands = dict(record.entries), []
+    awaited = {name for entry in record.unfinished if entry.action in actions for name in actions[entry.action].after}
     for name, entry in record.entries.items():
         # What the plan has forgotten is followed to its end, and not begun again.
         ready = (
@@ -170,6 +171,7 @@ def advance(
             slot=not isinstance(entry, Migrating) or _has_slot(slots, entry, ready=ready),
             retries=execution.retries if name in actions else 0,
             binding=execution.binding,
+            wanted=name in actions and (execution.binding or name in awaited or entry.source_node == execution.node),
             taken=_taken(entry, entries) if isinstance(entry, Interrupting) else frozenset(),
             kept_since=_kept_since(actions[name], entries) if name in actions else 0.0,
         )

@@ -8,35 +8,27 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport import persistence
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.migration import SOURCE_LABEL
-from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.document import to_json
-from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import ActionKind, ObjectReference, plan_of
-from ansible_collections.virtops.kubevirt.plugins.modules.cluster_snapshot import main as cluster_snapshot
 from ansible_collections.virtops.kubevirt.plugins.modules.node_drain import main
 
 from testbed.pki import Authority
-from unit.plugins.module_utils._plan.plans import action, pod, vm
 from unit.plugins.support.draining_api import (
     BUDGET,
     SUBRESOURCES,
     VMIS,
     DrainingApi,
     busy_node,
-    fill,
     pod_path,
     vm_path,
 )
 from unit.plugins.support.fake_api import SILENCE, Answer, Object, Request, refusal, serving
 from unit.plugins.support.listener import listener
 from unit.plugins.support.migrating_api import FAILURE, KUBEVIRT, MIGRATIONS, SUCCESS, vmi_path
-from unit.plugins.support.modules import ModuleRunner
 
 RESTART = [{"policy": "restart"}]
 NEAR = {"labelSelector": {"matchLabels": {"app": "api"}}, "topologyKey": "kubernetes.io/hostname"}
@@ -149,148 +141,6 @@ def test_a_vm_that_waits_for_a_pod_that_may_not_go_is_not_waited_for(drain: Any,
         ("db", "waiting"),
         ("api", "failed"),
     ]
-
-
-def test_a_vm_of_another_node_that_is_waited_for_is_tried_again(drain: Any, api: DrainingApi) -> None:
-    """As by the drain of that node, which may not be there; here `web` has to leave before `db`."""
-    fill(api, "n3")
-    api.add_vmi("web", "n2")
-    api.own_courses = {"web": [FAILURE, SUCCESS]}
-    other = action(ActionKind.MIGRATE, vm("web"), "n2", "n3")
-    cordons = [action(ActionKind.CORDON, ObjectReference("Node", "", name, ""), name) for name in ("n1", "n2")]
-    moves = (other, action(ActionKind.MIGRATE, vm("db"), "n1", "n3", other))
-    evicts = action(ActionKind.EVICT, pod("api"), "n1")
-    given = replace(plan_of([*cordons, *moves, evicts]), batches=(("n1", "n2"),))
-    result = drain(plan=to_json(given))
-    assert (result.get("msg"), result["left"]) == (None, [])
-    assert {entry["name"]: (entry["outcome"], entry["attempts"]) for entry in result["moves"]} == {
-        "web": ("migrated", 2),
-        "db": ("migrated", 1),
-    }
-
-
-@pytest.mark.parametrize("retries", [0, 2])
-@pytest.mark.parametrize("policy", ["fail", "stop"])
-def test_a_vm_that_somebody_brings_back_is_migrated_again(
-    drain: Any, api: DrainingApi, policy: str, retries: int
-) -> None:
-    """As it tolerates the cordon; whoever can be migrated is neither stopped nor restarted, however often."""
-    api.add_vm("db", migratable=True)
-    brought = list[str]()
-
-    def answer(_request: Request) -> Answer | None:
-        status = api.objects[DB]["status"]
-        if status["nodeName"] != "n1" and len(brought) < 3:
-            brought.append(status["nodeName"])
-            status["nodeName"] = "n1"
-        return BUDGET if len(brought) < 3 or status["nodeName"] == "n1" else None
-
-    api.faults[f"{pod_path('api')}/eviction"] = answer
-    result = drain(policies=[{"policy": policy}], retries=retries)
-    assert (result.get("msg"), result["left"], api.acts) == (None, [], [])
-    assert result["interrupted"] == []
-    (move,) = result["moves"]
-    assert (move["outcome"], move["attempts"], move["failure_reason"]) == ("migrated", 4, "")
-    assert len(api.migrations()) == 4
-
-
-@pytest.mark.parametrize("policy", ["restart", "stop"])
-def test_a_vm_that_can_be_migrated_when_its_turn_comes_is_migrated(drain: Any, api: DrainingApi, policy: str) -> None:
-    """A disk of it is unplugged while a budget holds back what it has to wait for."""
-    api.add_vm("db")
-    waits = [BUDGET] * 3
-
-    def answer(_request: Request) -> Answer | None:
-        if not waits:
-            return None
-        if len(waits) == 1:
-            api.objects[DB]["status"]["conditions"] = []
-        return waits.pop()
-
-    api.faults[f"{pod_path('api')}/eviction"] = answer
-    result = drain(policies=[{"policy": policy}])
-    assert (result.get("msg"), result["left"], api.acts, result["interrupted"]) == (None, [], [], [])
-    (move,) = result["moves"]
-    assert (move["name"], move["outcome"]) == ("db", "migrated")
-
-
-@pytest.mark.parametrize("check", [False, True])
-@pytest.mark.parametrize("drift", ["repair", "fail"])
-def test_a_plan_to_stop_a_vm_that_can_be_migrated_by_now_is_not_obeyed(
-    drain: Any, api: DrainingApi, drift: str, check: bool
-) -> None:
-    why = "It is shut down until it is started again. Why: the VMI cannot be live-migrated because of a disk."
-    given = plan_of(
-        [
-            action(ActionKind.CORDON, ObjectReference("Node", "", "n1", ""), "n1"),
-            replace(action(ActionKind.STOP, vm("db"), "n1"), why=why),
-            action(ActionKind.EVICT, pod("api"), "n1"),
-        ]
-    )
-    given = replace(given, batches=(("n1",),), options={"policies": [{"policy": "stop"}]})
-    result = drain(plan=to_json(given), drift=drift, check=check)
-    assert api.acts == []
-    if drift == "fail":
-        assert "VM shop/db goes to n2; it was: stops until its node is back" in result["msg"]
-    else:
-        assert [(move["name"], move["outcome"]) for move in result["moves"]] == [
-            ("db", "would_migrate" if check else "migrated")
-        ]
-
-
-@pytest.mark.parametrize("read_before", [False, True])
-def test_a_vm_that_is_restarted_and_comes_to_the_next_node_of_the_batch_is_not_restarted_again(
-    drain: Any,
-    api: DrainingApi,
-    run_module: ModuleRunner,
-    connection: dict[str, Any],
-    tmp_path: Path,
-    read_before: bool,
-) -> None:
-    """As it tolerates the cordon. Drains come one after the other where Ansible has fewer forks than the batch nodes.
-
-    read_before: they have the batch's snapshot, and see by themselves what has happened since.
-    """
-    fill(api, "n3")
-    api.node("n3")["status"]["allocatable"] |= {"cpu": "80", "memory": "160Gi"}  # where it is expected, again and again
-    api.lands = "n3"
-    made = api.add_vm("pets", "Manual")["spec"]["template"]["spec"]
-    made["tolerations"] = [{"operator": "Exists"}]
-    fixed = api.objects[vmi_path("pets")]["status"]["conditions"]
-    cordons = [action(ActionKind.CORDON, ObjectReference("Node", "", name, ""), name) for name in ("n1", "n2")]
-    leaving = (
-        action(ActionKind.RESTART, vm("pets"), "n1", "n3"),
-        action(ActionKind.MIGRATE, vm("db"), "n1", "n3"),
-        action(ActionKind.EVICT, pod("api"), "n1"),
-    )
-    given = replace(plan_of([*cordons, *leaving]), batches=(("n1", "n2"),), options={"policies": RESTART})
-    settings: dict[str, Any] = {"plan": to_json(given)}
-    if read_before:
-        settings["snapshot"] = run_module(cluster_snapshot, **connection, path=str(tmp_path / "cluster.json"))
-    first = drain(**settings)
-    assert (first["left"], first["interrupted"][0]["target_node"]) == ([], "n2")
-    again = api.objects[vmi_path("pets")]
-    again["spec"], again["status"]["conditions"] = made, fixed
-    second = drain(name="n2", **settings)
-    words = "it was restarted already and came to n2, as it tolerates the cordon"
-    assert (api.acts, [words in entry["why"] for entry in second["left"]]) == (["restart pets"], [True]), second
-    assert second["error"]["reason"] in ("NotDrainable", "DrainFailed")
-
-
-def test_a_vm_whose_migration_failed_goes_nowhere_but_to_its_target(drain: Any, api: DrainingApi) -> None:
-    fill(api, "n3")
-    api.courses = [FAILURE, FAILURE]
-    actions = [
-        action(ActionKind.CORDON, ObjectReference("Node", "", "n1", ""), "n1"),
-        action(ActionKind.MIGRATE, vm("db"), "n1", "n2"),
-        action(ActionKind.EVICT, pod("api"), "n1"),
-    ]
-    given = replace(plan_of(actions), batches=(("n1",),), options={"targets": {"shop/db": "n2"}})
-    result = drain(plan=to_json(given), retries=1)
-    assert (result["error"]["reason"], result["moves"][0]["attempts"]) == ("DrainFailed", 2)
-    assert {migration["spec"]["addedNodeSelector"]["kubernetes.io/hostname"] for migration in api.migrations()} == {
-        "n2"
-    }
 
 
 def test_a_node_that_was_taken_in_vain_is_a_change(drain: Any, api: DrainingApi) -> None:

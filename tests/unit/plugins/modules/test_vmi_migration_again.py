@@ -53,6 +53,18 @@ def migrate(run_module: ModuleRunner, connection: dict[str, Any]) -> Migrate:
     return partial(run_module, main, **connection, namespace="shop")
 
 
+@pytest.mark.parametrize("retries", [0, 2])
+def test_a_vm_that_is_brought_back_each_time_is_not_migrated_for_ever(
+    migrate: Migrate, api: DyingApi, retries: int
+) -> None:
+    api.brought_back = {"db": 1000}
+    result = migrate(name="db", target_node="n2", retries=retries)
+    assert "shop/db: KubeVirt reports success, but the VM runs on n1" in result["msg"]
+    assert len(api.created()) == retries + 1
+    api.brought_back = {"db": retries}
+    assert migrate(name="db", target_node="n2", retries=retries)["migrations"][0]["outcome"] == "migrated"
+
+
 def test_a_migration_of_an_earlier_run_is_watched_not_repeated(migrate: Migrate, api: MigratingApi) -> None:
     api.add_migration("db-0-1", "db", run="earlier")
     result = migrate(name="db", target_node="n2")

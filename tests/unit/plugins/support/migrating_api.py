@@ -50,6 +50,7 @@ def migrations_path(namespace: str = "shop") -> str:
 class MigratingApi(ObjectApi):
     """`courses`: the phases of each migration to come, the last one for all further ones. own_courses: of single VMIs.
 
+    brought_back: how often somebody brings a VMI back as soon as its migration has succeeded, by its name.
     homeless: target pods find no node. forgotten: they are removed before anybody sees them, and only events tell.
     stubborn: deleted migrations stay. reason: what failures are put down to. step_seconds: how long each phase takes.
     known: what the schema of migrations has in their spec; KubeVirt before 1.6 had no addedNodeSelector.
@@ -57,6 +58,7 @@ class MigratingApi(ObjectApi):
 
     courses: list[tuple[str, ...]] = field(default_factory=lambda: [SUCCESS])
     own_courses: dict[str, list[tuple[str, ...]]] = field(default_factory=dict)
+    brought_back: dict[str, int] = field(default_factory=dict)
     homeless: bool = False
     forgotten: bool = False
     stubborn: bool = False
@@ -230,7 +232,9 @@ class MigratingApi(ObjectApi):
         status["phaseTransitionTimestamps"] = [*status.get("phaseTransitionTimestamps", ()), reached]
         item["metadata"]["resourceVersion"] = str(next(self._versions))
         vmi = self.objects.get(vmi_path(item["spec"]["vmiName"], item["metadata"]["namespace"]))
-        if vmi and phase == "Succeeded":
+        if vmi and phase == "Succeeded" and self.brought_back.get(vmi["metadata"]["name"]):
+            self.brought_back[vmi["metadata"]["name"]] -= 1
+        elif vmi and phase == "Succeeded":
             vmi["status"]["nodeName"] = item["spec"].get("addedNodeSelector", {}).get(HOSTNAME, "n2")
         elif vmi and phase == "Failed" and not self.homeless:
             uid = item["metadata"]["uid"]

@@ -76,7 +76,7 @@ def look(*items: SeenVmi | SeenPod | Migration, **others: Any) -> Observation:
 
 def moment(*items: SeenVmi | SeenPod | Migration, after: float = 0.0, **changes: Any) -> Moment:
     """What is seen so many seconds after the beginning, when nothing has to be waited for."""
-    names = {"ready", "slot", "retries", "taken", "run", "epoch", "binding"}
+    names = {"ready", "slot", "retries", "taken", "run", "epoch", "binding", "wanted"}
     traits = {name: value for name, value in changes.items() if name in names}
     others = {name: value for name, value in changes.items() if name not in names}
     fields: dict[str, Any] = {"run": "run-1", "epoch": "e", "ready": True, "slot": True}

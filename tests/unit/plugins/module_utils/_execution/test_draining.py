@@ -136,6 +136,20 @@ def test_who_is_to_be_interrupted_and_can_be_migrated_by_now_needs_another_plan(
     assert unplanned(again, record, remaining("n1", seen, None)) == set()
 
 
+def test_who_is_waited_for_on_another_node_and_is_there_again_needs_another_plan() -> None:
+    """Somebody has brought it back; as long as nobody waits for it that is nobody's concern."""
+    other = action(ActionKind.MIGRATE, vm("other"), "n2", "n3")
+    begun = plan(other, replace(MOVE, after=(other.id,)))
+    record = follow(begun, Record(), N1)
+    away = look(seen_vmi(), seen_vmi("other", "n3"), launcher("other", "n2"))
+    record, commands = advance(begun, record, away, NOW, N1)
+    assert commands == ()  # its pod is there still
+    here = remaining("n1", look(seen_vmi(), seen_vmi("other", "n2")), None)
+    assert unplanned(begun, record, here) == returned(begun, record, here) == {"uid-other"}
+    assert follow(begun, record, N1, frozenset({"uid-other"})).entries[other.id].outcome == "waiting"
+    assert unplanned(plan(other, MOVE), record, here) == returned(plan(other, MOVE), record, here) == set()
+
+
 def test_who_is_waited_for_on_another_node_and_fails_needs_another_plan_until_it_has_left() -> None:
     """The process that empties that node may be over, or not there at all."""
     other = action(ActionKind.MIGRATE, vm("other"), "n2", "n3")
@@ -156,8 +170,8 @@ def test_what_has_left_and_is_here_again_is_planned_anew() -> None:
     record, _commands = advance(plan(MOVE), record, look(seen_vmi(node="n2")), NOW, N1)
     assert record.entries[MOVE.id].outcome == "already_there"
     back = remaining("n1", look(seen_vmi()), None)
-    assert unplanned(plan(MOVE), record, back) == returned(record, back) == {"uid-web"}
-    assert follow(plan(MOVE), record, N1, returned(record, back)).unfinished
+    assert unplanned(plan(MOVE), record, back) == returned(plan(MOVE), record, back) == {"uid-web"}
+    assert follow(plan(MOVE), record, N1, returned(plan(MOVE), record, back)).unfinished
     assert not follow(plan(MOVE), record, N1).unfinished
 
 

@@ -122,10 +122,10 @@ def test_a_success_counts_when_the_vm_is_seen_at_its_target() -> None:
     assert (entry.outcome, entry.node, entry.status()) == ("migrated", "n2", "migrated to n2 in 9 s")
 
 
-def test_a_vm_that_is_back_after_a_success_goes_again() -> None:
+@pytest.mark.parametrize("entry", [created(), BEGUN], ids=["knows", "knows-nothing"])
+def test_a_vm_that_is_back_after_a_success_goes_again(entry: Migrating) -> None:
     """Also for a process that knows nothing of the first time, and without any retries."""
     over = migration(NAME, "Running", "Succeeded")
-    entry = created()
     for later in (0, 0, 60):
         entry, command = entry.step(moment(seen_vmi(), over, after=later, retries=0))
     assert (entry.outcome, entry.failed, entry.past) == ("waiting", (), (f"uid-{NAME}",))
@@ -133,6 +133,27 @@ def test_a_vm_that_is_back_after_a_success_goes_again() -> None:
     assert command.name != NAME
     ended, _command = entry.step(moment(over))
     assert (ended.outcome, ended.failed) == ("ended", ()), "no migration was under way"
+
+
+def test_who_is_brought_back_for_nobody_has_migrated_all_the_same() -> None:
+    over, entry = migration(NAME, "Scheduling", "Running", "Succeeded"), created()
+    for _look in range(2):
+        entry, command = entry.step(moment(seen_vmi(), over, wanted=False))
+    assert (entry.status(), entry.node, command) == ("migrated to n2 in 9 s, and brought back to n1", "n1", None)
+
+
+def test_a_vm_that_ends_between_two_attempts_was_not_being_migrated() -> None:
+    """Neither after one that has failed, nor after some of which KubeVirt keeps only the last ones."""
+    failed, over = created(), migration(NAME, "Running", "Failed")
+    for _look in range(2):
+        failed, _command = failed.step(moment(seen_vmi(), over))
+    old = [migration(f"{NAME[:-1]}{number}", "Running", "Succeeded") for number in (7, 8)]
+    late = BEGUN
+    for seconds in range(9):
+        late, _command = late.step(moment(seen_vmi(), *old, after=seconds, slot=False))
+    for waits, seen, known in ((failed.redirected(WANTED), [over], 1), (late, old, 0)):
+        ended, command = waits.step(moment(*seen, after=60))
+        assert (ended.outcome, len(ended.failed), command) == ("ended", known, None)
 
 
 def test_a_success_that_ends_elsewhere_is_a_failure() -> None:

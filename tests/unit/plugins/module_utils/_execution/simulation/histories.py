@@ -199,6 +199,32 @@ HISTORIES: Mapping[str, History] = {
             ("a_vm_comes", {"byte": 8, "lagging": 0, "then": _QUIET, "which": 0}),
         ),
     ),
+    "a task that goes on after one that was killed when its VM had just arrived": (
+        Moved,
+        (
+            ("begin", {"shape": bytes(11) + b"\x08", "order": bytes(8)}),
+            ("a_budget_changes", {"then": bytes(9) + b"\x01\x01\x01"}),
+            ("dies", {"then": bytes(8) + b"\x01\x00\x00\x00"}),
+        ),
+    ),
+    "a drain that runs out of time while a VM is on its way": (
+        OneNode,
+        (
+            ("begin", {"shape": b"0" + bytes(20) + b"\x08 \xa8"}),
+            ("a_vm_grows", {"itself": False, "then": b"\x00\x00\x01\x03@@@\x80\x80\x80\xc0\xc0", "which": 0}),
+            ("a_budget_changes", {"then": b"\x00\x00\x00@@A\x80\x80\x80\x80\xc0\xc0"}),
+            ("a_budget_changes", {"then": b"\x00\x00@@@\x80\x80\x80\xc0\xc0\xc0\xc0"}),
+            ("a_vm_ends", {"how": 0, "then": bytes(10) + b"\x01\xf3", "which": 2}),
+        ),
+    ),
+    "a replica whose successor finds no node": (
+        Restored,
+        (
+            ("begin", {"shape": bytes(21) + b"`fg"}),
+            ("somebody_scales_a_replica_set", {"replicas": 2, "then": _QUIET, "which": 0}),
+            ("a_vm_can_be_migrated_or_no_longer", {"lagging": 0, "then": bytes(10) + b"\x01\x03", "which": 0}),
+        ),
+    ),
     "a VM that can be migrated by the time it is to be interrupted": (
         OneNode,
         (

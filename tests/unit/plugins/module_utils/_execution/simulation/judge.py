@@ -145,11 +145,13 @@ class Judge:
         assert vmi is not None
         assert (vmi.uid, vmi.node) == (command.uid, command.source), f"{command} meets {vmi}"
         if execution.caps is not None and (self._alone or sources is not None):
-            # KubeVirt counts VMIs by their nodes: one that is gone leaves its place at once.
-            there = [entry for entry in ours if entry.vmi.uid in world.vmis]
-            seen = [entry.source for entry in there if sources is None or entry.home in sources]
-            assert len(seen) <= execution.caps.cluster, f"beyond the cluster's cap: {command}"
-            assert seen.count(command.source) <= execution.caps.outbound, f"beyond its node's cap: {command}"
+            seen = [entry for entry in ours if sources is None or entry.home in sources]
+            # Of a node KubeVirt counts VMIs, of the cluster migrations, also those whose VMI is gone.
+            there = [entry for entry in seen if entry.vmi.uid in world.vmis]
+            going = sum(entry in there or entry.phase != "Pending" for entry in seen)
+            outbound = sum(entry.source == command.source for entry in there)
+            assert going <= execution.caps.cluster, f"beyond the cluster's cap: {command}"
+            assert outbound <= execution.caps.outbound, f"beyond its node's cap: {command}"
 
     def carries_out(self, command: Command, invocation: int) -> None:
         """Of the cluster as it is, whatever the process has seen of it. Not asked of what it was let through to do."""
@@ -215,7 +217,9 @@ class Judge:
             assert item.uid in told or (item.namespace, item.name) in names, f"{item} is left without a reason"
 
     def end(self, drain: NodeDrain) -> None:
-        """Of a drain that would end now, when nothing can happen any more."""
+        """Of a drain that would end now, when nothing can happen any more. One that ran out of time looks no more."""
+        if not drain.is_over and self._world.now >= drain.ends_at:
+            return
         here, record = drain.here, drain.record
         if not drain.is_lost:
             self.residents(drain.execution.node, here, drain.first)
@@ -228,7 +232,9 @@ class Judge:
             assert item.uid in failed or (item.namespace, item.name) in names, f"{item} is left without a reason"
         for entry in record.unfinished:
             if isinstance(entry, Interrupting) and entry.outcome == ENDING:
-                assert self._comes_back(entry), f"{entry} is waited for in vain"
+                successor = self._world.vmis.get(entry.successor_uid)
+                is_there = successor is not None and successor.alive
+                assert is_there or self._comes_back(entry), f"{entry} is waited for in vain"
 
     def _will_be_known(self, command: Interrupt, invocation: int) -> None:
         """Whoever goes on has to know which VMs ran before; who has lost the run can leave nothing any more."""
@@ -321,13 +327,15 @@ class Judge:
 
     def _migration_result(self, entry: Migrating, *, fresh: bool) -> None:
         vmi = self._world.vmis.get(entry.uid)
-        if entry.outcome in (MIGRATED, ALREADY_THERE):
+        if entry.outcome == MIGRATED and entry.node == entry.source_node != entry.target_node:
+            assert entry.target_node in self._world.places[entry.uid], f"{entry} was not brought back"
+        elif entry.outcome in (MIGRATED, ALREADY_THERE):
             assert self._world.had_left(entry.uid, entry.source_node) or vmi is None or vmi.node != entry.source_node
             assert entry.node in self._world.places[entry.uid], f"{entry} has never been there"
             if fresh and vmi is not None:
                 assert vmi.node == entry.node, f"{entry} is on {vmi.node}"
         if entry.outcome == MIGRATED:
-            assert entry.node == entry.target_node, f"{entry} went elsewhere"
+            assert entry.node in (entry.target_node, entry.source_node), f"{entry} went elsewhere"
         if entry.outcome == NOT_MIGRATED:
             self._reason(entry, vmi)
 

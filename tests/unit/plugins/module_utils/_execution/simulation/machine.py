@@ -194,20 +194,21 @@ class Simulation(Disturbed):
     @precondition(lambda self: self._gone_elsewhere())
     @happens(then=BYTES, which=SMALL)
     def somebody_brings_a_vm_back(self, then: bytes, which: int) -> None:
-        """To a node that it has left and that is cordoned, as it tolerates that."""
+        """To a node that it has left; if that is cordoned, it tolerates that."""
         vmi, node = self._pick(self._gone_elsewhere(), which)
-        vmi.tolerant = True
+        vmi.tolerant = vmi.tolerant or node in self.world.cordons
         requests.create(self.world, vmi, self.world.uid("theirs"), node, ours=False)
         self._disturbed(then)
 
     def _gone_elsewhere(self) -> list[tuple[Vmi, str]]:
-        """VMs that can be migrated and have left nodes of the batch, with these."""
+        """VMs that can be migrated and have left nodes, with these; of the batch, those that are cordoned."""
         return [
             (vmi, node)
             for vmi in self.world.vmis.values()
-            for node in self.batch
+            for node in ZONES
             if vmi.migratable and vmi.phase == "Running" and not (vmi.ending or self.world.moving(vmi))
-            if vmi.node != node and (vmi.uid, node) in self.world.left and node in self.world.cordons
+            if vmi.node != node and (vmi.uid, node) in self.world.left
+            if node not in self.batch or node in self.world.cordons
         ]
 
     def teardown(self) -> None:

@@ -81,7 +81,7 @@ class ByModel:
 
     def mended(self, world: World, batch: tuple[str, ...], plan: Plan, mending: Mending) -> Plan:
         record, here = mending.drain.record, mending.drain.here
-        returned = draining.returned(record, here)
+        returned = draining.returned(plan, record, here)
         return planner.plan(
             world,
             batch,
