@@ -70,6 +70,7 @@ class PlannedBatch:
         }
         old = self._old(fresh)
         turns = {action.id: index for index, action in enumerate(found)}
+        all_of_it = {**old, **fresh}
         actions: dict[str, Action] = {}
         for action in (*old.values(), *fresh.values()):
             name = action.id
@@ -77,7 +78,7 @@ class PlannedBatch:
                 continue
             if name in untouched or (name in self.ended and name in old):
                 # It has not waited for those that have to wait for it now.
-                waits = (other for other in old[name].after if name not in all_ahead(fresh, other))
+                waits = (other for other in old[name].after if name not in all_ahead(all_of_it, other))
                 actions[name] = replace(old[name], after=tuple(waits))
             elif action.node not in self.nodes:
                 actions[name] = old[name]

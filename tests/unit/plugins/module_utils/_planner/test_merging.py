@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,12 +13,14 @@ import pytest
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot import from_plain
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.document import decode, encode
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import ActionKind
+from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.merging import PlannedBatch
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.order import wholly
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.plan_options import PlanOptions
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.repair import repair
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.run_plan import plan_run
 
 from unit.plugins.module_utils._plan.plans import action, vm
+from unit.plugins.module_utils._plan.plans import plan as plan_of_batch
 from unit.plugins.module_utils._planner.scene import HOST, Scene, apart, node
 
 
@@ -37,6 +40,16 @@ def test_who_has_left_one_node_for_another_of_the_batch_leaves_that_as_well(of: 
     waits = {action.id: action.after for action in found.actions}
     assert "1.evict.shop/web-0" in waits["1.maintain.b"]
     assert "1.evict.shop/web-0" not in waits["1.maintain.a"]
+
+
+def test_who_has_left_out_of_turn_waits_for_nobody_who_waits_for_it_by_way_of_another() -> None:
+    """Each of two that have begun stood before the one that was planned again: nothing waits in a circle."""
+    late = action(ActionKind.MIGRATE, vm("late"), "n1", "n2")
+    first = action(ActionKind.MIGRATE, vm("first"), "n1", "n2", late)
+    second = action(ActionKind.MIGRATE, vm("second"), "n1", "n2", first)
+    batch = PlannedBatch(plan_of_batch(late, first, second), 1, ["n1"], None, frozenset())
+    merged = batch.merged([replace(late, target="n3", after=(second.id,))], [], {first.id, second.id})
+    assert {each.id: each.after for each in merged.actions} == {first.id: (), second.id: (), late.id: (second.id,)}
 
 
 def test_an_action_says_for_whom_it_waits_also_where_that_one_has_begun() -> None:
