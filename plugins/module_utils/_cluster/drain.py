@@ -214,6 +214,8 @@ class NodeDrain(PlanRun):
             self._look(0.0)
         returned = draining.returned(self.plan, self.record, self.here)
         gone = [name for name, entry in over.items() if entry.uid not in returned]
+        for entry in (entry for entry in over.values() if entry.uid in returned):
+            self.means.teller.tell(telling.brought_back(entry))
         for line in differences(leaving(left(self.plan, gone), node), leaving(left(plan, gone), node)):
             self.means.teller.tell(f"the plan has changed: {line}")
         self._follow(plan, returned)

@@ -35,6 +35,11 @@ def news(before: Record, after: Record, others: Collection[str] = ()) -> Iterato
             yield replace(told, detail=True) if name in others else told
 
 
+def brought_back(entry: Entry) -> str:
+    """A line on what had left, and has to leave again."""
+    return f"{entry.title}: somebody has brought it back to {entry.source_node}; it is to leave again"
+
+
 def to_do(record: Record) -> str:
     """What there is to do, as in `2 migrations, 1 eviction to do`."""
     kinds = (("migration", Migrating), ("eviction", Evicting), ("interruption", Interrupting))
@@ -112,6 +117,8 @@ def _news(before: Entry | None, entry: Entry) -> Iterator[News]:
         known = len(before.failed) if isinstance(before, Migrating) else 0
         for number, attempt in enumerate(entry.failed[known:], start=known + 1):
             yield News(_line(entry, f"attempt {number} failed, {attempt.reason.rstrip('.')}; trying again"))
+        if isinstance(before, Migrating) and len(entry.past) > len(before.past):
+            yield News(brought_back(entry))
     if before is None or before.status() != status:
         if entry.worth_telling:
             yield News(_line(entry, status))

@@ -28,6 +28,7 @@ from testbed.pki import Authority
 from unit.plugins.module_utils._plan.plans import action, pod, refused, vm
 from unit.plugins.support.draining_api import BUDGET, VMIS, DrainingApi, busy_node, fill, pod_path
 from unit.plugins.support.fake_api import Answer, Request, serving
+from unit.plugins.support.listener import listener
 from unit.plugins.support.migrating_api import FAILURE, MIGRATIONS, SUCCESS, vmi_path
 from unit.plugins.support.modules import ModuleRunner
 
@@ -81,8 +82,10 @@ def test_a_vm_that_somebody_brings_back_is_migrated_again(
         return BUDGET if len(brought) < 3 or status["nodeName"] == "n1" else None
 
     api.faults[f"{pod_path('api')}/eviction"] = answer
-    result = drain(policies=[{"policy": policy}], retries=retries)
+    with listener() as heard:
+        result = drain(policies=[{"policy": policy}], retries=retries, _progress=heard.path)
     assert (result.get("msg"), result["left"], api.acts) == (None, [], [])
+    assert sum("shop/db: somebody has brought it back to n1; it is to leave again" in line for line in heard.told) == 3
     assert result["interrupted"] == []
     (move,) = result["moves"]
     assert (move["outcome"], move["attempts"], move["failure_reason"]) == ("migrated", 4, "")

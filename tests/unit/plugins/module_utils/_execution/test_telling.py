@@ -67,6 +67,16 @@ def test_a_failure_comes_before_where_the_next_attempt_stands_and_once() -> None
     assert list(news(running, given_up)) == [News("shop/web: n1 -> n2: failed, no network")]
 
 
+def test_that_somebody_has_brought_it_back_is_told_once() -> None:
+    again = replace(WEB, outcome="migrating", past=("uid",), attempts=2, has_acted=True)
+    assert list(news(BEGUN, Record({MOVE.id: again}))) == [
+        News("shop/web: somebody has brought it back to n1; it is to leave again"),
+        News("shop/web: n1 -> n2: Pending, brought back before to n1, attempt 2", detail=True),
+    ]
+    running = Record({MOVE.id: replace(again, phases=(("Running", PHASES[0][1]),))})
+    assert [told.detail for told in news(Record({MOVE.id: again}), running)] == [True]
+
+
 def test_what_has_not_changed_is_no_news() -> None:
     assert list(news(BEGUN, BEGUN)) == []
     assert list(news(Record(), BEGUN)) == []
