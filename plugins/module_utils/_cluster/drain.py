@@ -212,7 +212,7 @@ class NodeDrain(PlanRun):
         if returned:  # of who is only seen so by a watch that lags, nothing is begun again
             self.means.looks.forget()
             self._look(0.0)
-        returned = draining.returned(self.plan, self.record, self.here)
+            returned &= draining.returned(self.plan, self.record, self.here)
         gone = [name for name, entry in over.items() if entry.uid not in returned]
         for entry in (entry for entry in over.values() if entry.uid in returned):
             self.means.teller.tell(telling.brought_back(entry))

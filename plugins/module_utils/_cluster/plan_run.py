@@ -31,6 +31,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.reduce
     questions,
     rehearsal,
     rehearsed,
+    unasked,
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.standing import Standing
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import Plan
@@ -219,19 +220,23 @@ class PlanRun:
         before, stood = self.record, self._stands()
         self.record, commands = advance(self.plan, before, look, self._now(), self.execution)
         try:
-            self._act(commands, once=once)
+            self._act(before, commands, once=once)
         finally:
             # Also where nothing may be done any more: the next step begins with what this look has shown.
             self._tell(before)
             self._calm = self._calm + 1 if self._stands() == stood else 0
         self._conclude()
 
-    def _act(self, commands: Collection[Command], *, once: bool) -> None:
-        """Raises Failure."""
+    def _act(self, before: Record, commands: Collection[Command], *, once: bool) -> None:
+        """before: as it was when these were decided on. Raises Failure."""
         if not commands:
             self._guard(_QUIET)
             return
-        self._guard(_GUARDED_FOR)
+        try:
+            self._guard(_GUARDED_FOR)
+        except Failure:
+            self.record = unasked(self.record, before, commands)
+            raise
         answers, trouble = self.means.verbs.carry_out(commands, lambda: self._see(_GUARDED_FOR), once=once)
         self.record = answered(self.record, answers, self._now())
         if trouble is not None:

@@ -353,7 +353,7 @@ class Migrating:
             return replace(self, suspect=True), None
         if vmi is None:
             return self._failed("the VM ended right after its migration"), None
-        is_back = vmi.node == self.source_node != self.heading
+        is_back = vmi.node == self.source_node and {self.heading, self.target_node or vmi.node} != {vmi.node}
         if is_back and moment.wanted:
             if not moment.binding or len(self.past) < moment.retries:
                 return self.brought_back(self)._without_migration(vmi, moment)

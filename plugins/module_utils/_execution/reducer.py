@@ -175,12 +175,21 @@ def advance(
             taken=_taken(entry, entries) if isinstance(entry, Interrupting) else frozenset(),
             kept_since=_kept_since(actions[name], entries) if name in actions else 0.0,
         )
+        if isinstance(entry, Interrupting) and not (moment.wanted or entry.begun_at):
+            del entries[name]  # it is left to the drain of its own node
+            continue
         entries[name], command = entry.step(moment)
         if command is not None:
             commands.append(command)
             if isinstance(command, Migrate) and isinstance(entry, Migrating):
                 slots.add(entry)
     return replace(record, entries=entries, courtesy=slots.courtesy(now)), tuple(commands)
+
+
+def unasked(record: Record, before: Record, commands: Iterable[Command]) -> Record:
+    """The record where commands were not even given, that had been decided on by what was known `before`."""
+    entries = {command.action: before.entries[command.action] for command in commands}
+    return replace(record, entries={**record.entries, **entries})
 
 
 def answered(record: Record, answers: Iterable[Answer], now: float) -> Record:

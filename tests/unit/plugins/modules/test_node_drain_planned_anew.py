@@ -32,7 +32,7 @@ from unit.plugins.support.listener import listener
 from unit.plugins.support.migrating_api import FAILURE, MIGRATIONS, SUCCESS, vmi_path
 from unit.plugins.support.modules import ModuleRunner
 
-RESTART = [{"policy": "restart"}]
+STOP, RESTART = [{"policy": "stop"}], [{"policy": "restart"}]
 DB = vmi_path("db")
 
 
@@ -127,7 +127,7 @@ def test_a_vm_that_is_brought_back_is_planned_as_the_cluster_is_by_then(drain: A
         return waits.pop() if waits else None
 
     api.faults[f"{pod_path('api')}/eviction"] = answer
-    result = drain(policies=[{"policy": "stop"}])
+    result = drain(policies=STOP)
     assert (result.get("msg"), result["left"], api.acts) == (None, [], [])
     assert [(move["name"], move["outcome"]) for move in result["moves"]] == [("db", "migrated")]
 
@@ -137,7 +137,7 @@ def test_a_vm_that_is_brought_back_is_planned_as_the_cluster_is_by_then(drain: A
 def test_a_plan_to_stop_a_vm_that_can_be_migrated_by_now_is_not_obeyed(
     drain: Any, api: DrainingApi, drift: str, check: bool
 ) -> None:
-    given = batch_of(("n1",), refused(action(ActionKind.STOP, vm("db"), "n1")), policies=[{"policy": "stop"}])
+    given = batch_of(("n1",), refused(action(ActionKind.STOP, vm("db"), "n1")), policies=STOP)
     result = drain(plan=to_json(given), drift=drift, check=check)
     assert api.acts == []
     if drift == "fail":
@@ -179,6 +179,34 @@ def test_who_is_brought_back_for_nobody_any_more_keeps_nobody_waiting(
     result = drain(plan=to_json(given), wait_timeout=60)
     assert (result.get("msg"), result["left"], DB in api.objects) == (None, [], False)
     assert {move["name"]: move["outcome"] for move in result["moves"]}["web"] == "migrated"
+
+
+@pytest.mark.parametrize("drift", ["repair", "fail"])
+@pytest.mark.parametrize("can", [False, True], ids=["refused", "can-be-migrated"])
+def test_who_is_to_be_stopped_for_nobody_any_more_is_left_to_its_own_node(
+    drain: Any, api: DrainingApi, drift: str, can: bool
+) -> None:
+    """`web` was to follow it, and ends."""
+    fill(api, "n3")
+    api.add_vm("pets")
+    api.objects[vmi_path("pets")]["status"]["nodeName"] = "n2"
+    del api.objects[DB]
+    api.add_vmi("web")
+    stop = replace(refused(action(ActionKind.STOP, vm("pets"), "n2")), after=("1.evict.shop/api",))
+    given = batch_of(("n1", "n2"), action(ActionKind.MIGRATE, vm("web"), "n1", "n3", stop), policies=STOP)
+    given = replace(given, actions=(*given.actions[:2], given.actions[-1], stop, given.actions[2]))
+    waits = [BUDGET] * 6
+
+    def answer(_request: Request) -> Answer | None:
+        if len(waits) == 4:
+            del api.objects[vmi_path("web")]
+        if len(waits) == 1 and can:
+            api.objects[vmi_path("pets")]["status"]["conditions"] = []
+        return waits.pop() if waits else None
+
+    api.faults[f"{pod_path('api')}/eviction"] = answer
+    result = drain(plan=to_json(given), drift=drift)
+    assert (result.get("msg"), result["left"], api.acts) == (None, [], [])
 
 
 def test_who_has_made_room_and_is_brought_back_is_moved_once_more(drain: Any, api: DrainingApi) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from contextlib import nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 import pytest
@@ -17,13 +17,15 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.plan_run
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.clock import Clock
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.failure import Failure
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.commands import Answer, Command
+from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.interrupting import Interrupting
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.observation import Observation, Questions
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.reducer import Execution
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.standing import Standing
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import VM
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import ActionKind
 
-from unit.plugins.module_utils._execution.moments import look, seen_pod
-from unit.plugins.module_utils._plan.plans import action, plan, pod
+from unit.plugins.module_utils._execution.moments import look, seen_pod, seen_vmi
+from unit.plugins.module_utils._plan.plans import action, plan, pod, refused, vm
 
 EVICT = action(ActionKind.EVICT, pod("cache"), "n1")
 STAYS = seen_pod("cache", ending=True)
@@ -104,6 +106,26 @@ def test_it_goes_by_the_clock_that_it_is_given() -> None:
     run = PlanRun(Means(scene, verbs, guard, scene, hours), Execution(node="n1", run="run-1"), plan(EVICT))
     run.run(100)
     assert (hours.passed, run.is_over, run.trouble) == (100.0, False, AWAY)
+
+
+def test_what_nobody_was_asked_for_has_not_begun() -> None:
+    """A stop was decided on, but the guard had no answer; by then its VM can be migrated."""
+    fixed = seen_vmi("db", owner_kind=VM, owner="db", owner_uid="uid-vm", is_refused=True)
+    scene, hours, troubles = Scene([look(fixed), look(replace(fixed, is_refused=False))]), Hours(), [AWAY]
+    verbs: Any = None
+
+    def guard(_nodes: Collection[str]) -> None:
+        if troubles:
+            raise troubles.pop()
+
+    stop = refused(action(ActionKind.STOP, vm("db"), "n1"))
+    run = PlanRun(Means(scene, verbs, guard, scene, hours), Execution(node="n1", run="run-1"), plan(stop))
+    steps = run.steps(30)
+    for _step in range(3):
+        next(steps)
+    entry = run.record.entries[stop.id]
+    assert isinstance(entry, Interrupting)
+    assert (entry.outcome, entry.begun_at, entry.is_doubtful, troubles) == ("waiting", 0.0, True, [])
 
 
 class Counting(Scene):

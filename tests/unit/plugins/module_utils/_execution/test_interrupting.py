@@ -78,6 +78,20 @@ def test_who_can_be_migrated_by_now_is_not_ended_unless_that_was_asked_for_befor
     assert (again.is_doubtful, command is not None) == (False, True)
 
 
+def test_who_is_restarted_for_another_reason_in_the_end_says_so() -> None:
+    """A restart that was refused has left nothing: what the plan has said since counts."""
+    restart = Interrupting.begin(refused(action(ActionKind.RESTART, vm("web"), "n1", "n4")))
+    tried, command = restart.step(moment(replace(WEB, is_refused=True)))
+    assert command is not None
+    tried = tried.answered(Answer(command, "the server is busy", passing=True), NOW)
+    doubtful, command = tried.step(moment(WEB, after=5.0))
+    assert (doubtful.is_doubtful, command) == (True, None)
+    why = "It is shut down. Why: no node can take it."
+    again = doubtful.redirected(replace(action(ActionKind.RESTART, vm("web"), "n1", "n5"), why=why))
+    assert (again.why, again.target_node) == ("no node can take it", "n5")
+    assert again.step(moment(WEB, after=9.0))[1] is not None
+
+
 def test_another_vm_of_its_name_is_left_alone() -> None:
     entry, command = STOP.step(moment(seen_vmi(uid="uid-of-another")))
     assert (entry.outcome, command) == ("ended", None)

@@ -142,6 +142,16 @@ def test_who_is_brought_back_for_nobody_has_migrated_all_the_same() -> None:
     assert (entry.status(), entry.node, command) == ("migrated to n2 in 9 s, and brought back to n1", "n1", None)
 
 
+def test_a_success_of_an_earlier_plan_that_led_to_where_it_is_to_leave_now_is_none() -> None:
+    """As by a process that was killed, and whose plan is made anew."""
+    over = migration(NAME, "Running", "Succeeded")
+    further = Migrating.begin(action(ActionKind.MIGRATE, vm("web"), "n2", "n3"))
+    for later in (0, 0, 60):
+        further, command = further.step(moment(seen_vmi(node="n2"), over, after=later))
+    assert command is not None
+    assert (command.source, command.target) == ("n2", "n3")
+
+
 def test_a_vm_that_ends_between_two_attempts_was_not_being_migrated() -> None:
     """Neither after one that has failed, nor after some of which KubeVirt keeps only the last ones."""
     failed, over = created(), migration(NAME, "Running", "Failed")

@@ -34,7 +34,8 @@ def come_to_rest(world: World, processes: list[Process]) -> dict[str, bool]:
     else:
         raise AssertionError(f"this does not come to an end: {before}")
     holders = [process for process in processes if process.invocation == world.holder]
-    for process in holders:
+    # One that is done, or has run out of time, or has lost its node, looks no more.
+    for process in (process for process in holders if process.is_running or process.drain.is_lost):
         process.judge.end(process.drain)
     return {process.node: world.is_empty(process.node, process.drain.first) for process in holders}
 

@@ -217,6 +217,18 @@ HISTORIES: Mapping[str, History] = {
             ("a_vm_ends", {"how": 0, "then": bytes(10) + b"\x01\xf3", "which": 2}),
         ),
     ),
+    "a VM that comes to a node which a drain has lost": (
+        TwoNodes,
+        (
+            ("begin", {"shape": bytes(19) + b"\x19\x19\x19\xa8\x08"}),
+            ("a_budget_changes", {"then": _QUIET}),
+            ("somebody_wants_a_vm_off_that_is_ending", {"gone": False, "then": bytes(11) + b"\x01", "which": 0}),
+            ("a_budget_changes", {"then": bytes(8) + b"\x03\x01\x01\x01"}),
+            ("a_budget_changes", {"then": bytes(11) + b"\x01"}),
+            ("somebody_cordons_or_uncordons", {"node": "n1", "then": _QUIET}),
+            ("a_vm_comes", {"byte": 8, "lagging": 0, "then": _QUIET, "which": 0}),
+        ),
+    ),
     "a replica whose successor finds no node": (
         Restored,
         (

@@ -217,9 +217,7 @@ class Judge:
             assert item.uid in told or (item.namespace, item.name) in names, f"{item} is left without a reason"
 
     def end(self, drain: NodeDrain) -> None:
-        """Of a drain that would end now, when nothing can happen any more. One that ran out of time looks no more."""
-        if not drain.is_over and self._world.now >= drain.ends_at:
-            return
+        """Of a drain that would end now, when nothing can happen any more."""
         here, record = drain.here, drain.record
         if not drain.is_lost:
             self.residents(drain.execution.node, here, drain.first)
