@@ -132,6 +132,40 @@ def test_a_vm_that_is_brought_back_is_planned_as_the_cluster_is_by_then(drain: A
     assert [(move["name"], move["outcome"]) for move in result["moves"]] == [("db", "migrated")]
 
 
+def test_who_is_brought_back_while_a_plan_is_made_for_another_one_gets_a_plan_of_its_own(
+    drain: Any, api: DrainingApi
+) -> None:
+    """The first one knows nothing of it: by that it would be stopped, as it was to be when no node could take it."""
+    fill(api, "n3")
+    api.add_vmi("web")
+    for spec in (api.add_vm("db", migratable=True)["spec"]["template"]["spec"], api.objects[DB]["spec"]):
+        spec["nodeSelector"] = {"kubernetes.io/hostname": "n2"}
+    there, labels = api.objects[DB]["status"], api.node("n2")["metadata"]["labels"]
+    labels["kubevirt.io/schedulable"] = "false"
+    web, rounds = api.objects[vmi_path("web")]["status"], itertools.count()
+    left = ["db"]
+
+    def evicts(_request: Request) -> Answer | None:
+        number = next(rounds)
+        if number == 0:
+            there["nodeName"] = "n2"
+        if number == 6:
+            labels["kubevirt.io/schedulable"], web["nodeName"] = "true", "n1"
+        return BUDGET if left or number < 9 else None
+
+    def lists(request: Request) -> Answer | None:
+        """VMIs have been read by then."""
+        if "limit" in request.query and left and labels["kubevirt.io/schedulable"] == "true":
+            there["nodeName"] = "n1"
+            left.clear()
+        return None
+
+    api.faults |= {f"{pod_path('api')}/eviction": evicts, "/apis/policy/v1/poddisruptionbudgets": lists}
+    result = drain(policies=STOP)
+    assert (result.get("msg"), result["left"], api.acts) == (None, [], [])
+    assert {move["name"]: move["outcome"] for move in result["moves"]} == {"web": "migrated", "db": "migrated"}
+
+
 @pytest.mark.parametrize("check", [False, True])
 @pytest.mark.parametrize("drift", ["repair", "fail"])
 def test_a_plan_to_stop_a_vm_that_can_be_migrated_by_now_is_not_obeyed(
