@@ -26,6 +26,8 @@ from unit.plugins.module_utils._execution.simulation.invocations import TwoInvoc
 from unit.plugins.module_utils._execution.simulation.machine import (
     OneNode,
     OneNodeAsPlanned,
+    OneOfTwo,
+    OneOfTwoAsPlanned,
     TwoBatches,
     TwoBatchesAsPlanned,
     TwoNodes,
@@ -35,9 +37,9 @@ from unit.plugins.module_utils._execution.simulation.moving import Moved
 from unit.plugins.module_utils._execution.simulation.restoring import Restored
 from unit.plugins.module_utils._execution.simulation.returning import Returns
 
-BY_MODEL: tuple[type[Driven], ...] = (OneNode, TwoNodes, TwoBatches, TwoInvocations, Returns, Restored, Moved)
+BY_MODEL: tuple[type[Driven], ...] = (OneNode, TwoNodes, OneOfTwo, TwoBatches, TwoInvocations, Returns, Restored, Moved)
 # A history of theirs takes some ten times as long.
-AS_PLANNED: tuple[type[Driven], ...] = (OneNodeAsPlanned, TwoNodesAsPlanned, TwoBatchesAsPlanned)
+AS_PLANNED: tuple[type[Driven], ...] = (OneNodeAsPlanned, TwoNodesAsPlanned, OneOfTwoAsPlanned, TwoBatchesAsPlanned)
 MACHINES = (*BY_MODEL, *AS_PLANNED)
 # Of a round by each machine.
 _EXAMPLES = 100

@@ -35,12 +35,13 @@ from unit.plugins.module_utils._execution.simulation.world import (
 
 
 class Simulation(Disturbed):
-    """batch: the nodes that are emptied, each by a process of its own. alone: there is never another one at a time.
+    """batch: the nodes that are out of service. drained: those that are emptied, each by a process of its own.
 
-    planning: who makes the plans.
+    alone: there is never another process at a time. planning: who makes the plans.
     """
 
     batch: tuple[str, ...]
+    drained: tuple[str, ...] = ("n1", "n2")
     alone = False
     judge: Judge
     planning: Planning = ByModel()
@@ -56,7 +57,9 @@ class Simulation(Disturbed):
         self.judge = Judge(world, alone=self.alone, budget=BUDGET)
         plan, ways = self.planning.made(world, self.batch), Ways.of(shape[0])
         self.processes = [
-            Process(world, self.judge, node, self.batch, plan, self.planning, ways) for node in self.batch
+            Process(world, self.judge, node, self.batch, plan, self.planning, ways)
+            for node in self.batch
+            if node in self.drained
         ]
 
     @happens(choices=BYTES, fates=DRAWN)
@@ -96,16 +99,14 @@ class Simulation(Disturbed):
     def somebody_cordons_or_uncordons(self, then: bytes, node: str) -> None:
         """A node of the batch is taken back by whoever drains it when somebody has uncordoned it, with a new start."""
         cordons = self.world.cordons
-        if node in self.batch:
+        if node in self.drained and node in self.batch:
             if cordons.pop(node, "") == OURS:
                 self.world.uncordoned_at[node] = self.world.now
             else:
                 cordons[node] = OURS
                 self.world.epochs[node] += "+"
                 next(each for each in reversed(self.processes) if each.node == node).die(remembering=True)
-        elif node in cordons:
-            del cordons[node]
-        else:
+        elif node not in self.batch and cordons.pop(node, "") == "":
             cordons[node] = THEIRS
         self._disturbed(then)
 
@@ -261,6 +262,12 @@ class TwoNodes(Simulation):
     batch = ("n1", "n2")
 
 
+class OneOfTwo(TwoNodes):
+    """The drain of the other node has yet to come, or is over: whom this one waits for there, it moves itself."""
+
+    drained = ("n1",)
+
+
 class TwoBatches(OneNode):
     """One node after the other, each a batch: the second one has its turn when the first one is back."""
 
@@ -303,6 +310,12 @@ class OneNodeAsPlanned(OneNode):
 
 class TwoNodesAsPlanned(TwoNodes):
     """Each has a plan that is mended for it alone."""
+
+    planning = ByProduct([TwoNodes.batch])
+
+
+class OneOfTwoAsPlanned(OneOfTwo):
+    """Its plan is that of both."""
 
     planning = ByProduct([TwoNodes.batch])
 
