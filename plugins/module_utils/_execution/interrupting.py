@@ -95,7 +95,9 @@ class Interrupting(Timed):
     def redirected(self, action: Action) -> Interrupting:
         """After the plan has changed: where it is expected now, unless it is on its way."""
         entry = replace(self, is_refused=action.is_refused, is_doubtful=False)
-        return entry if self._is_asked else replace(entry, target_node=action.target or "", why=action.cause)
+        if self.outcome != WAITING or self.is_asked:
+            return entry
+        return replace(entry, target_node=action.target or "", why=action.cause)
 
     @property
     def unfinished(self) -> bool:
@@ -227,13 +229,13 @@ class Interrupting(Timed):
         return self.kind == STOP and self.begun_at > 0 and not self.is_undone
 
     @property
-    def _is_asked(self) -> bool:
+    def is_asked(self) -> bool:
         """Whether it may have been asked to end, or its owner may say so."""
         return self.has_acted or self.is_unsure or self._leaves_a_mark
 
     def _may_migrate(self, vmi: SeenVmi) -> bool:
         """Whether it might be migrated after all; what was asked for is followed to its end."""
-        return self.is_refused and not (vmi.is_refused or self._is_asked)
+        return self.is_refused and not (vmi.is_refused or self.is_asked)
 
     def _may_be_asked(self, look: Observation) -> bool:
         """Whether its VM may know already that it is to end. Of who is deleted it shows on itself."""

@@ -175,7 +175,8 @@ def advance(
             taken=_taken(entry, entries) if isinstance(entry, Interrupting) else frozenset(),
             kept_since=_kept_since(actions[name], entries) if name in actions else 0.0,
         )
-        if isinstance(entry, Interrupting) and not (moment.wanted or entry.begun_at):
+        is_to_come = isinstance(entry, Interrupting) and entry.outcome == WAITING and not entry.is_asked
+        if is_to_come and not moment.wanted:
             del entries[name]  # it is left to the drain of its own node
             continue
         entries[name], command = entry.step(moment)

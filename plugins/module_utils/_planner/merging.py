@@ -70,7 +70,7 @@ class PlannedBatch:
         }
         old = self._old(fresh)
         turns = {action.id: index for index, action in enumerate(found)}
-        all_of_it = {**old, **fresh}
+        all_of_it = {**old, **{name: as_planned(old, action, turns) for name, action in fresh.items()}}
         actions: dict[str, Action] = {}
         for action in (*old.values(), *fresh.values()):
             name = action.id

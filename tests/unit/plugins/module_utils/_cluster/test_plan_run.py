@@ -113,6 +113,7 @@ def test_what_nobody_was_asked_for_has_not_begun() -> None:
     fixed = seen_vmi("db", owner_kind=VM, owner="db", owner_uid="uid-vm", is_refused=True)
     scene, hours, troubles = Scene([look(fixed), look(replace(fixed, is_refused=False))]), Hours(), [AWAY]
     verbs: Any = None
+    hours.sleep(1000.0)
 
     def guard(_nodes: Collection[str]) -> None:
         if troubles:

@@ -78,6 +78,14 @@ def test_who_can_be_migrated_by_now_is_not_ended_unless_that_was_asked_for_befor
     assert (again.is_doubtful, command is not None) == (False, True)
 
 
+def test_where_it_runs_again_is_not_what_another_plan_says() -> None:
+    """It was made anew by others, or is on its way."""
+    successor = seen_vmi(uid="uid-new", node="n5", **OF_VM)
+    for seen in (successor, replace(successor, node="", phase="Scheduling")):
+        entry, _command = RESTART.step(moment(seen))
+        assert entry.redirected(action(ActionKind.RESTART, vm("web"), "n1", "n7")) == entry
+
+
 def test_who_is_restarted_for_another_reason_in_the_end_says_so() -> None:
     """A restart that was refused has left nothing: what the plan has said since counts."""
     restart = Interrupting.begin(refused(action(ActionKind.RESTART, vm("web"), "n1", "n4")))

@@ -52,6 +52,16 @@ def test_who_has_left_out_of_turn_waits_for_nobody_who_waits_for_it_by_way_of_an
     assert {each.id: each.after for each in merged.actions} == {first.id: (), second.id: (), late.id: (second.id,)}
 
 
+def test_who_has_left_out_of_turn_waits_for_nobody_who_keeps_its_wait_for_it() -> None:
+    first = action(ActionKind.MIGRATE, vm("first"), "n1", "n2")
+    early = action(ActionKind.MIGRATE, vm("early"), "n1", "n2", first)
+    last = action(ActionKind.MIGRATE, vm("last"), "n1", "n2", early)
+    batch = PlannedBatch(plan_of_batch(first, early, last), 1, ["n1"], None, frozenset())
+    found = [replace(last, after=()), replace(first, target="n3", after=(last.id,))]
+    merged = {each.id: each.after for each in batch.merged(found, [], {early.id}).actions}
+    assert merged == {early.id: (), last.id: (early.id,), first.id: (last.id,)}
+
+
 def test_an_action_says_for_whom_it_waits_also_where_that_one_has_begun() -> None:
     """And is thus not planned again: whoever stands between them may stay as it was, without that wait."""
     first = action(ActionKind.MIGRATE, vm("first"), "a", "b")
