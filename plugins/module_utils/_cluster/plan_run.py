@@ -94,7 +94,7 @@ class Doer(Protocol):
     def carry_out(
         self, commands: Collection[Command], may: May = always, *, once: bool = False
     ) -> tuple[list[Answer], Failure | None]:
-        """What came of them, and why some could not be asked at all, if so.
+        """What came of them, and why some were not asked for, or nothing can tell, if so.
 
         may: raises Failure unless the next command may be carried out. once: whether nothing that fails is asked anew.
         """
@@ -143,7 +143,7 @@ class PlanRun:
         look = self._look(0.0)
         record, commands = rehearsal(self.plan, self.record, look, self._now(), self.execution)
         answers, trouble = self.means.verbs.carry_out(commands, once=True)
-        self.record = rehearsed(record, answers, self._now())
+        self.record = rehearsed(record, (answer for answer in answers if not answer.unasked), self._now())
         if trouble is not None:
             raise trouble
 
@@ -238,7 +238,8 @@ class PlanRun:
             self.record = unasked(self.record, before, commands)
             raise
         answers, trouble = self.means.verbs.carry_out(commands, lambda: self._see(_GUARDED_FOR), once=once)
-        self.record = answered(self.record, answers, self._now())
+        self.record = unasked(self.record, before, (answer.command for answer in answers if answer.unasked))
+        self.record = answered(self.record, (answer for answer in answers if not answer.unasked), self._now())
         if trouble is not None:
             raise trouble
 

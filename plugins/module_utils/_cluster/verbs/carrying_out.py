@@ -75,7 +75,7 @@ class Verbs:
     def carry_out(
         self, commands: Iterable[Command], may: May = always, *, once: bool = False
     ) -> tuple[list[Answer], Failure | None]:
-        """What came of them, side by side, and why some could not be asked at all, if so.
+        """What came of them, side by side, and why some were not asked for, or nothing can tell, if so.
 
         may: asked before each of them, as this process may have stood still since the one before. once: whether nobody
         asks anew for what has failed for a moment.
@@ -88,10 +88,15 @@ class Verbs:
         asking = Verbs(client, self._settings, self._undoing if once else self._undoing.briefly())
 
         def ask(command: Command) -> None:
+            if not troubles:
+                try:
+                    may()
+                except Failure as error:
+                    troubles.append(error)
             if troubles:
+                answers.append(Answer(command, unasked=True))
                 return
             try:
-                may()
                 answers.append(asking._act(command) or Answer(command))
             except Failure as error:
                 troubles.append(error)

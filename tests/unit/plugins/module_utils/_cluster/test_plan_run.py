@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -16,7 +17,8 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster import p
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.plan_run import Means, PlanRun
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.clock import Clock
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.failure import Failure
-from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.commands import Answer, Command
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.carrying_out import Verbs, VerbSettings
+from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.commands import Answer, Command, Evict
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.interrupting import Interrupting
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.observation import Observation, Questions
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.reducer import Execution
@@ -108,25 +110,49 @@ def test_it_goes_by_the_clock_that_it_is_given() -> None:
     assert (hours.passed, run.is_over, run.trouble) == (100.0, False, AWAY)
 
 
-def test_what_nobody_was_asked_for_has_not_begun() -> None:
-    """A stop was decided on, but the guard had no answer; by then its VM can be migrated."""
+class Skipping:
+    """Asks for nothing, as something else had no answer."""
+
+    server = "server"
+
+    def carry_out(
+        self, commands: Collection[Command], may: Callable[[], None], *, once: bool
+    ) -> tuple[list[Answer], Failure]:
+        return [Answer(command, unasked=True) for command in commands], AWAY
+
+
+@pytest.mark.parametrize("troubles", [[AWAY], []], ids=["the guard has no answer", "another command has none"])
+def test_what_nobody_was_asked_for_has_not_begun(troubles: list[Failure]) -> None:
+    """A stop was decided on; at the next look its VM can be migrated."""
     fixed = seen_vmi("db", owner_kind=VM, owner="db", owner_uid="uid-vm", is_refused=True)
-    scene, hours, troubles = Scene([look(fixed), look(replace(fixed, is_refused=False))]), Hours(), [AWAY]
-    verbs: Any = None
+    scene, hours = Scene([look(fixed), look(replace(fixed, is_refused=False))]), Hours()
+    left = list(troubles)
     hours.sleep(1000.0)
 
     def guard(_nodes: Collection[str]) -> None:
-        if troubles:
-            raise troubles.pop()
+        if left:
+            raise left.pop()
 
     stop = refused(action(ActionKind.STOP, vm("db"), "n1"))
+    verbs: Any = Skipping()
     run = PlanRun(Means(scene, verbs, guard, scene, hours), Execution(node="n1", run="run-1"), plan(stop))
     steps = run.steps(30)
     for _step in range(3):
         next(steps)
     entry = run.record.entries[stop.id]
     assert isinstance(entry, Interrupting)
-    assert (entry.outcome, entry.begun_at, entry.is_doubtful, troubles) == ("waiting", 0.0, True, [])
+    assert (entry.outcome, entry.begun_at, entry.is_doubtful) == ("waiting", 0.0, True)
+
+
+def test_what_may_not_be_done_any_more_was_asked_for_by_nobody() -> None:
+    asking: Any = SimpleNamespace(server="server", guarded=lambda _may: asking, briefly=lambda _may=None: asking)
+
+    def may() -> None:
+        raise AWAY
+
+    command = Evict("1.evict.shop/cache", "shop", "cache", "uid-cache")
+    answers, trouble = Verbs(asking, VerbSettings(run="run-1", unschedulable_timeout=5)).carry_out([command], may)
+    assert (answers, trouble) == ([Answer(command, unasked=True)], AWAY)
 
 
 class Counting(Scene):

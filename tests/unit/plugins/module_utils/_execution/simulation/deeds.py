@@ -36,11 +36,12 @@ class Deeds:
         self.begin(commands)
         answers: list[Answer] = []
         trouble: Failure | None = None
-        for command in commands:
+        for number, command in enumerate(commands):
             try:
                 may()
             except Failure as error:
-                return answers, error
+                rest = list(commands)[number:]
+                return [*answers, *(Answer(each, unasked=True) for each in rest)], error
             late, fate = self.chances.stands_still(), self.chances.fate()
             self.world.happened[fate.told] += 1
             if fate is Fate.DIES:

@@ -73,6 +73,8 @@ def answer_of(command: Command, fate: Fate, carry_out: Callable[[Command], Answe
         if fate is Fate.FAILED:
             return Answer(command, TROUBLE, passing=True, lost=True)
         return answer if fate is Fate.DONE else None
+    if fate is Fate.NEVER_ASKED:
+        return Answer(command, unasked=True)
     if fate not in _UNDONE:
         return None
     refused, passing, lost = _UNDONE[fate]
