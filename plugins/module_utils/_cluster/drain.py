@@ -85,6 +85,7 @@ class NodeDrain(PlanRun):
     off: tuple[str, ...] = ()
     _planned_for: frozenset[str] = frozenset()
     _back: frozenset[str] = frozenset()
+    _told_of: frozenset[str] = frozenset()
     _plan_at: float = 0.0
 
     @property
@@ -182,6 +183,7 @@ class NodeDrain(PlanRun):
     def _needs_plan(self) -> bool:
         back = draining.returned(self.plan, self.record, self.here)
         doubtful, self._back = back - self._back, back
+        self._told_of &= back
         if doubtful:  # a watch may lag behind what was seen to leave: lists read anew cost less than a plan
             self.means.looks.forget()
         new = draining.unplanned(self.plan, self.record, self.here) - doubtful
@@ -214,8 +216,10 @@ class NodeDrain(PlanRun):
             self._look(0.0)
             returned &= draining.returned(self.plan, self.record, self.here)
         gone = [name for name, entry in over.items() if entry.uid not in returned]
-        for entry in (entry for entry in over.values() if entry.uid in returned):
-            self.means.teller.tell(telling.brought_back(entry))
+        for entry in over.values():
+            if entry.uid in returned - self._told_of:
+                self.means.teller.tell(telling.brought_back(entry))
+        self._told_of |= returned
         for line in differences(leaving(left(self.plan, gone), node), leaving(left(plan, gone), node)):
             self.means.teller.tell(f"the plan has changed: {line}")
         self._follow(plan, returned)

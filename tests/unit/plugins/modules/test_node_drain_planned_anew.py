@@ -92,6 +92,32 @@ def test_a_vm_that_somebody_brings_back_is_migrated_again(
     assert len(api.migrations()) == 4
 
 
+def test_that_a_vm_was_brought_back_is_told_once_however_often_others_are_planned_for(
+    drain: Any, api: DrainingApi
+) -> None:
+    """It cannot be migrated any more, and waits for its turn to be restarted."""
+    api.add_vm("db", "Manual", migratable=True)
+    there, away, rounds = api.objects[DB]["status"], list[str](), list[int]()
+
+    def answer(_request: Request) -> Answer | None:
+        if there["nodeName"] == "n2":
+            away.append("seen")
+        if len(away) == 4:  # it has arrived, as everybody knows
+            there["nodeName"], there["conditions"] = "n1", [{"type": "LiveMigratable", "status": "False"}]
+            away.append("back")
+        if len(away) > 4:
+            rounds.append(len(rounds))
+            if len(rounds) in (4, 9, 14):
+                api.add_vmi(f"late-{len(rounds)}")
+        return BUDGET if len(rounds) < 30 else None
+
+    api.faults[f"{pod_path('api')}/eviction"] = answer
+    with listener() as heard:
+        result = drain(policies=RESTART, _progress=heard.path)
+    assert (result.get("msg"), result["left"], api.acts) == (None, [], ["restart db"])
+    assert sum("has brought it back" in line for line in heard.told) == 1, heard.told
+
+
 @pytest.mark.parametrize("policy", ["restart", "stop"])
 def test_a_vm_that_can_be_migrated_when_its_turn_comes_is_migrated(drain: Any, api: DrainingApi, policy: str) -> None:
     """A disk of it is unplugged while a budget holds back what it has to wait for."""
