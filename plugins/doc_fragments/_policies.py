@@ -49,8 +49,8 @@ options:
       - What happens to VMs that cannot be migrated, or whose migrations have failed. The first rule that matches a VMI
         counts, for one that matches none it is V(fail).
       - A VM that only cannot be migrated for now, as it is backed up for example, is waited for, whatever its policy.
-      - What KubeVirt says of a VM is looked at again when its turn comes. One that can be migrated by then is planned
-        anew, and interrupted only if no node takes it.
+      - What KubeVirt says of a VM is looked at again when its turn comes. One that can be migrated by then, and was
+        not told to end yet, is planned anew, and interrupted only if no node takes it.
       - A rule without O(policies[].selector) and O(policies[].expression) matches every VMI.
     type: list
     elements: dict

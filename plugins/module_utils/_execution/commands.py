@@ -94,7 +94,7 @@ class Answer:
     passing: it may be carried out a little later, as when a disruption budget forbids an eviction for now. lost: no
     answer came, or none that tells whether it was carried out; without words of the server, a look tells.
     needless: nothing was done, as others have seen to it, or what it is about is not there any more. unasked: nobody
-    was asked, as another command had no answer.
+    was asked, as another command had no answer, or nothing may be done any more.
     """
 
     command: Command
