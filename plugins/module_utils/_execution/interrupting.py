@@ -145,7 +145,7 @@ class Interrupting(Timed):
         if vmi.node and vmi.node != self.source_node and not entry._leaves_a_mark:
             return replace(entry, outcome=ALREADY_GONE, target_node=vmi.node, reason=""), None
         entry = replace(entry, is_doubtful=entry._may_migrate(vmi))
-        if not moment.ready or is_early or entry.is_doubtful:
+        if not moment.ready or is_early or entry.is_doubtful or not (moment.wanted or entry.is_asked):
             return entry, None
         if entry._watches_siblings and not entry.known:
             return entry, None  # until it is known who was there before, nobody can be told for its successor

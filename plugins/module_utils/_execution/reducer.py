@@ -154,8 +154,18 @@ def advance(
     actions = {action.id: action for action in execution.actions(plan)}
     present = _pods_by_node(look)
     entries, commands = dict(record.entries), []
-    awaited = {name for entry in record.unfinished if entry.action in actions for name in actions[entry.action].after}
+    needing = {name for name, entry in record.entries.items() if _needs_others(entry, look, present)}
+    wanted = _wanted(actions, record, needing, execution)
+    has_changed = record.has_changed
     for name, entry in record.entries.items():
+        if name in actions and name not in wanted and not _may_have_begun(entry):
+            # It is left to the drain of its own node.
+            if (kept := entry.forgotten()) is None:
+                del entries[name]
+                has_changed |= entry.has_acted
+            else:
+                entries[name] = kept
+            continue
         # What the plan has forgotten is followed to its end, and not begun again.
         ready = (
             execution.begins
@@ -168,23 +178,20 @@ def advance(
             run=execution.run,
             epoch=_epoch(actions.get(name), entry, execution),
             ready=ready,
-            slot=not isinstance(entry, Migrating) or _has_slot(slots, entry, ready=ready),
+            slot=not isinstance(entry, Migrating) or _has_slot(slots, entry, ready=ready and name in wanted),
             retries=execution.retries if name in actions else 0,
             binding=execution.binding,
-            wanted=name in actions and (execution.binding or name in awaited or entry.source_node == execution.node),
+            wanted=name in wanted,
             taken=_taken(entry, entries) if isinstance(entry, Interrupting) else frozenset(),
             kept_since=_kept_since(actions[name], entries) if name in actions else 0.0,
         )
-        is_to_come = isinstance(entry, Interrupting) and entry.outcome == WAITING and not entry.is_asked
-        if is_to_come and not moment.wanted:
-            del entries[name]  # it is left to the drain of its own node
-            continue
         entries[name], command = entry.step(moment)
         if command is not None:
             commands.append(command)
             if isinstance(command, Migrate) and isinstance(entry, Migrating):
                 slots.add(entry)
-    return replace(record, entries=entries, courtesy=slots.courtesy(now)), tuple(commands)
+    advanced = replace(record, entries=entries, courtesy=slots.courtesy(now), has_changed=has_changed)
+    return advanced, tuple(commands)
 
 
 def unasked(record: Record, before: Record, commands: Iterable[Command]) -> Record:
@@ -240,6 +247,36 @@ def rehearsed(record: Record, answers: Iterable[Answer], now: float) -> Record:
         told = entry.answered(answer, now) if answer.refused or answer.needless else entry
         entries[entry.action] = told if lasting else told.rehearsed()
     return replace(record, entries=entries)
+
+
+def _wanted(
+    actions: dict[str, Action], record: Record, needing: Collection[str], execution: Execution
+) -> frozenset[str]:
+    """Ids of what is to leave the node, or is waited for, directly or not, by who is and has yet to leave.
+
+    needing: ids of what has yet to leave. Also who waits by way of what has left by itself: a plan names only the last
+    of those that come one after the other.
+    """
+    if execution.binding or not execution.node:
+        return frozenset(actions)
+    own = {name for name in actions if name in record.entries and record.entries[name].source_node == execution.node}
+    awaited: set[str] = set()
+    for name, action in reversed(actions.items()):  # whoever waits comes later than what it waits for
+        if name in awaited or (name in own and name in needing):
+            awaited.update(action.after)
+    return frozenset(own | awaited)
+
+
+def _needs_others(entry: Entry, look: Observation, present: Collection[tuple[str, str]]) -> bool:
+    """Whether it has yet to come to its end, and has not left by itself before it began."""
+    return entry.unfinished and (_may_have_begun(entry) or not _is_gone(entry, look, present))
+
+
+def _may_have_begun(entry: Entry) -> bool:
+    """Whether it has begun, or ended, or may have, as neither answer nor look tells."""
+    if isinstance(entry, Interrupting):
+        return entry.outcome != WAITING or entry.is_asked
+    return entry.outcome != WAITING or (isinstance(entry, (Migrating, Evicting)) and entry.is_unsure)
 
 
 def _source(action: Action) -> str:

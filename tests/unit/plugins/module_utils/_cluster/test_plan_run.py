@@ -17,7 +17,8 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster import p
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.plan_run import Means, PlanRun
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.clock import Clock
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.failure import Failure
-from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.carrying_out import Verbs, VerbSettings
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.answers import VerbSettings
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.carrying_out import Verbs
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.commands import Answer, Command, Evict
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.interrupting import Interrupting
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.observation import Observation, Questions

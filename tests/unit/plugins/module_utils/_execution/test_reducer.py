@@ -11,6 +11,7 @@ import pytest
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.commands import Answer, Command, Migrate
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.migrating import Migrating
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.observation import Observation, SeenVm
+from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.record import FailedAttempt
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.reducer import (
     Execution,
     Record,
@@ -97,6 +98,56 @@ def test_what_was_done_stays_done_when_the_plan_drops_it_or_means_another_one() 
     another = replace(X, object=replace(X.object, uid="another"))
     anew = follow(plan(another), Record({X.id: there}), N1)
     assert (anew.entries[X.id].outcome, anew.has_acted) == ("waiting", True)
+
+
+PETS = action(ActionKind.STOP, vm("pets"), "n2")
+CRON = action(ActionKind.EVICT, pod("cron"), "n2", "", PETS)
+B = action(ActionKind.MIGRATE, vm("b"), "n2", "n5", CRON)
+WEB = action(ActionKind.MIGRATE, vm("web"), "n1", "n2", B)
+CHAIN = plan(PETS, CRON, B, WEB)
+ON_N2 = (seen_vmi("pets", "n2"), seen_pod("cron", "n2"), seen_vmi("b", "n2"))
+
+
+def test_what_only_waits_for_others_is_begun_for_nobody_when_those_have_gone() -> None:
+    """Web has ended by itself: whom it has waited for on another node, directly or not, is left to that node."""
+    there, _commands = _advance(CHAIN, seen_vmi("web"), *ON_N2)
+    assert list(there.entries) == [PETS.id, CRON.id, B.id, WEB.id]
+    gone, _commands = _advance(CHAIN, *ON_N2, record=follow(CHAIN, Record(), N1))
+    over, asked = _advance(CHAIN, *ON_N2, record=gone)
+    assert ({name: entry.outcome for name, entry in over.entries.items()}, asked) == ({WEB.id: "ended"}, ())
+
+
+def test_who_makes_room_is_moved_also_if_the_one_in_between_has_left_by_itself() -> None:
+    """Web waits for it as well: a plan names only the last of those that come one after the other."""
+    makes_room = action(ActionKind.MIGRATE, vm("r"), "n5", "n6")
+    chain = plan(makes_room, replace(B, after=(makes_room.id,)), replace(WEB, target="n5"))
+    there = (seen_vmi("web"), seen_vmi("r", "n5"), seen_vmi("b", "n7"))
+    assert makes_room.id in commands(chain, *there)
+
+
+@pytest.mark.parametrize("words", ["", "the server fails"])
+@pytest.mark.parametrize("given", [CRON, B], ids=["eviction", "migration"])
+def test_what_may_have_begun_is_followed_for_nobody_and_not_begun_once_more(given: Action, words: str) -> None:
+    """As long as no look tells what became of a request that had no answer."""
+    alone = replace(given, after=())
+    chain = plan(alone, replace(WEB, after=(alone.id,)))
+    record, (command,) = _advance(chain, seen_vmi("web"), *ON_N2)
+    record = answered(record, [Answer(command, words, passing=bool(words), lost=True)], NOW)
+    for seconds in (0.0, 5.0, 6.0):
+        record, asked = advance(chain, record, look(*ON_N2), NOW + seconds, N1)
+        assert asked == ()
+    assert (list(record.entries), record.has_acted) == ([WEB.id], False)
+
+
+def test_what_has_failed_for_who_has_gone_since_is_told() -> None:
+    chain = plan(alone := replace(B, after=()), replace(WEB, after=(alone.id,)))
+    failed = FailedAttempt("uid-m", "no node could take it", "n5")
+    known = replace(Migrating.begin(alone), failed=(failed,), has_acted=True)
+    record = replace(follow(chain, Record(), N1), entries={alone.id: known, WEB.id: Migrating.begin(WEB)})
+    for _look in range(2):
+        record, asked = advance(chain, record, look(*ON_N2), NOW, N1)
+        assert asked == ()
+    assert (record.entries[alone.id].status(), record.has_acted) == ("failed, no node could take it", True)
 
 
 def test_an_action_waits_for_the_pod_of_what_was_stopped() -> None:

@@ -15,7 +15,7 @@ _ROUNDS, _QUIET = 150, 13
 def come_to_rest(world: World, processes: list[Process]) -> dict[str, bool]:
     """Whether each node is empty at the end. What is left on one has to be named, and the end to come in good time."""
     world.calm, world.tight = True, False
-    world.cordons = {process.node: OURS for process in processes}
+    world.cordons = {node: OURS for process in processes for node in process.batch}
     for process in processes:
         process.calm_down()
     quiet, before = 0, ""

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.drain import NodeDrain
@@ -72,7 +72,7 @@ class Judge:
         self._alone = alone
         self._budget = budget
         self._actions: dict[str, Action] = {}
-        self._interrupted: set[str] = set()
+        self._asked: set[tuple[type[Command], str]] = set()
         self._broken = rules.broken(world)
         # What the run knows from the beginning, if a reserve is kept when all of it has come to other nodes.
         foreseen = {vmi.name: vmi.size for vmi in world.vmis.values()}
@@ -83,7 +83,7 @@ class Judge:
         """The judge of a copy of the model, who knows as much."""
         other = Judge(world, alone=self._alone, budget=self._budget)
         other._actions, other._foreseen = dict(self._actions), self._foreseen
-        other._interrupted = set(self._interrupted)
+        other._asked = set(self._asked)
         return other
 
     def knows(self, plan: Plan) -> None:
@@ -123,6 +123,10 @@ class Judge:
                 self._interrupt(command, action, plan, fresh=fresh)
             if isinstance(command, Evict) and fresh:
                 assert command.uid in self._world.pods, f"{command} asks for a pod that is gone"
+            elsewhere = fresh and (action.source or action.node) != execution.node
+            if elsewhere and (type(command), command.uid) not in self._asked:
+                assert self._is_awaited(execution.node, action, actions), f"{command} is for nobody"
+            self._asked.add((type(command), command.uid))
 
     def created(self, command: Command, execution: Execution, plan: Plan, sources: Collection[str] | None) -> None:
         """A migration has come into being by a command, of this plan in force.
@@ -203,13 +207,14 @@ class Judge:
         """Of a drain that ends though its node is not empty: what is there has a reason, and nothing is under way.
 
         One that gives up, as too many have failed, waits for nobody who is ending already, and plans for nobody who has
-        just come.
+        just come, or come back.
         """
         assert not under_way(drain.record), f"{drain.record} is left alone"
         names = {(entry.object.namespace, entry.object.name) for entry in hindrances(drain.plan, drain.here)}
         told = _and_behind(drain.plan, {entry.uid for entry in drain.record.failed})
         if drain.failed:
             told |= {action.object.uid for action in drain.plan.actions}
+            told |= {entry.uid for entry in drain.record.entries.values() if not entry.unfinished}
             told |= {item.uid for item in drain.here.all if item.ending}
             known = self._world.snapshots[drain.plan.snapshot.sha256].sizes
             told |= {vmi.uid for vmi in drain.here.vmis if vmi.uid not in known}
@@ -242,6 +247,13 @@ class Judge:
     def _may(self, invocation: int) -> None:
         lost = self._world.lost_at.get(invocation, float("inf"))
         assert self._world.now - lost < FRESH, f"invocation {invocation} goes on, though it could know that it may not"
+
+    def _is_awaited(self, node: str, action: Action, actions: Mapping[str, Action]) -> bool:
+        """Whether who is to leave the node, and is there, waits for it, directly or by way of others."""
+        waiting = [other for other in actions.values() if action.id in other.after]
+        own = (other for other in waiting if (other.source or other.node) == node)
+        there = any(not self._world.has_left(other.object.uid, node) for other in own)
+        return there or any(self._is_awaited(node, other, actions) for other in waiting)
 
     def _has_ended(self, name: str, command: Command) -> None:
         action = self._actions[name]
@@ -276,9 +288,8 @@ class Judge:
             assert vmi is not None, f"{command} for a VM that is gone"
             assert not vmi.ending, f"{command} for a VM that is ending"
             assert vmi.node == command.node, f"{command} for {vmi}"
-            can_migrate = vmi.migratable and vmi.uid not in self._interrupted
+            can_migrate = vmi.migratable and (Interrupt, vmi.uid) not in self._asked
             assert not can_migrate, f"{command} although it can migrate"
-        self._interrupted.add(command.uid)
 
     def _result(self, entry: Entry, *, fresh: bool) -> None:
         world = self._world
