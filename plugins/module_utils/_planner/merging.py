@@ -61,13 +61,8 @@ class PlannedBatch:
             or (action.kind in LEAVING.union({ActionKind.START}) and action.object.title in leaving)
         }
         # Also for whom it waits by what has begun elsewhere since: a wait for nobody would be dropped.
-        ahead = dict.fromkeys(name for action in fresh.values() for name in action.after)
-        known = {action.id: _way(action) for action in self.actions()}
-        fresh |= {
-            name: wholly(whole, name)
-            for name in ahead
-            if name in whole.keys() - fresh.keys() and (name not in known or known[name] != _way(whole[name]))
-        }
+        for name in self._new_ahead(whole, fresh):
+            fresh[name] = wholly(whole, name)
         old = self._old(fresh)
         turns = {action.id: index for index, action in enumerate(found)}
         all_of_it = {**old, **{name: as_planned(old, action, turns) for name, action in fresh.items()}}
@@ -88,6 +83,18 @@ class PlannedBatch:
                 actions[name] = old[name]
         actions = spared(closed(actions, self.nodes), old)
         return self._with(list(in_order(actions, list(old))), blocked, untouched)
+
+    def _new_ahead(self, whole: Mapping[str, Action], fresh: Mapping[str, Action]) -> list[str]:
+        """Ids of those that fresh actions wait for and that were not planned so before, or have waited for these."""
+        known = {action.id: action for action in self.actions()}
+        mixed = {**known, **fresh}
+        return [
+            name
+            for action in fresh.values()
+            for name in action.after
+            if name in whole.keys() - fresh.keys()
+            if name not in known or _way(known[name]) != _way(whole[name]) or action.id in all_ahead(mixed, name)
+        ]
 
     def _old(self, fresh: Mapping[str, Action]) -> dict[str, Action]:
         """The batch as it was, but for what has ended and leaves another node now, by a fresh action of that id."""

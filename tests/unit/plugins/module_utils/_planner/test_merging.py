@@ -62,6 +62,16 @@ def test_who_has_left_out_of_turn_waits_for_nobody_who_keeps_its_wait_for_it() -
     assert merged == {early.id: (), last.id: (early.id,), first.id: (last.id,)}
 
 
+def test_who_has_to_wait_now_for_whom_it_kept_waiting_does() -> None:
+    """That one is another node's, and stays as it was but for its wait: else nobody would wait for the other."""
+    first = action(ActionKind.MIGRATE, vm("first"), "n2", "n4")
+    later = action(ActionKind.STOP, vm("later"), "n1", None, first)
+    batch = PlannedBatch(plan_of_batch(first, later), 1, ["n1", "n2"], "n2", frozenset())
+    found = [replace(later, after=()), replace(first, target="n3", after=(later.id,))]
+    merged = {each.id: (each.target, each.after) for each in batch.merged(found, [], set()).actions}
+    assert merged == {later.id: (None, ()), first.id: ("n3", (later.id,))}
+
+
 def test_an_action_says_for_whom_it_waits_also_where_that_one_has_begun() -> None:
     """And is thus not planned again: whoever stands between them may stay as it was, without that wait."""
     first = action(ActionKind.MIGRATE, vm("first"), "a", "b")
