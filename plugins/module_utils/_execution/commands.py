@@ -44,7 +44,11 @@ class Evict:
 
 @dataclass(frozen=True, slots=True)
 class Interrupt:
-    """End this very VMI so that its owner starts it again elsewhere, or (`stop`) leaves it off until it is started."""
+    """End this very VMI so that its owner starts it again elsewhere, or (`stop`) leaves it off until it is started.
+
+    Who was not told to end yet is spared, and its mark taken off: if_refused: unless KubeVirt says that it cannot be
+    migrated. begins: if not, anyway, as another plan has come; it is only found out whether it was told to.
+    """
 
     action: str
     namespace: str
@@ -55,6 +59,8 @@ class Interrupt:
     owner_uid: str
     node: str
     stop: bool
+    if_refused: bool = False
+    begins: bool = True
 
 
 @dataclass(frozen=True, slots=True)

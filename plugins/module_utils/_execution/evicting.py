@@ -92,7 +92,7 @@ class Evicting(Timed):
         if self.asked_at and moment.now - self.asked_at < RETRY_AFTER:
             return self, None
         entry = replace(self, has_acted=False, is_unsure=False) if self.is_unsure else self
-        if not (moment.ready and (moment.wanted or entry.has_acted)):
+        if not moment.ready:
             return entry, None
         # The server took an eviction, and yet the pod is not ending: it is asked again.
         command = Evict(self.action, self.namespace, self.name, self.uid)

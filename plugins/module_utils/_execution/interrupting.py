@@ -99,6 +99,9 @@ class Interrupting(Timed):
             return entry
         return replace(entry, target_node=action.target or "", why=action.cause)
 
+    def forgotten(self) -> Interrupting | None:
+        return None if self.outcome == WAITING and not self.is_asked else self
+
     @property
     def unfinished(self) -> bool:
         return self.outcome in (WAITING, ENDING)
@@ -145,11 +148,12 @@ class Interrupting(Timed):
         if vmi.node and vmi.node != self.source_node and not entry._leaves_a_mark:
             return replace(entry, outcome=ALREADY_GONE, target_node=vmi.node, reason=""), None
         entry = replace(entry, is_doubtful=entry._may_migrate(vmi))
-        if not moment.ready or is_early or entry.is_doubtful or not (moment.wanted or entry.is_asked):
+        if not moment.ready or is_early or entry.is_doubtful:
             return entry, None
         if entry._watches_siblings and not entry.known:
             return entry, None  # until it is known who was there before, nobody can be told for its successor
-        return replace(entry, begun_at=entry.begun_at or moment.now), entry._command()
+        # Without an answer it is not known what comes of this, whatever the last one has told.
+        return replace(entry, begun_at=entry.begun_at or moment.now, is_undone=False), entry._command(moment)
 
     def answered(self, answer: Answer, now: float) -> Interrupting:
         done = not (answer.lost or answer.refused)
@@ -167,6 +171,8 @@ class Interrupting(Timed):
         # Who has stopped its VM is known, also when the next answer is that it has ended.
         known = answer.needless and self.reason == STOPPED_BY_OTHERS
         asked = replace(asked, reason=self.reason if known else answer.refused)
+        if answer.needless:
+            asked = replace(asked, outcome=WAITING)
         return asked if answer.passing else replace(asked, outcome=NOT_INTERRUPTED, ended_at=now)
 
     def rehearsed(self) -> Interrupting:
@@ -231,7 +237,12 @@ class Interrupting(Timed):
     @property
     def is_asked(self) -> bool:
         """Whether it may have been asked to end, or its owner may say so."""
-        return self.has_acted or self.is_unsure or self._leaves_a_mark
+        return self.was_asked or self.is_unsure or self._leaves_a_mark
+
+    @property
+    def was_asked(self) -> bool:
+        """As an answer has told, and none has told since that it was not, or that somebody has undone it."""
+        return self.has_acted and not (self.is_unsure or self.is_undone)
 
     def _may_migrate(self, vmi: SeenVmi) -> bool:
         """Whether it might be migrated after all; what was asked for is followed to its end."""
@@ -244,7 +255,7 @@ class Interrupting(Timed):
         vm = look.vms.get(self._owner)
         return vm is None or self.uid in vm.stops or (self.kind == STOP and vm.strategy == HALTED)
 
-    def _command(self) -> Interrupt:
+    def _command(self, moment: Moment) -> Interrupt:
         return Interrupt(
             action=self.action,
             namespace=self.namespace,
@@ -255,6 +266,8 @@ class Interrupting(Timed):
             owner_uid=self.owner_uid,
             node=self.source_node,
             stop=self.kind == STOP,
+            if_refused=self.is_refused,
+            begins=moment.wanted,
         )
 
     def _knowing(self, moment: Moment, *, intact: bool) -> Interrupting:
@@ -297,7 +310,7 @@ class Interrupting(Timed):
 
         So it does where no answer came, unless its owner is gone as well: then it may have been stopped from here.
         """
-        ours, theirs = self.has_acted and not self.is_unsure, self.reason == STOPPED_BY_OTHERS
+        ours, theirs = self.was_asked, self.reason == STOPPED_BY_OTHERS
         acted = self.has_acted
         if not ours and (self.is_unsure or self.title not in moment.look.vmis):
             if not self.is_missing:
@@ -324,7 +337,8 @@ class Interrupting(Timed):
         vm = moment.look.vms.get(self._owner)
         if vm is not None and vm.brings_back(moment.look.vmis.get(self.title)):
             return self
-        if vm is None and not self.owner_uid:
+        is_wanted_off = vm is None or vm.ending or vm.strategy == HALTED
+        if (is_wanted_off and self.is_unsure) or (vm is None and not self.owner_uid):  # maybe nobody has restarted it
             return replace(self, outcome=ENDED, reason="", ended_at=moment.now)
         why = "its VM is gone" if vm is None or vm.ending else f"its VM has run strategy {vm.strategy}"
         reason = f"it has ended, and nothing starts it again, as {why}"

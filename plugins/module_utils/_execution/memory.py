@@ -134,9 +134,13 @@ def decode(content: bytes) -> Remembered:
 
 
 def _as_of(entry: Interrupting, now: float) -> Interrupting:
-    """With no time that is still to come, by whichever clock it was noted."""
+    """With no time that is still to come, by whichever clock it was noted.
+
+    It was noted before anybody was asked: what came of that nobody knows but the cluster.
+    """
+    known = replace(entry, has_acted=True, is_unsure=True, is_undone=False) if entry.outcome == WAITING else entry
     return replace(
-        entry,
+        known,
         begun_at=min(entry.begun_at, now),
         asked_at=min(entry.asked_at, now),
         ended_at=min(entry.ended_at, now),

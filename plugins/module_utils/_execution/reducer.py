@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.commands import Answer, Command, Migrate
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.evicting import Evicting
@@ -129,9 +128,8 @@ def follow(plan: Plan, record: Record, execution: Execution, returned: frozenset
 
 
 def _begun(action: Action, before: Entry | None) -> Entry:
-    """before: of what has left and is there again, None if nothing has. What that has done stays done."""
-    entry: Any = _BEGIN[action.kind](action)
-    begun: Entry = replace(entry, has_acted=before is not None and before.has_acted)
+    """before: of what has left and is there again, None if nothing has."""
+    begun = _BEGIN[action.kind](action)
     if isinstance(begun, Migrating) and isinstance(before, Migrating):
         return begun.brought_back(before)
     return begun
@@ -156,22 +154,21 @@ def advance(
     entries, commands = dict(record.entries), []
     needing = {name for name, entry in record.entries.items() if _needs_others(entry, look, present)}
     wanted = _wanted(actions, record, needing, execution)
+    forgotten = [entry for entry in record.of(Interrupting) if entry.action not in actions and entry.unfinished]
+    leftover = {entry.uid for entry in forgotten if entry.forgotten() is not None}
     has_changed = record.has_changed
+
+    def over(name: str) -> bool:
+        return _over(name, entries, ended, look, present, now)
+
     for name, entry in record.entries.items():
-        if name in actions and name not in wanted and not _may_have_begun(entry):
-            # It is left to the drain of its own node.
-            if (kept := entry.forgotten()) is None:
-                del entries[name]
-                has_changed |= entry.has_acted
-            else:
-                entries[name] = kept
+        kept = _kept(entry, is_known=name in actions, is_wanted=name in wanted)
+        if kept is None:
+            del entries[name]
+            has_changed |= entry.has_acted
             continue
-        # What the plan has forgotten is followed to its end, and not begun again.
-        ready = (
-            execution.begins
-            and name in actions
-            and all(_over(other, entries, ended, look, present, now) for other in actions[name].after)
-        )
+        entry, may_begin = kept, name in wanted and kept.uid not in leftover
+        ready = execution.begins and _is_ready(entry, actions.get(name), over, may_begin=may_begin)
         moment = Moment(
             look=look,
             now=now,
@@ -272,11 +269,30 @@ def _needs_others(entry: Entry, look: Observation, present: Collection[tuple[str
     return entry.unfinished and (_may_have_begun(entry) or not _is_gone(entry, look, present))
 
 
+def _is_ready(entry: Entry, action: Action | None, over: Callable[[str], bool], *, may_begin: bool) -> bool:
+    """action: None if the plan has forgotten it.
+
+    Such is not begun again, but whether its interruption has begun is asked, before anything else is done with its VM.
+    """
+    if action is None:
+        return isinstance(entry, Interrupting)
+    return (may_begin or entry.outcome != WAITING) and all(map(over, action.after))
+
+
+def _kept(entry: Entry, *, is_known: bool, is_wanted: bool) -> Entry | None:
+    """What stays of it in the record. is_known: to the plan in force; what that has forgotten goes on to its end."""
+    if not is_known:
+        return entry.forgotten()
+    if is_wanted or _may_have_begun(entry):
+        return entry
+    # With its mark, if that is there, it is left to the drain of its own node.
+    return None if isinstance(entry, Interrupting) else entry.forgotten()
+
+
 def _may_have_begun(entry: Entry) -> bool:
     """Whether it has begun, or ended, or may have, as neither answer nor look tells."""
-    if isinstance(entry, Interrupting):
-        return entry.outcome != WAITING or entry.is_asked
-    return entry.outcome != WAITING or (isinstance(entry, (Migrating, Evicting)) and entry.is_unsure)
+    asked = isinstance(entry, (Migrating, Evicting, Interrupting)) and entry.is_unsure
+    return entry.outcome != WAITING or asked or (isinstance(entry, Interrupting) and entry.was_asked)
 
 
 def _source(action: Action) -> str:

@@ -20,6 +20,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.comman
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.interrupting import (
     STOPPED_BY_OTHERS,
 )
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.migratability import is_refused
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import (
     VM,
     VMI_REPLICA_SET,
@@ -34,6 +35,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._model.run_strate
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.stopped_mark import find_marks
 
 _LEFT = "HasLeft"
+_MIGRATABLE = "it can be migrated by now"
 
 
 class Interruptions:
@@ -55,6 +57,8 @@ class Interruptions:
         if command.owner_kind not in (VM, VMI_REPLICA_SET):
             return Answer(command, "nothing would start it again, as no VM or replica set owns it")
         end = self._end_vm if command.owner_kind == VM else self._end_replica
+        if not command.begins:
+            end = self._as_asked
         try:
             vmi = self._vmi(command)
             if why := elsewhere(vmi, command.uid, command.node):
@@ -71,6 +75,10 @@ class Interruptions:
         """Of what is elsewhere already, unless an earlier command has stopped it."""
         if self._has_stopped(command):
             return None
+        return self._spares(command, why)
+
+    def _spares(self, command: Interrupt, why: str) -> Answer:
+        """Of what was not told to end."""
         self._take_mark_off(command)
         return Answer(command, why, passing=True, needless=True)
 
@@ -96,6 +104,17 @@ class Interruptions:
             ours = self._settings.owner
             machines.take_back(self._undoing, owner, command.owner_kind, command.node, ours, command.vmi)
 
+    def _as_asked(self, command: Interrupt, vmi: JsonObject) -> Answer | None:
+        """Of what is not to begin any more."""
+        owner = self._owner(command.owner_kind, command)
+        if command.owner_kind == VM and owner is not None and _is_asked(command, owner, vmi):
+            return _by_whom(command, is_marked=_is_marked(command, owner))
+        return None if _is_going(vmi) else self._spares(command, "another plan has come since")
+
+    def _may_migrate(self, command: Interrupt, vmi: JsonObject) -> bool:
+        """Whether it may leave by a migration after all. What is only put to the server goes by the look before."""
+        return command.if_refused and not (is_refused(vmi) or self._settings.dry_run)
+
     def _end_vm(self, command: Interrupt, vmi: JsonObject) -> Answer | None:
         vm = self._owner(VM, command)
         if vm is None:
@@ -104,6 +123,8 @@ class Interruptions:
             return Answer(command, f"VM {command.owner} is being deleted", passing=True)
         if _is_asked(command, vm, vmi):
             return _by_whom(command, is_marked=_is_marked(command, vm))
+        if self._may_migrate(command, vmi):
+            return self._spares(command, _MIGRATABLE)
         # What its VM was asked for before the look at it, and has done since, a later look at the VMI shows.
         self._stays(command)
         try:
@@ -138,6 +159,7 @@ class Interruptions:
         if command.stop:
             if not dry_run:
                 machines.mark_vm(self._client, vm, command.node, owner)
+                client = client.guarded(lambda: self._stays_marked(command))
             machines.request(client, "stop", command.namespace, command.owner, dry_run=dry_run)
         elif run_strategy(vm) in BY_REQUEST:
             machines.request(client, "restart", command.namespace, command.owner, dry_run=dry_run)
@@ -154,12 +176,22 @@ class Interruptions:
             attempted = f"end VMI {command.namespace}/{command.vmi}"
             raise Failure(attempted, self._client.server, why, "Leave it as it is.", reason=_LEFT)
 
-    def _end_replica(self, command: Interrupt, _vmi: JsonObject) -> Answer | None:
+    def _stays_marked(self, command: Interrupt) -> None:
+        """As the last thing before it is asked: nobody would start it again for the node without its mark."""
+        owner = self._owner(VM, command)
+        if owner is None or not (_is_marked(command, owner) or run_strategy(owner) == HALTED):
+            attempted = f"stop VM {command.namespace}/{command.owner}"
+            why = "another process has taken its mark off"
+            raise Failure(attempted, self._client.server, why, "Leave it as it is.", reason=_LEFT)
+
+    def _end_replica(self, command: Interrupt, vmi: JsonObject) -> Answer | None:
         dry_run, owner = self._settings.dry_run, self._settings.owner
         replica_set = self._owner(VMI_REPLICA_SET, command)
         if replica_set is None or _is_going(replica_set):
             # Its VMIs go with it, or are nobody's from now on and would be lost: the next look tells.
             return Answer(command, f"replica set {command.owner} is being deleted", passing=True)
+        if self._may_migrate(command, vmi) and not _is_going(vmi):
+            return self._spares(command, _MIGRATABLE)
         if command.stop and not dry_run:
             try:
                 machines.mark_replica(self._client, replica_set, command.node, owner, command.vmi)

@@ -124,7 +124,9 @@ def take_back(client: Client, item: JsonObject, kind: str, node: str, owner: str
         forget(client, node, item["metadata"]["uid"], dry_run=False)
 
     def change(current: JsonObject) -> JsonObject:
-        marks = without_vmi(current, node, owner, vmi)
+        # By now another process has stopped it for the same node.
+        is_off = kind == VM and run_strategy(current) == HALTED
+        marks = find_marks(current) if is_off else without_vmi(current, node, owner, vmi)
         return {"metadata": marked(marks)} if marks != find_marks(current) else {}
 
     _write(client, item, kind, change, dry_run=False)

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import VMI
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.stopped_mark import find_marks
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.document import to_json
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import (
     Action,
@@ -26,8 +27,17 @@ from ansible_collections.virtops.kubevirt.plugins.modules.cluster_snapshot impor
 
 from testbed.pki import Authority
 from unit.plugins.module_utils._plan.plans import action, pod, refused, vm
-from unit.plugins.support.draining_api import BUDGET, VMIS, DrainingApi, busy_node, fill, pod_path
-from unit.plugins.support.fake_api import Answer, Request, serving
+from unit.plugins.support.draining_api import (
+    BUDGET,
+    VMIS,
+    DrainingApi,
+    act_path,
+    busy_node,
+    fill,
+    pod_path,
+    vm_path,
+)
+from unit.plugins.support.fake_api import Answer, Request, refusal, serving
 from unit.plugins.support.listener import listener
 from unit.plugins.support.migrating_api import FAILURE, MIGRATIONS, SUCCESS, vmi_path
 from unit.plugins.support.modules import ModuleRunner
@@ -136,6 +146,37 @@ def test_a_vm_that_can_be_migrated_when_its_turn_comes_is_migrated(drain: Any, a
     assert (result.get("msg"), result["left"], api.acts, result["interrupted"]) == (None, [], [], [])
     (move,) = result["moves"]
     assert (move["name"], move["outcome"]) == ("db", "migrated")
+
+
+@pytest.mark.parametrize(
+    ("path", "others"),
+    [(DB, []), (act_path("stop", "db"), []), (act_path("stop", "db"), ["late"])],
+    ids=["looked at", "asked", "planned anew"],
+)
+def test_a_vm_that_can_be_migrated_by_now_is_not_stopped_as_it_was_about_to_be(
+    drain: Any, api: DrainingApi, path: str, others: list[str]
+) -> None:
+    """Its disk is unplugged while the server is busy, when it is looked at last, or when its VM has its mark already.
+
+    Then another VM may come at the same time, for whose sake all is planned anew.
+    """
+    api.add_vm("db")
+
+    def answer(_request: Request) -> Answer | None:
+        conditions = api.objects[DB]["status"]["conditions"]
+        if not conditions:
+            return None
+        conditions.clear()
+        for name in others:
+            api.add_vmi(name)
+        return refusal(429, "TooManyRequests", "busy")
+
+    api.faults[path] = answer
+    result = drain(policies=STOP)
+    assert (result.get("msg"), result["left"], api.acts, result["interrupted"]) == (None, [], [], [])
+    assert {move["name"]: move["outcome"] for move in result["moves"]} == dict.fromkeys(["db", *others], "migrated")
+    assert not find_marks(api.objects[vm_path("db")])
+    assert api.objects[vm_path("db")]["spec"]["runStrategy"] == "Always"
 
 
 def test_a_vm_that_is_brought_back_is_planned_as_the_cluster_is_by_then(drain: Any, api: DrainingApi) -> None:

@@ -78,6 +78,22 @@ def test_who_can_be_migrated_by_now_is_not_ended_unless_that_was_asked_for_befor
     assert (again.is_doubtful, command is not None) == (False, True)
 
 
+def test_a_stop_that_somebody_has_undone_is_not_asked_for_again_of_who_can_be_migrated_by_now() -> None:
+    """Its VM is to run again before the VMI has ended."""
+    stop = Interrupting.begin(refused(action(ActionKind.STOP, vm("web"), "n1")))
+    entry, command = asked(stop, replace(WEB, is_refused=True))
+    entry, again = entry.step(moment(WEB, after=5.0))
+    assert (entry.outcome, command.if_refused, again) == ("ending", True, command)
+    assert again is not None
+    entry = entry.answered(Answer(again, "it can be migrated by now", passing=True, needless=True), NOW + 5.0)
+    doubtful, again = entry.step(moment(WEB, after=9.0))
+    assert (doubtful.outcome, doubtful.is_doubtful, again) == ("waiting", True, None)
+    # Whatever ends it now, its VM does not have the mark of this stop.
+    gone, _nothing = doubtful.step(moment(after=10.0))
+    over, _nothing = gone.step(moment(after=11.0, vms={"shop/web": SeenVm("uid-vm", "Halted")}))
+    assert over.outcome == "ended"
+
+
 def test_where_it_runs_again_is_not_what_another_plan_says() -> None:
     """It was made anew by others, or is on its way."""
     successor = seen_vmi(uid="uid-new", node="n5", **OF_VM)

@@ -31,9 +31,16 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.migrat
     NOT_MIGRATED,
     Migrating,
 )
-from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.record import WAITING, Entry, FailedAttempt
+from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.observation import SeenVm
+from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.record import (
+    ENDED,
+    WAITING,
+    Entry,
+    FailedAttempt,
+)
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.reducer import Record
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import (
+    VM,
     VMI_REPLICA_SET,
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import ActionKind
@@ -110,8 +117,19 @@ def test_an_interruption_goes_on_and_its_successor_is_waited_for() -> None:
 
 def test_what_a_new_plan_does_not_know_is_waited_for_all_the_same() -> None:
     assert resumed(record(ENDS)).entries == {RESTART.id: ENDS}
-    begun = replace(ENDS, outcome=WAITING)
-    assert resumed(record(begun)).entries == {}, "it was not asked for, and the plan does not want it any more"
+    begun = resumed(record(replace(ENDS, outcome=WAITING, has_acted=False, begun_at=NOW))).entries[RESTART.id]
+    assert isinstance(begun, Interrupting)
+    assert (begun.has_acted, begun.is_unsure) == (True, True), "it may have been asked for, right before the end"
+    assert begun.step(moment())[0].outcome == ENDING
+
+
+@pytest.mark.parametrize("found", [{"shop/web": SeenVm("uid-vm", "Halted")}, {}], ids=["halted", "deleted"])
+def test_who_was_about_to_be_restarted_and_is_wanted_off_since_has_not_failed(found: dict[str, SeenVm]) -> None:
+    of_vm = replace(ENDS, owner_kind=VM, owner="web", owner_uid="uid-vm", known=())
+    before = record(replace(of_vm, outcome=WAITING, has_acted=False, begun_at=NOW))
+    entry = resumed(before).entries[RESTART.id]
+    missing, _nothing = entry.step(moment(vms=found))
+    assert missing.step(moment(vms=found))[0].outcome == ENDED
     other = replace(Interrupting.begin(RESTART), uid="uid-another")
     assert resumed(record(ENDS), other).entries == {RESTART.id: other}
 

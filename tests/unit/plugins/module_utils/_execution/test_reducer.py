@@ -8,7 +8,12 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.commands import Answer, Command, Migrate
+from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.commands import (
+    Answer,
+    Command,
+    Interrupt,
+    Migrate,
+)
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.migrating import Migrating
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.observation import Observation, SeenVm
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.record import FailedAttempt
@@ -86,6 +91,7 @@ def test_what_is_there_again_begins_anew_and_what_was_done_stays_done(has_acted:
     there = replace(Migrating.begin(X), outcome="migrated", node="n4", migration="m-1", has_acted=has_acted)
     left = follow(plan(X), Record({X.id: there}), N1)
     again = follow(plan(X), left, N1, frozenset({there.uid}))
+    assert not again.entries[X.id].has_acted
     assert (left.entries[X.id].outcome, again.entries[X.id].outcome) == ("migrated", "waiting")
     assert again.has_acted == left.has_acted == has_acted
 
@@ -105,7 +111,7 @@ CRON = action(ActionKind.EVICT, pod("cron"), "n2", "", PETS)
 B = action(ActionKind.MIGRATE, vm("b"), "n2", "n5", CRON)
 WEB = action(ActionKind.MIGRATE, vm("web"), "n1", "n2", B)
 CHAIN = plan(PETS, CRON, B, WEB)
-ON_N2 = (seen_vmi("pets", "n2"), seen_pod("cron", "n2"), seen_vmi("b", "n2"))
+ON_N2 = (seen_vmi("pets", "n2", owner_kind=VM), seen_pod("cron", "n2"), seen_vmi("b", "n2"))
 
 
 def test_what_only_waits_for_others_is_begun_for_nobody_when_those_have_gone() -> None:
@@ -137,6 +143,31 @@ def test_what_may_have_begun_is_followed_for_nobody_and_not_begun_once_more(give
         record, asked = advance(chain, record, look(*ON_N2), NOW + seconds, N1)
         assert asked == ()
     assert (list(record.entries), record.has_acted) == ([WEB.id], False)
+
+
+def test_a_stop_for_who_has_gone_since_is_left_to_its_own_node_with_its_mark() -> None:
+    """The server has refused it for a moment; the drain of that node may be about to ask for it as well."""
+    chain = plan(PETS, replace(WEB, after=(PETS.id,)))
+    record, (command,) = _advance(chain, seen_vmi("web"), *ON_N2)
+    record = answered(record, [Answer(command, "the server is busy", passing=True)], NOW)
+    record, asked = advance(chain, record, look(*ON_N2), NOW + 5.0, N1)
+    assert (list(record.entries), record.has_acted, asked) == ([WEB.id], False, ())
+
+
+@pytest.mark.parametrize("words", ["", "it can be migrated by now"], ids=["asked", "spared"])
+def test_whether_a_stop_was_asked_for_is_known_before_another_plan_migrates_its_vm(words: str) -> None:
+    """The plan has forgotten it since, as another VM has come and this one can be migrated by now."""
+    stop, move = plan(HALT), plan(given := action(ActionKind.MIGRATE, vm("h"), "n1", "n4"))
+    there = seen_vmi("h", owner_kind=VM)
+    record, (command,) = _advance(stop, there)
+    assert isinstance(command, Interrupt)
+    record = follow(move, answered(record, [Answer(command, "the server is busy", passing=True)], NOW), N1)
+    record, (again,) = advance(move, record, look(there), NOW + 5.0, N1)
+    assert again == replace(command, begins=False)
+    record = answered(record, [Answer(again, words, passing=bool(words), needless=bool(words))], NOW + 5.0)
+    record, asked = advance(move, record, look(there), NOW + 6.0, N1)
+    assert [each.action for each in asked] == ([given.id] if words else [])
+    assert (HALT.id in record.entries, record.has_acted) == (not words, not words)
 
 
 def test_what_has_failed_for_who_has_gone_since_is_told() -> None:

@@ -110,6 +110,9 @@ class Judge:
         for command in commands:
             assert isinstance(command, (Migrate, Evict, Interrupt)), f"{command} is for who gives a node back"
             action = actions.get(command.action)
+            if action is None and isinstance(command, Interrupt) and not command.begins:
+                action = self._actions[command.action]  # whether it was asked for, before another plan is carried out
+                assert (Interrupt, command.uid) in self._asked, f"{command} was begun by nobody"
             assert action is not None, f"{command} is not in the plan in force"
             assert action.kind in _KINDS[type(command)], f"{command} is not what {action} asks for"
             assert action.object.uid == command.uid, f"{command} is not {action}"
@@ -280,7 +283,7 @@ class Judge:
 
     def _interrupt(self, command: Interrupt, action: Action, plan: Plan, *, fresh: bool) -> None:
         assert command.stop == (action.kind is ActionKind.STOP), f"{command} is not {action}"
-        for other in plan.actions:
+        for other in plan.actions if command.begins else ():
             if other.object.uid == command.uid:
                 assert other.kind is not ActionKind.MIGRATE, f"{command} while the plan migrates it"
         vmi = self._world.vmis.get(command.uid)

@@ -98,6 +98,9 @@ def _interrupt(world: World, command: Interrupt) -> Answer:
         return Answer(command, "there is no owner any more that would start it again")
     if command.stop and owner.strategy == "Halted" and command.node not in owner.stopped_for:
         return Answer(command, STOPPED_BY_OTHERS, passing=True, needless=True)
+    is_asked = vmi.ending or vmi.uid in owner.stops or (command.stop and owner.strategy == "Halted")
+    if not command.begins or (command.if_refused and vmi.migratable and not is_asked):
+        return Answer(command) if is_asked else _by_itself(vmi, owner, command)
     if command.stop:
         _mark(world, owner, command)
     if owner.kind == VM and command.stop:
