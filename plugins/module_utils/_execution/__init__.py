@@ -14,6 +14,7 @@ migrating.py     a VMI on its way by live migration
 evicting.py      a pod on its way by eviction
 interrupting.py  a VMI that is restarted, or stopped until its node is back
 starting.py      a VM that was stopped for a node and starts again
+waits.py         who waits for whom: what is over, what is wanted yet, and what may begin
 slots.py         which migrations may begin now, by KubeVirt's caps and the turns of others
 reducer.py       plan, record and observation become a new record and commands
 draining.py      whether a node is empty, and what is on it that the plan does not know

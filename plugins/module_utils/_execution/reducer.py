@@ -9,7 +9,7 @@ look shows, and a migration when KubeVirt's caps leave room for it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.commands import Answer, Command, Migrate
@@ -24,6 +24,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.slots 
     Slots,
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.starting import Starting
+from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.waits import Waits
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import Action, ActionKind, Plan
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.remainder import LEAVING, for_node
 
@@ -150,43 +151,35 @@ def advance(
     slots = Slots(plan, record.entries, look, execution.caps, record.courtesy)
     ended = frozenset(action.id for action in plan.actions if action.kind not in execution.kinds)
     actions = {action.id: action for action in execution.actions(plan)}
-    present = _pods_by_node(look)
-    entries, commands = dict(record.entries), []
-    needing = {name for name, entry in record.entries.items() if _needs_others(entry, look, present)}
-    wanted = _wanted(actions, record, needing, execution)
-    forgotten = [entry for entry in record.of(Interrupting) if entry.action not in actions and entry.unfinished]
-    leftover = {entry.uid for entry in forgotten if entry.forgotten() is not None}
-    has_changed = record.has_changed
-
-    def over(name: str) -> bool:
-        return _over(name, entries, ended, look, present, now)
-
+    entries, commands, has_changed = dict(record.entries), [], record.has_changed
+    waits = Waits(actions, ended, entries, look, now, "" if execution.binding else execution.node)
     for name, entry in record.entries.items():
-        kept = _kept(entry, is_known=name in actions, is_wanted=name in wanted)
+        kept = waits.kept(name)
         if kept is None:
             del entries[name]
             has_changed |= entry.has_acted
             continue
-        entry, may_begin = kept, name in wanted and kept.uid not in leftover
-        ready = execution.begins and _is_ready(entry, actions.get(name), over, may_begin=may_begin)
+        entries[name] = kept
+        ready = execution.begins and waits.is_ready(name)
+        is_wanted = name in waits.wanted
         moment = Moment(
             look=look,
             now=now,
             run=execution.run,
-            epoch=_epoch(actions.get(name), entry, execution),
+            epoch=_epoch(actions.get(name), kept, execution),
             ready=ready,
-            slot=not isinstance(entry, Migrating) or _has_slot(slots, entry, ready=ready and name in wanted),
+            slot=not isinstance(kept, Migrating) or _has_slot(slots, kept, ready=ready and is_wanted),
             retries=execution.retries if name in actions else 0,
             binding=execution.binding,
-            wanted=name in wanted,
-            taken=_taken(entry, entries) if isinstance(entry, Interrupting) else frozenset(),
-            kept_since=_kept_since(actions[name], entries) if name in actions else 0.0,
+            wanted=is_wanted,
+            taken=_taken(kept, entries) if isinstance(kept, Interrupting) else frozenset(),
+            kept_since=waits.kept_since(name),
         )
-        entries[name], command = entry.step(moment)
+        entries[name], command = kept.step(moment)
         if command is not None:
             commands.append(command)
-            if isinstance(command, Migrate) and isinstance(entry, Migrating):
-                slots.add(entry)
+            if isinstance(command, Migrate) and isinstance(kept, Migrating):
+                slots.add(kept)
     advanced = replace(record, entries=entries, courtesy=slots.courtesy(now), has_changed=has_changed)
     return advanced, tuple(commands)
 
@@ -246,55 +239,6 @@ def rehearsed(record: Record, answers: Iterable[Answer], now: float) -> Record:
     return replace(record, entries=entries)
 
 
-def _wanted(
-    actions: dict[str, Action], record: Record, needing: Collection[str], execution: Execution
-) -> frozenset[str]:
-    """Ids of what is to leave the node, or is waited for, directly or not, by who is and has yet to leave.
-
-    needing: ids of what has yet to leave. Also who waits by way of what has left by itself: a plan names only the last
-    of those that come one after the other.
-    """
-    if execution.binding or not execution.node:
-        return frozenset(actions)
-    own = {name for name in actions if name in record.entries and record.entries[name].source_node == execution.node}
-    awaited: set[str] = set()
-    for name, action in reversed(actions.items()):  # whoever waits comes later than what it waits for
-        if name in awaited or (name in own and name in needing):
-            awaited.update(action.after)
-    return frozenset(own | awaited)
-
-
-def _needs_others(entry: Entry, look: Observation, present: Collection[tuple[str, str]]) -> bool:
-    """Whether it has yet to come to its end, and has not left by itself before it began."""
-    return entry.unfinished and (_may_have_begun(entry) or not _is_gone(entry, look, present))
-
-
-def _is_ready(entry: Entry, action: Action | None, over: Callable[[str], bool], *, may_begin: bool) -> bool:
-    """action: None if the plan has forgotten it.
-
-    Such is not begun again, but whether its interruption has begun is asked, before anything else is done with its VM.
-    """
-    if action is None:
-        return isinstance(entry, Interrupting)
-    return (may_begin or entry.outcome != WAITING) and all(map(over, action.after))
-
-
-def _kept(entry: Entry, *, is_known: bool, is_wanted: bool) -> Entry | None:
-    """What stays of it in the record. is_known: to the plan in force; what that has forgotten goes on to its end."""
-    if not is_known:
-        return entry.forgotten()
-    if is_wanted or _may_have_begun(entry):
-        return entry
-    # With its mark, if that is there, it is left to the drain of its own node.
-    return None if isinstance(entry, Interrupting) else entry.forgotten()
-
-
-def _may_have_begun(entry: Entry) -> bool:
-    """Whether it has begun, or ended, or may have, as neither answer nor look tells."""
-    asked = isinstance(entry, (Migrating, Evicting, Interrupting)) and entry.is_unsure
-    return entry.outcome != WAITING or asked or (isinstance(entry, Interrupting) and entry.was_asked)
-
-
 def _source(action: Action) -> str:
     return action.source or action.node
 
@@ -303,26 +247,6 @@ def _taken(entry: Entry, entries: Mapping[str, Entry]) -> frozenset[str]:
     """Uids of the successors that the others know for theirs."""
     others = (other for other in entries.values() if isinstance(other, Interrupting) and other is not entry)
     return frozenset(other.successor_uid for other in others) - {""}
-
-
-def _pods_by_node(look: Observation) -> frozenset[tuple[str, str]]:
-    """The uids of pods, and of what owns them, each with the pod's node."""
-    return frozenset((uid, pod.node) for pod in look.pods.values() for uid in (pod.uid, pod.owner_uid))
-
-
-def _kept_since(action: Action, entries: Mapping[str, Entry]) -> float:
-    """Since when the first of those that start before it waits for a pod, 0 if none does: they share its time."""
-    before = (entries.get(name) for name in action.after)
-    waiting = (entry.asked_since for entry in before if isinstance(entry, Starting) and entry.awaits_pod)
-    return min(waiting, default=0.0)
-
-
-def _is_gone(entry: Entry, look: Observation, present: Collection[tuple[str, str]]) -> bool:
-    """Whether a VMI or pod is no longer on its node: neither itself, nor a pod of it that has yet to end."""
-    vmi = look.vmi(entry.title, entry.uid)
-    if vmi is not None and vmi.node == entry.source_node:
-        return False
-    return (entry.uid, entry.source_node) not in present
 
 
 def _has_slot(slots: Slots, entry: Migrating, *, ready: bool) -> bool:
@@ -334,23 +258,3 @@ def _epoch(action: Action | None, entry: Entry, execution: Execution) -> str:
     """Also of a migration that the plan has forgotten, so that it is known again by its name."""
     node = action.node if action is not None else entry.source_node
     return execution.epochs.get(node, "")
-
-
-def _over(
-    name: str,
-    entries: Mapping[str, Entry],
-    ended: frozenset[str],
-    look: Observation,
-    present: Collection[tuple[str, str]],
-    now: float,
-) -> bool:
-    """Whether an action is over that another one waits for; one that has failed is where its object has gone anyway.
-
-    Who starts keeps no other one waiting any longer than the scheduler takes, nor if something comes in its way.
-    """
-    entry = entries.get(name)
-    if entry is None:
-        return name in ended
-    if isinstance(entry, Starting):
-        return not entry.goes_first(now)
-    return not entry.unfinished and _is_gone(entry, look, present)

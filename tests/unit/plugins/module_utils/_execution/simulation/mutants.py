@@ -14,9 +14,9 @@ import pytest
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution import (
     draining,
     migrating,
-    reducer,
     slots,
     starting,
+    waits,
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.evicting import Evicting
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.interrupting import Interrupting
@@ -38,12 +38,12 @@ from unit.plugins.module_utils._execution.simulation.mutant_loops import LOOPS, 
 
 
 def ignores_after(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(reducer, "_over", always(True))
+    patch.setattr(waits.Waits, "is_over", always(True))
 
 
 def takes_a_switched_vm_for_one_that_has_left(patch: pytest.MonkeyPatch) -> None:
     """Although its pod still stands at the source."""
-    patch.setattr(reducer, "_is_gone", always(True))
+    patch.setattr(waits, "_is_gone", always(True))
 
 
 def forgets_the_uid(patch: pytest.MonkeyPatch) -> None:

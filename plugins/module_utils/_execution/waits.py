@@ -1,0 +1,121 @@
+# Copyright: Contributors to the virtops.kubevirt project
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Who waits for whom, as a look shows it: what is over, what is wanted yet, and what may begin."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.evicting import Evicting
+from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.interrupting import Interrupting
+from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.migrating import Migrating
+from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.observation import Observation
+from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.record import WAITING, Entry
+from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.starting import Starting
+from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import Action
+
+
+class Waits:
+    """actions: those of the plan in force that are carried out, by id, in its order: who waits comes later.
+
+    ended: ids of others that are taken for over. entries: by id; they change while one after the other is stepped, and
+    whoever is asked about has been. node: the one that is to be emptied; without it all that is carried out is wanted.
+    `wanted`: ids of what is to leave the node, or is waited for, directly or not, by who is and has yet to leave.
+    """
+
+    def __init__(
+        self,
+        actions: Mapping[str, Action],
+        ended: Collection[str],
+        entries: Mapping[str, Entry],
+        look: Observation,
+        now: float,
+        node: str,
+    ) -> None:
+        self._actions = actions
+        self._ended = ended
+        self._entries = entries
+        self._look = look
+        self._now = now
+        self._present = frozenset((uid, pod.node) for pod in look.pods.values() for uid in (pod.uid, pod.owner_uid))
+        self._over: dict[str, bool] = {}
+        self.wanted = self._find_wanted(node) if node else frozenset(actions)
+        forgotten = [entry for name, entry in entries.items() if name not in actions and entry.unfinished]
+        interruptions = (entry for entry in forgotten if isinstance(entry, Interrupting))
+        self._leftover = {entry.uid for entry in interruptions if entry.forgotten() is not None}
+
+    def kept(self, name: str) -> Entry | None:
+        """What stays of an entry in the record. What the plan has forgotten goes on to its end."""
+        entry = self._entries[name]
+        if name not in self._actions:
+            return entry.forgotten()
+        if name in self.wanted or _may_have_begun(entry):
+            return entry
+        # With its mark, if that is there, it is left to the drain of its own node.
+        return None if isinstance(entry, Interrupting) else entry.forgotten()
+
+    def is_ready(self, name: str) -> bool:
+        """Whether an entry may begin, or go on.
+
+        What the plan has forgotten does not begin again, but whether its interruption has begun is asked, before
+        anything else is done with its VM.
+        """
+        entry, action = self._entries[name], self._actions.get(name)
+        if action is None:
+            return isinstance(entry, Interrupting)
+        may_begin = name in self.wanted and entry.uid not in self._leftover
+        return (may_begin or entry.outcome != WAITING) and all(map(self.is_over, action.after))
+
+    def is_over(self, name: str) -> bool:
+        """Whether an action is over that others wait for; one that has failed is where its object has gone anyway.
+
+        Of what has left by itself, maybe out of turn, also what it would have waited for: a plan names only the last of
+        those that come one after the other.
+        """
+        if name not in self._over:
+            entry = self._entries.get(name)
+            self._over[name] = name in self._ended if entry is None else self._is_over(entry)
+        return self._over[name]
+
+    def kept_since(self, name: str) -> float:
+        """Since when the first of those that start before it waits for a pod, 0 if none does: they share its time."""
+        before = (self._entries.get(other) for other in self._actions[name].after) if name in self._actions else ()
+        waiting = (entry.asked_since for entry in before if isinstance(entry, Starting) and entry.awaits_pod)
+        return min(waiting, default=0.0)
+
+    def _find_wanted(self, node: str) -> frozenset[str]:
+        own = {name for name in self._actions if name in self._entries and self._entries[name].source_node == node}
+        awaited: set[str] = set()
+        for name, action in reversed(list(self._actions.items())):
+            # Also who waits by way of what has left by itself: see `is_over`.
+            if name in awaited or (name in own and self._has_yet_to_leave(self._entries[name])):
+                awaited.update(action.after)
+        return frozenset(own | awaited)
+
+    def _has_yet_to_leave(self, entry: Entry) -> bool:
+        """Whether it has not come to its end, and has not left by itself before it began."""
+        return entry.unfinished and (_may_have_begun(entry) or not _is_gone(entry, self._look, self._present))
+
+    def _is_over(self, entry: Entry) -> bool:
+        """Who starts keeps no other one waiting any longer than the scheduler takes, nor if something is in its way."""
+        if isinstance(entry, Starting):
+            return not entry.goes_first(self._now)
+        if entry.unfinished or not _is_gone(entry, self._look, self._present):
+            return False
+        action = self._actions.get(entry.action)
+        return entry.has_acted or action is None or all(map(self.is_over, action.after))
+
+
+def _may_have_begun(entry: Entry) -> bool:
+    """Whether it has begun, or ended, or may have, as neither answer nor look tells."""
+    asked = isinstance(entry, (Migrating, Evicting, Interrupting)) and entry.is_unsure
+    return entry.outcome != WAITING or asked or (isinstance(entry, Interrupting) and entry.was_asked)
+
+
+def _is_gone(entry: Entry, look: Observation, present: Collection[tuple[str, str]]) -> bool:
+    """Whether a VMI or pod is no longer on its node: neither itself, nor a pod of it that has yet to end."""
+    vmi = look.vmi(entry.title, entry.uid)
+    if vmi is not None and vmi.node == entry.source_node:
+        return False
+    return (entry.uid, entry.source_node) not in present
