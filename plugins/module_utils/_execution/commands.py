@@ -47,7 +47,7 @@ class Interrupt:
     """End this very VMI so that its owner starts it again elsewhere, or (`stop`) leaves it off until it is started.
 
     Who was not told to end yet is spared, and its mark taken off: if_refused: unless KubeVirt says that it cannot be
-    migrated. begins: if not, anyway, as another plan has come; it is only found out whether it was told to.
+    migrated. begins: if not, anyway, as another plan has come or the drain has given up.
     """
 
     action: str

@@ -168,8 +168,12 @@ def failed_machines(plan: Plan, record: Record, here: Remaining) -> frozenset[st
 
 
 def under_way(record: Record) -> list[Entry]:
-    """What has begun and has not come to its end."""
-    return [entry for entry in record.unfinished if entry.outcome != WAITING]
+    """What has begun, or may have, and has not come to its end."""
+    return [
+        entry
+        for entry in record.unfinished
+        if entry.outcome != WAITING or (isinstance(entry, Interrupting) and entry.is_asked)
+    ]
 
 
 def off(record: Record, look: Observation) -> tuple[str, ...]:

@@ -267,7 +267,7 @@ class Interrupting(Timed):
             node=self.source_node,
             stop=self.kind == STOP,
             if_refused=self.is_refused,
-            begins=moment.wanted,
+            begins=moment.begins,
         )
 
     def _knowing(self, moment: Moment, *, intact: bool) -> Interrupting:

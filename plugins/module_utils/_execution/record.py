@@ -36,10 +36,11 @@ class Moment:
     """What a step is taken on. `now`: seconds since the epoch that never run backwards while a task runs.
 
     run: label of the run on what it creates. epoch: what tells this execution from others of the same run, in names.
-    ready: all that the action waits for has ended. wanted: it is to leave, also if it is brought back, as its node is
-    to be emptied, or others wait for that. slot: KubeVirt's caps leave room for a migration. retries: how often a
-    failed migration is tried again as it is. binding: as in Execution. taken: uids of VMIs that are known for the
-    successors of others. kept_since: since when one that starts before it keeps it waiting for nothing, 0 if none does.
+    ready: all that the action waits for has ended. begins: it may begin; else it is only asked whether it has. wanted:
+    it is to leave, also if it is brought back, as its node is to be emptied, or others wait for that. slot: KubeVirt's
+    caps leave room for a migration. retries: how often a failed migration is tried again as it is. binding: as in
+    Execution. taken: uids of VMIs that are known for the successors of others. kept_since: since when one that starts
+    before it keeps it waiting for nothing, 0 if none does.
     """
 
     look: Observation
@@ -48,6 +49,7 @@ class Moment:
     epoch: str
     ready: bool
     slot: bool
+    begins: bool = True
     retries: int = 0
     binding: bool = False
     wanted: bool = True

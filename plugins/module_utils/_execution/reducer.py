@@ -152,7 +152,8 @@ def advance(
     ended = frozenset(action.id for action in plan.actions if action.kind not in execution.kinds)
     actions = {action.id: action for action in execution.actions(plan)}
     entries, commands, has_changed = dict(record.entries), [], record.has_changed
-    waits = Waits(actions, ended, entries, look, now, "" if execution.binding else execution.node)
+    node = "" if execution.binding else execution.node
+    waits = Waits(actions, ended, entries, look, now, node, begins=execution.begins)
     for name, entry in record.entries.items():
         kept = waits.kept(name)
         if kept is None:
@@ -160,7 +161,7 @@ def advance(
             has_changed |= entry.has_acted
             continue
         entries[name] = kept
-        ready = execution.begins and waits.is_ready(name)
+        ready = waits.is_ready(name)
         is_wanted = name in waits.wanted
         moment = Moment(
             look=look,
@@ -168,6 +169,7 @@ def advance(
             run=execution.run,
             epoch=_epoch(actions.get(name), kept, execution),
             ready=ready,
+            begins=execution.begins and name in actions,
             slot=not isinstance(kept, Migrating) or _has_slot(slots, kept, ready=ready and is_wanted),
             retries=execution.retries if name in actions else 0,
             binding=execution.binding,

@@ -21,6 +21,7 @@ class Waits:
 
     ended: ids of others that are taken for over. entries: by id; they change while one after the other is stepped, and
     whoever is asked about has been. node: the one that is to be emptied; without it all that is carried out is wanted.
+    begins: whether anything begins that has not yet.
     `wanted`: ids of what is to leave the node, or is waited for, directly or not, by who is and has yet to leave.
     """
 
@@ -32,12 +33,15 @@ class Waits:
         look: Observation,
         now: float,
         node: str,
+        *,
+        begins: bool,
     ) -> None:
         self._actions = actions
         self._ended = ended
         self._entries = entries
         self._look = look
         self._now = now
+        self._begins = begins
         self._present = frozenset((uid, pod.node) for pod in look.pods.values() for uid in (pod.uid, pod.owner_uid))
         self._over: dict[str, bool] = {}
         self.wanted = self._find_wanted(node) if node else frozenset(actions)
@@ -58,12 +62,12 @@ class Waits:
     def is_ready(self, name: str) -> bool:
         """Whether an entry may begin, or go on.
 
-        What the plan has forgotten does not begin again, but whether its interruption has begun is asked, before
-        anything else is done with its VM.
+        What the plan has forgotten does not begin again, nor anything any more if nothing `begins`; but whether an
+        interruption has begun is asked, before anything else is done with its VM.
         """
         entry, action = self._entries[name], self._actions.get(name)
-        if action is None:
-            return isinstance(entry, Interrupting)
+        if action is None or not self._begins:
+            return isinstance(entry, Interrupting) and entry.is_asked
         may_begin = name in self.wanted and entry.uid not in self._leftover
         return (may_begin or entry.outcome != WAITING) and all(map(self.is_over, action.after))
 

@@ -109,7 +109,7 @@ class Interruptions:
         owner = self._owner(command.owner_kind, command)
         if command.owner_kind == VM and owner is not None and _is_asked(command, owner, vmi):
             return _by_whom(command, is_marked=_is_marked(command, owner))
-        return None if _is_going(vmi) else self._spares(command, "another plan has come since")
+        return None if _is_going(vmi) else self._spares(command, "it is not to end any more")
 
     def _may_migrate(self, command: Interrupt, vmi: JsonObject) -> bool:
         """Whether it may leave by a migration after all. What is only put to the server goes by the look before."""

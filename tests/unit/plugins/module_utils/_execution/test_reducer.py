@@ -14,6 +14,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.comman
     Interrupt,
     Migrate,
 )
+from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.draining import under_way
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.migrating import Migrating
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.observation import Observation, SeenVm
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.record import FailedAttempt
@@ -168,6 +169,21 @@ def test_whether_a_stop_was_asked_for_is_known_before_another_plan_migrates_its_
     record, asked = advance(move, record, look(there), NOW + 6.0, N1)
     assert [each.action for each in asked] == ([given.id] if words else [])
     assert (HALT.id in record.entries, record.has_acted) == (not words, not words)
+
+
+def test_whether_a_stop_was_asked_for_is_known_before_a_drain_gives_up() -> None:
+    """Its mark would let its VM be started again, also if its owner stops it from then on."""
+    given, there = plan(HALT), seen_vmi("h", owner_kind=VM)
+    record, (command,) = _advance(given, there)
+    assert isinstance(command, Interrupt)
+    record = answered(record, [Answer(command, "the server is busy", passing=True)], NOW)
+    given_up = replace(N1, begins=False)
+    record, (again,) = advance(given, record, look(there), NOW + 5.0, given_up)
+    assert again == replace(command, begins=False)
+    assert under_way(record)
+    record = answered(record, [Answer(again, "nothing more is begun", passing=True, needless=True)], NOW + 5.0)
+    record, asked = advance(given, record, look(there), NOW + 9.0, given_up)
+    assert (under_way(record), asked) == ([], ())
 
 
 def test_what_has_failed_for_who_has_gone_since_is_told() -> None:

@@ -110,9 +110,9 @@ class Judge:
         for command in commands:
             assert isinstance(command, (Migrate, Evict, Interrupt)), f"{command} is for who gives a node back"
             action = actions.get(command.action)
-            if action is None and isinstance(command, Interrupt) and not command.begins:
-                action = self._actions[command.action]  # whether it was asked for, before another plan is carried out
+            if isinstance(command, Interrupt) and not command.begins:
                 assert (Interrupt, command.uid) in self._asked, f"{command} was begun by nobody"
+                action = replace(self._actions[command.action], after=())
             assert action is not None, f"{command} is not in the plan in force"
             assert action.kind in _KINDS[type(command)], f"{command} is not what {action} asks for"
             assert action.object.uid == command.uid, f"{command} is not {action}"
