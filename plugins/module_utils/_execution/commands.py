@@ -99,8 +99,9 @@ class Answer:
 
     passing: it may be carried out a little later, as when a disruption budget forbids an eviction for now. lost: no
     answer came, or none that tells whether it was carried out; without words of the server, a look tells.
-    needless: nothing was done, as others have seen to it, or what it is about is not there any more. unasked: nobody
-    was asked, as another command had no answer, or nothing may be done any more.
+    needless: nothing was done, as others have seen to it, or what it is about is not there any more. spared: it is
+    there, and was not told to end, which nobody wants by now. unasked: nobody was asked, as another command had no
+    answer, or nothing may be done any more.
     """
 
     command: Command
@@ -108,4 +109,5 @@ class Answer:
     passing: bool = False
     lost: bool = False
     needless: bool = False
+    spared: bool = False
     unasked: bool = False

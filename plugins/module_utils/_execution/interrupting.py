@@ -171,7 +171,7 @@ class Interrupting(Timed):
         # Who has stopped its VM is known, also when the next answer is that it has ended.
         known = answer.needless and self.reason == STOPPED_BY_OTHERS
         asked = replace(asked, reason=self.reason if known else answer.refused)
-        if answer.needless:
+        if answer.spared:
             asked = replace(asked, outcome=WAITING)
         return asked if answer.passing else replace(asked, outcome=NOT_INTERRUPTED, ended_at=now)
 

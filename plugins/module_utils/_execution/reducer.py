@@ -169,7 +169,7 @@ def advance(
             run=execution.run,
             epoch=_epoch(actions.get(name), kept, execution),
             ready=ready,
-            begins=execution.begins and name in actions,
+            begins=waits.may_begin(name),
             slot=not isinstance(kept, Migrating) or _has_slot(slots, kept, ready=ready and is_wanted),
             retries=execution.retries if name in actions else 0,
             binding=execution.binding,

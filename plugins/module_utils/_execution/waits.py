@@ -54,22 +54,26 @@ class Waits:
         entry = self._entries[name]
         if name not in self._actions:
             return entry.forgotten()
-        if name in self.wanted or _may_have_begun(entry):
-            return entry
-        # With its mark, if that is there, it is left to the drain of its own node.
-        return None if isinstance(entry, Interrupting) else entry.forgotten()
+        # Else it is left to the drain of its own node.
+        return entry if name in self.wanted or _may_have_begun(entry) else entry.forgotten()
 
     def is_ready(self, name: str) -> bool:
         """Whether an entry may begin, or go on.
 
-        What the plan has forgotten does not begin again, nor anything any more if nothing `begins`; but whether an
-        interruption has begun is asked, before anything else is done with its VM.
+        Of an interruption that may not begin any more it is asked whether it has, before anything else is done with its
+        VM.
         """
         entry, action = self._entries[name], self._actions.get(name)
+        if isinstance(entry, Interrupting) and not self.may_begin(name):
+            return entry.is_asked
         if action is None or not self._begins:
-            return isinstance(entry, Interrupting) and entry.is_asked
-        may_begin = name in self.wanted and entry.uid not in self._leftover
+            return False
+        may_begin = self.may_begin(name) and entry.uid not in self._leftover
         return (may_begin or entry.outcome != WAITING) and all(map(self.is_over, action.after))
+
+    def may_begin(self, name: str) -> bool:
+        """Whether it is wanted, and the plan has not forgotten it, nor given up the drain."""
+        return self._begins and name in self.wanted
 
     def is_over(self, name: str) -> bool:
         """Whether an action is over that others wait for; one that has failed is where its object has gone anyway.
@@ -113,8 +117,9 @@ class Waits:
 
 def _may_have_begun(entry: Entry) -> bool:
     """Whether it has begun, or ended, or may have, as neither answer nor look tells."""
-    asked = isinstance(entry, (Migrating, Evicting, Interrupting)) and entry.is_unsure
-    return entry.outcome != WAITING or asked or (isinstance(entry, Interrupting) and entry.was_asked)
+    if isinstance(entry, Interrupting):
+        return entry.outcome != WAITING or entry.is_asked
+    return entry.outcome != WAITING or (isinstance(entry, (Migrating, Evicting)) and entry.is_unsure)
 
 
 def _is_gone(entry: Entry, look: Observation, present: Collection[tuple[str, str]]) -> bool:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from http import HTTPStatus
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.looks import objects
@@ -55,7 +56,8 @@ class Interruptions:
         What has been asked already is not asked again: a second restart would even end the successor.
         """
         if command.owner_kind not in (VM, VMI_REPLICA_SET):
-            return Answer(command, "nothing would start it again, as no VM or replica set owns it")
+            words = "nothing would start it again, as no VM or replica set owns it"
+            return Answer(command, words, passing=not command.begins, needless=not command.begins)
         end = self._end_vm if command.owner_kind == VM else self._end_replica
         if not command.begins:
             end = self._as_asked
@@ -75,18 +77,24 @@ class Interruptions:
         """Of what is elsewhere already, unless an earlier command has stopped it."""
         if self._has_stopped(command):
             return None
-        return self._spares(command, why)
-
-    def _spares(self, command: Interrupt, why: str) -> Answer:
-        """Of what was not told to end."""
         self._take_mark_off(command)
         return Answer(command, why, passing=True, needless=True)
 
+    def _spares(self, command: Interrupt, why: str) -> Answer:
+        """Of what is there, and was not told to end."""
+        self._take_mark_off(command)
+        return Answer(command, why, passing=True, needless=True, spared=True)
+
     def _has_stopped(self, command: Interrupt) -> bool:
         """Whether it is off to stay so, or about to be, by a command whose answer was lost. By fresh looks."""
-        vmi, owner = self._vmi(command), self._owner(command.owner_kind, command)
-        if not command.stop or owner is None or not _is_marked(command, owner):
+        owner = self._owner(command.owner_kind, command)
+        return owner is not None and self._is_off(command, owner)
+
+    def _is_off(self, command: Interrupt, owner: JsonObject) -> bool:
+        """By a fresh look at the VMI, and this one at what brings it back."""
+        if not command.stop or not _is_marked(command, owner):
             return False
+        vmi = self._vmi(command)
         if vmi is None or has_ended(vmi):
             return command.owner_kind == VMI_REPLICA_SET or run_strategy(owner) in (HALTED, *BY_REQUEST)
         is_it = vmi["metadata"]["uid"] == command.uid
@@ -101,8 +109,8 @@ class Interruptions:
             return
         owner = self._owner(command.owner_kind, command)
         if owner is not None and _is_marked(command, owner):
-            ours = self._settings.owner
-            machines.take_back(self._undoing, owner, command.owner_kind, command.node, ours, command.vmi)
+            kind, node, ours = command.owner_kind, command.node, self._settings.owner
+            machines.take_back(self._undoing, owner, kind, node, ours, command.vmi, partial(self._is_off, command))
 
     def _as_asked(self, command: Interrupt, vmi: JsonObject) -> Answer | None:
         """Of what is not to begin any more."""
@@ -161,6 +169,8 @@ class Interruptions:
                 machines.mark_vm(self._client, vm, command.node, owner)
                 client = client.guarded(lambda: self._stays_marked(command))
             machines.request(client, "stop", command.namespace, command.owner, dry_run=dry_run)
+            if not dry_run:
+                self._keep_marked(command, vm)
         elif run_strategy(vm) in BY_REQUEST:
             machines.request(client, "restart", command.namespace, command.owner, dry_run=dry_run)
         else:
@@ -175,6 +185,12 @@ class Interruptions:
         if why := elsewhere(self._vmi(command), command.uid, command.node):
             attempted = f"end VMI {command.namespace}/{command.vmi}"
             raise Failure(attempted, self._client.server, why, "Leave it as it is.", reason=_LEFT)
+
+    def _keep_marked(self, command: Interrupt, before: JsonObject) -> None:
+        """Also where another process has taken the mark off at this very moment."""
+        owner = self._owner(VM, command)
+        if owner is not None and not _is_marked(command, owner):
+            machines.mark_vm(self._undoing, before, command.node, self._settings.owner, stopped=True)
 
     def _stays_marked(self, command: Interrupt) -> None:
         """As the last thing before it is asked: nobody would start it again for the node without its mark."""

@@ -71,18 +71,19 @@ def request(client: Client, verb: str, namespace: str, name: str, *, dry_run: bo
     client.act(path, f"{verb} VM {namespace}/{name}", {"dryRun": ["All"]} if dry_run else {}, done=None)
 
 
-def mark_vm(client: Client, vm: JsonObject, node: str, owner: str) -> None:
+def mark_vm(client: Client, vm: JsonObject, node: str, owner: str, *, stopped: bool = False) -> None:
     """Note on a VM that it is stopped for a node, and what it ran with; older marks are void. Raises Failure.
 
     The node notes it as well, as the mark goes when somebody replaces the VM. One that is halted is stopped already, by
     a request whose answer was lost or by somebody else: what it ran with stands in its mark, or is for them to know.
+    stopped: this process has just stopped it, and `vm` is what it was before.
     """
     since = _now()
 
     def change(current: JsonObject) -> JsonObject:
-        if run_strategy(current) == HALTED:
+        if run_strategy(current) == HALTED and not stopped:
             return {}
-        return {"metadata": marked({node: StoppedMark(owner, run_strategy(current), since)})}
+        return {"metadata": marked({node: StoppedMark(owner, run_strategy(vm if stopped else current), since)})}
 
     if _write(client, vm, VM, change, dry_run=False):
         metadata = vm["metadata"]
@@ -115,21 +116,22 @@ def take_mark_off(client: Client, item: JsonObject, kind: str, node: str, *, dry
     _write(client, item, kind, change, dry_run=dry_run)
 
 
-def take_back(client: Client, item: JsonObject, kind: str, node: str, owner: str, vmi: str) -> None:
+def take_back(
+    client: Client, item: JsonObject, kind: str, node: str, owner: str, vmi: str, is_off: Callable[[JsonObject], bool]
+) -> None:
     """Let the mark that this owner has made on it, for the node, say nothing more of a VMI. Raises Failure.
 
-    Who has the node by now may have made one as well: that stays.
+    Who has the node by now may have made one as well: that stays. So does the mark of what is off, or about to be, by
+    another process for the same node; is_off: whether it is, of what has just been read.
     """
-    if kind == VM and find_marks(item)[node].owner == owner:
-        forget(client, node, item["metadata"]["uid"], dry_run=False)
+    is_ours = kind == VM and find_marks(item)[node].owner == owner
 
     def change(current: JsonObject) -> JsonObject:
-        # By now another process has stopped it for the same node.
-        is_off = kind == VM and run_strategy(current) == HALTED
-        marks = find_marks(current) if is_off else without_vmi(current, node, owner, vmi)
+        marks = find_marks(current) if is_off(current) else without_vmi(current, node, owner, vmi)
         return {"metadata": marked(marks)} if marks != find_marks(current) else {}
 
-    _write(client, item, kind, change, dry_run=False)
+    if _write(client, item, kind, change, dry_run=False) and is_ours:
+        forget(client, node, item["metadata"]["uid"], dry_run=False)
 
 
 def forget(client: Client, node: str, uid: str, *, dry_run: bool) -> None:

@@ -29,27 +29,35 @@ def api(authority: Authority) -> Iterator[DrainingApi]:
         yield fake
 
 
-def test_a_vm_whose_mark_another_process_has_taken_off_is_not_stopped_without_one(drain: Any, api: DrainingApi) -> None:
-    """That has spared it, right after this one had marked it."""
-    api.add_vm("db")
+@pytest.mark.parametrize("strategy", ["Always", "Manual"])
+@pytest.mark.parametrize("path", [f"{NODES}/n1", act_path("stop", "db")], ids=["before it is asked", "right then"])
+def test_a_vm_whose_mark_another_process_has_taken_off_is_not_stopped_without_one(
+    drain: Any, api: DrainingApi, path: str, strategy: str
+) -> None:
+    """That has spared it, after this one had marked it."""
+    api.add_vm("db", strategy)
     taken = list[str]()
 
-    def noted(_request: Request) -> Answer | None:
+    def takes_it_off(_request: Request) -> Answer | None:
         metadata = api.objects[vm_path("db")]["metadata"]
         if metadata.get("annotations") and not taken:
             taken.extend(metadata.pop("annotations"))
         return None
 
-    api.faults[f"{NODES}/n1"] = noted
+    api.faults[path] = takes_it_off
     (entry,) = drain(policies=STOP)["interrupted"]
     assert (entry["outcome"], api.acts, len(taken)) == ("stopped", ["stop db"], 1)
     assert list(find_marks(api.objects[vm_path("db")])) == ["n1"]
     assert drain(state="restored")["started"][0]["outcome"] == "started"
+    assert api.objects[vm_path("db")]["spec"]["runStrategy"] == strategy
 
 
-def test_the_mark_of_a_vm_that_another_process_has_stopped_meanwhile_stays(drain: Any, api: DrainingApi) -> None:
+@pytest.mark.parametrize("strategy", ["Always", "Manual"])
+def test_the_mark_of_a_vm_that_another_process_has_stopped_meanwhile_stays(
+    drain: Any, api: DrainingApi, strategy: str
+) -> None:
     """The VM can be migrated by now, so that this one is about to spare it."""
-    api.add_vm("db")
+    api.add_vm("db", strategy)
     status = api.objects[vmi_path("db")]["status"]
     stopped = list[str]()
 
@@ -61,11 +69,13 @@ def test_the_mark_of_a_vm_that_another_process_has_stopped_meanwhile_stays(drain
         if request.method != "PATCH" or status["conditions"] or stopped:
             return None
         stopped.append("by another process")
-        api.objects[vm_path("db")]["spec"]["runStrategy"] = "Halted"
+        if strategy == "Always":
+            api.objects[vm_path("db")]["spec"]["runStrategy"] = "Halted"
         api.objects.pop(vmi_path("db"))
         return refusal(409, "Conflict", "the object has been modified")
 
     api.faults |= {act_path("stop", "db"): busy, vm_path("db"): overtaken}
     assert drain(policies=STOP).get("msg") is None
     assert (api.acts, len(stopped), list(find_marks(api.objects[vm_path("db")]))) == ([], 1, ["n1"])
+    assert any("stopped.virtops" in name for name in api.node("n1")["metadata"]["annotations"]), "the note stays, too"
     assert drain(state="restored")["started"][0]["outcome"] == "started"

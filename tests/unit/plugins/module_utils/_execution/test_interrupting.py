@@ -85,7 +85,9 @@ def test_a_stop_that_somebody_has_undone_is_not_asked_for_again_of_who_can_be_mi
     entry, again = entry.step(moment(WEB, after=5.0))
     assert (entry.outcome, command.if_refused, again) == ("ending", True, command)
     assert again is not None
-    entry = entry.answered(Answer(again, "it can be migrated by now", passing=True, needless=True), NOW + 5.0)
+    entry = entry.answered(
+        Answer(again, "it can be migrated by now", passing=True, needless=True, spared=True), NOW + 5.0
+    )
     doubtful, again = entry.step(moment(WEB, after=9.0))
     assert (doubtful.outcome, doubtful.is_doubtful, again) == ("waiting", True, None)
     # Whatever ends it now, its VM does not have the mark of this stop.

@@ -121,6 +121,8 @@ def test_what_a_new_plan_does_not_know_is_waited_for_all_the_same() -> None:
     assert isinstance(begun, Interrupting)
     assert (begun.has_acted, begun.is_unsure) == (True, True), "it may have been asked for, right before the end"
     assert begun.step(moment())[0].outcome == ENDING
+    other = replace(Interrupting.begin(RESTART), uid="uid-another")
+    assert resumed(record(ENDS), other).entries == {RESTART.id: other}
 
 
 @pytest.mark.parametrize("found", [{"shop/web": SeenVm("uid-vm", "Halted")}, {}], ids=["halted", "deleted"])
@@ -130,8 +132,6 @@ def test_who_was_about_to_be_restarted_and_is_wanted_off_since_has_not_failed(fo
     entry = resumed(before).entries[RESTART.id]
     missing, _nothing = entry.step(moment(vms=found))
     assert missing.step(moment(vms=found))[0].outcome == ENDED
-    other = replace(Interrupting.begin(RESTART), uid="uid-another")
-    assert resumed(record(ENDS), other).entries == {RESTART.id: other}
 
 
 def test_actions_may_have_other_names_by_then() -> None:

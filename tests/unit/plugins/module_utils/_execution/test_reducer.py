@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
@@ -51,6 +52,7 @@ POD = action(ActionKind.EVICT, pod("p"), "n1")
 START = action(ActionKind.START, ObjectReference(VM, "shop", "s", "uid-s"), "n1")
 STARTS = Execution("n1", "run-1", kinds=frozenset({ActionKind.START}))
 BINDING = replace(N1, binding=True)
+SPARED = partial(Answer, refused="it is not to end any more", passing=True, needless=True, spared=True)
 
 
 def commands(given: Plan, *there: Any, execution: Execution = N1, record: Record | None = None) -> list[str]:
@@ -146,17 +148,21 @@ def test_what_may_have_begun_is_followed_for_nobody_and_not_begun_once_more(give
     assert (list(record.entries), record.has_acted) == ([WEB.id], False)
 
 
-def test_a_stop_for_who_has_gone_since_is_left_to_its_own_node_with_its_mark() -> None:
-    """The server has refused it for a moment; the drain of that node may be about to ask for it as well."""
+def test_a_stop_for_who_has_gone_since_is_taken_back_unless_it_was_asked_for() -> None:
+    """The server has refused it for a moment, and its mark may be there."""
     chain = plan(PETS, replace(WEB, after=(PETS.id,)))
     record, (command,) = _advance(chain, seen_vmi("web"), *ON_N2)
+    assert isinstance(command, Interrupt)
     record = answered(record, [Answer(command, "the server is busy", passing=True)], NOW)
-    record, asked = advance(chain, record, look(*ON_N2), NOW + 5.0, N1)
+    record, (again,) = advance(chain, record, look(*ON_N2), NOW + 5.0, N1)
+    assert again == replace(command, begins=False)
+    record = answered(record, [SPARED(again)], NOW + 5.0)
+    record, asked = advance(chain, record, look(*ON_N2), NOW + 6.0, N1)
     assert (list(record.entries), record.has_acted, asked) == ([WEB.id], False, ())
 
 
-@pytest.mark.parametrize("words", ["", "it can be migrated by now"], ids=["asked", "spared"])
-def test_whether_a_stop_was_asked_for_is_known_before_another_plan_migrates_its_vm(words: str) -> None:
+@pytest.mark.parametrize("spared", [False, True])
+def test_whether_a_stop_was_asked_for_is_known_before_another_plan_migrates_its_vm(spared: bool) -> None:
     """The plan has forgotten it since, as another VM has come and this one can be migrated by now."""
     stop, move = plan(HALT), plan(given := action(ActionKind.MIGRATE, vm("h"), "n1", "n4"))
     there = seen_vmi("h", owner_kind=VM)
@@ -165,10 +171,22 @@ def test_whether_a_stop_was_asked_for_is_known_before_another_plan_migrates_its_
     record = follow(move, answered(record, [Answer(command, "the server is busy", passing=True)], NOW), N1)
     record, (again,) = advance(move, record, look(there), NOW + 5.0, N1)
     assert again == replace(command, begins=False)
-    record = answered(record, [Answer(again, words, passing=bool(words), needless=bool(words))], NOW + 5.0)
+    record = answered(record, [SPARED(again) if spared else Answer(again)], NOW + 5.0)
     record, asked = advance(move, record, look(there), NOW + 6.0, N1)
-    assert [each.action for each in asked] == ([given.id] if words else [])
-    assert (HALT.id in record.entries, record.has_acted) == (not words, not words)
+    assert [each.action for each in asked] == ([given.id] if spared else [])
+    assert (HALT.id in record.entries, record.has_acted) == (not spared, not spared)
+
+
+def test_a_restart_that_another_plan_has_forgotten_is_waited_for_when_its_vm_has_ended() -> None:
+    """Maybe by what was asked for: whoever asks whether it was can only see that it is gone."""
+    restart, move = plan(RESET), plan(action(ActionKind.MIGRATE, vm("r"), "n1", "n4"))
+    there = seen_vmi("r", owner_kind=VM, owner="r", owner_uid="uid-vm")
+    record, (command,) = _advance(restart, there)
+    record = follow(move, answered(record, [Answer(command)], NOW), N1)
+    record, (again,) = advance(move, record, look(there), NOW + 5.0, N1)
+    record = answered(record, [Answer(again, "it has just ended", passing=True, needless=True)], NOW + 5.0)
+    record, _none = advance(move, record, look(), NOW + 6.0, N1)
+    assert record.entries[RESET.id].outcome == "ending"
 
 
 def test_whether_a_stop_was_asked_for_is_known_before_a_drain_gives_up() -> None:
@@ -181,7 +199,7 @@ def test_whether_a_stop_was_asked_for_is_known_before_a_drain_gives_up() -> None
     record, (again,) = advance(given, record, look(there), NOW + 5.0, given_up)
     assert again == replace(command, begins=False)
     assert under_way(record)
-    record = answered(record, [Answer(again, "nothing more is begun", passing=True, needless=True)], NOW + 5.0)
+    record = answered(record, [SPARED(again)], NOW + 5.0)
     record, asked = advance(given, record, look(there), NOW + 9.0, given_up)
     assert (under_way(record), asked) == ([], ())
 

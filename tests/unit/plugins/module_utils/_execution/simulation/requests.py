@@ -9,6 +9,8 @@ them against an API server. How far a start has come, which they decide by what 
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.commands import (
     Answer,
     Command,
@@ -95,12 +97,15 @@ def _interrupt(world: World, command: Interrupt) -> Answer:
     if vmi is None or vmi.node != command.node:
         return _by_itself(vmi, owner, command)
     if owner is None:
-        return Answer(command, "there is no owner any more that would start it again")
+        words = "there is no owner any more that would start it again"
+        return Answer(command, words, passing=not command.begins, needless=not command.begins)
     if command.stop and owner.strategy == "Halted" and command.node not in owner.stopped_for:
         return Answer(command, STOPPED_BY_OTHERS, passing=True, needless=True)
     is_asked = vmi.ending or vmi.uid in owner.stops or (command.stop and owner.strategy == "Halted")
+    if is_asked and not command.begins:
+        return Answer(command)
     if not command.begins or (command.if_refused and vmi.migratable and not is_asked):
-        return Answer(command) if is_asked else _by_itself(vmi, owner, command)
+        return replace(_by_itself(vmi, owner, command), spared=True)
     if command.stop:
         _mark(world, owner, command)
     if owner.kind == VM and command.stop:
