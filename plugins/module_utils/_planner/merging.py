@@ -13,12 +13,12 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.remainder import LEAVING, for_node, who_left
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.actions import as_told
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.order import (
-    all_ahead,
     as_planned,
     closed,
     followed,
     in_order,
     spared,
+    uncircled,
     wholly,
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.run_plan import totals, verdict
@@ -61,40 +61,29 @@ class PlannedBatch:
             or (action.kind in LEAVING.union({ActionKind.START}) and action.object.title in leaving)
         }
         # Also for whom it waits by what has begun elsewhere since: a wait for nobody would be dropped.
-        for name in self._new_ahead(whole, fresh):
-            fresh[name] = wholly(whole, name)
+        ahead = dict.fromkeys(name for action in fresh.values() for name in action.after)
+        known = {action.id: _way(action) for action in self.actions()}
+        fresh |= {
+            name: wholly(whole, name)
+            for name in ahead
+            if name in whole.keys() - fresh.keys() and (name not in known or known[name] != _way(whole[name]))
+        }
         old = self._old(fresh)
         turns = {action.id: index for index, action in enumerate(found)}
-        all_of_it = {**old, **{name: as_planned(old, action, turns) for name, action in fresh.items()}}
         actions: dict[str, Action] = {}
         for action in (*old.values(), *fresh.values()):
             name = action.id
             if name in actions:
                 continue
-            if name in untouched or (name in self.ended and name in old):
-                # It has not waited for those that have to wait for it now.
-                waits = (other for other in old[name].after if name not in all_ahead(all_of_it, other))
-                actions[name] = replace(old[name], after=tuple(waits))
-            elif action.node not in self.nodes:
+            if name in untouched or (name in self.ended and name in old) or action.node not in self.nodes:
                 actions[name] = old[name]
             elif name in fresh:
                 actions[name] = as_planned(old, fresh[name], turns)
             elif self._still(old, old[name], {entry.id for entry in found}, actions):
                 actions[name] = old[name]
-        actions = spared(closed(actions, self.nodes), old)
+        # Who has begun has not waited for those that have to wait for it now, nor does any other one still.
+        actions = spared(uncircled(closed(actions, self.nodes), {**whole, **fresh}), old)
         return self._with(list(in_order(actions, list(old))), blocked, untouched)
-
-    def _new_ahead(self, whole: Mapping[str, Action], fresh: Mapping[str, Action]) -> list[str]:
-        """Ids of those that fresh actions wait for and that were not planned so before, or have waited for these."""
-        known = {action.id: action for action in self.actions()}
-        mixed = {**known, **fresh}
-        return [
-            name
-            for action in fresh.values()
-            for name in action.after
-            if name in whole.keys() - fresh.keys()
-            if name not in known or _way(known[name]) != _way(whole[name]) or action.id in all_ahead(mixed, name)
-        ]
 
     def _old(self, fresh: Mapping[str, Action]) -> dict[str, Action]:
         """The batch as it was, but for what has ended and leaves another node now, by a fresh action of that id."""

@@ -9,6 +9,7 @@ import heapq
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from graphlib import CycleError, TopologicalSorter
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import Action, ActionKind
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.remainder import LEAVING
@@ -49,6 +50,19 @@ def all_ahead(actions: Mapping[str, Action], name: str) -> set[str]:
             if other not in found:
                 found.add(other)
                 left.append(other)
+    return found
+
+
+def uncircled(actions: Mapping[str, Action], planned: Mapping[str, Action]) -> dict[str, Action]:
+    """Nobody waits in a circle. planned: actions as they were found now, without one: the waits of these stay."""
+    found = dict(actions)
+    try:
+        TopologicalSorter({name: action.after for name, action in actions.items()}).prepare()
+    except CycleError:
+        for name in actions:
+            stays = planned[name].after if name in planned else ()
+            after = (other for other in found[name].after if other in stays or name not in all_ahead(found, other))
+            found[name] = replace(found[name], after=tuple(after))
     return found
 
 

@@ -49,7 +49,8 @@ def test_who_has_left_out_of_turn_waits_for_nobody_who_waits_for_it_by_way_of_an
     second = action(ActionKind.MIGRATE, vm("second"), "n1", "n2", first)
     batch = PlannedBatch(plan_of_batch(late, first, second), 1, ["n1"], None, frozenset())
     merged = batch.merged([replace(late, target="n3", after=(second.id,))], [], {first.id, second.id})
-    assert {each.id: each.after for each in merged.actions} == {first.id: (), second.id: (), late.id: (second.id,)}
+    waits = {each.id: each.after for each in merged.actions}
+    assert waits == {first.id: (), second.id: (first.id,), late.id: (second.id,)}
 
 
 def test_who_has_left_out_of_turn_waits_for_nobody_who_keeps_its_wait_for_it() -> None:
@@ -70,6 +71,29 @@ def test_who_has_to_wait_now_for_whom_it_kept_waiting_does() -> None:
     found = [replace(later, after=()), replace(first, target="n3", after=(later.id,))]
     merged = {each.id: (each.target, each.after) for each in batch.merged(found, [], set()).actions}
     assert merged == {later.id: (None, ()), first.id: ("n3", (later.id,))}
+
+
+def test_of_waits_in_a_circle_those_stay_that_were_found_now() -> None:
+    """Whoever stands between, and whichever of them goes elsewhere by now."""
+    first = action(ActionKind.MIGRATE, vm("first"), "n2", "n4")
+    middle = action(ActionKind.MIGRATE, vm("middle"), "n1", "n5", first)
+    last = action(ActionKind.STOP, vm("last"), "n1", None, middle)
+    batch = PlannedBatch(plan_of_batch(first, middle, last), 1, ["n1", "n2"], "n2", frozenset())
+    before = [replace(middle, after=()), replace(last, after=())]
+    merged = batch.merged([*before, replace(first, target="n3", after=(last.id,))], [], set())
+    assert {each.id: each.after for each in merged.actions} == {
+        middle.id: (),
+        last.id: (middle.id,),
+        first.id: (last.id,),
+    }
+    makes_room = replace(middle, target="n6", after=(last.id,))
+    found = [replace(last, after=()), makes_room, replace(first, target="n3", after=(middle.id,))]
+    merged = batch.merged(found, [], set())
+    assert {each.id: each.after for each in merged.actions} == {
+        last.id: (),
+        middle.id: (last.id,),
+        first.id: (middle.id,),
+    }
 
 
 def test_an_action_says_for_whom_it_waits_also_where_that_one_has_begun() -> None:
