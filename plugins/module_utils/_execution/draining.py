@@ -94,7 +94,10 @@ def unplanned(plan: Plan, record: Record, here: Remaining) -> frozenset[str]:
 
 def _awaited_elsewhere(plan: Plan, record: Record, here: Remaining) -> list[Entry]:
     """What is on another node that it is to leave, and is waited for."""
-    awaited = {name for action in plan.actions if _waits(record, action) for name in action.after}
+    awaited: set[str] = set()
+    for action in reversed(plan.actions):  # whoever waits comes later than what it waits for
+        if _waits(record, action) or (action.id in awaited and _passes_on(record, action)):
+            awaited.update(action.after)
     entries = (entry for name, entry in record.entries.items() if name in awaited)
     return [entry for entry in entries if here.elsewhere.get(entry.uid) == entry.source_node]
 
@@ -114,6 +117,12 @@ def _is_to_be_planned(entry: Entry) -> bool:
 def _waits(record: Record, action: Action) -> bool:
     entry = record.entries.get(action.id)
     return entry is not None and entry.outcome == WAITING
+
+
+def _passes_on(record: Record, action: Action) -> bool:
+    """Whether something has left by itself, so that who waits for it waits for what it would have waited for."""
+    entry = record.entries.get(action.id)
+    return entry is not None and _is_over(entry) and not entry.has_acted
 
 
 def returned(plan: Plan, record: Record, here: Remaining) -> frozenset[str]:
@@ -155,7 +164,7 @@ def _in_vain(plan: Plan, record: Record, here: Remaining) -> set[str]:
     found = {entry.action for entry in record.failed if not isinstance(entry, Migrating) and entry.uid in uids}
     failed = set(found)
     for action in plan.actions:  # whoever waits comes later than what it waits for
-        if _waits(record, action) and not found.isdisjoint(action.after):
+        if (_waits(record, action) or _passes_on(record, action)) and not found.isdisjoint(action.after):
             found.add(action.id)
     return found - failed
 

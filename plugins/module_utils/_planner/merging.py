@@ -81,8 +81,8 @@ class PlannedBatch:
                 actions[name] = as_planned(old, fresh[name], turns)
             elif self._still(old, old[name], {entry.id for entry in found}, actions):
                 actions[name] = old[name]
-        # Who has begun has not waited for those that have to wait for it now, nor does any other one still.
-        actions = spared(uncircled(closed(actions, self.nodes), {**whole, **fresh}), old)
+        begun = self.ended.union(untouched)
+        actions = spared(uncircled(closed(actions, self.nodes), {**whole, **fresh}, begun), old)
         return self._with(list(in_order(actions, list(old))), blocked, untouched)
 
     def _old(self, fresh: Mapping[str, Action]) -> dict[str, Action]:

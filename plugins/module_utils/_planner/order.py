@@ -53,16 +53,24 @@ def all_ahead(actions: Mapping[str, Action], name: str) -> set[str]:
     return found
 
 
-def uncircled(actions: Mapping[str, Action], planned: Mapping[str, Action]) -> dict[str, Action]:
-    """Nobody waits in a circle. planned: actions as they were found now, without one: the waits of these stay."""
+def uncircled(
+    actions: Mapping[str, Action], planned: Mapping[str, Action], begun: Collection[str]
+) -> dict[str, Action]:
+    """Nobody waits in a circle: whoever would waits as it was found now, beside others that it waits for still.
+
+    planned: actions as they were found now, without a circle. begun: ids of those that need not wait any more.
+    """
     found = dict(actions)
     try:
         TopologicalSorter({name: action.after for name, action in actions.items()}).prepare()
     except CycleError:
-        for name in actions:
-            stays = planned[name].after if name in planned else ()
-            after = (other for other in found[name].after if other in stays or name not in all_ahead(found, other))
-            found[name] = replace(found[name], after=tuple(after))
+        for name in sorted(actions, key=lambda name: name not in begun):
+            circling = {other for other in found[name].after if name in all_ahead(found, other)}
+            needed = all_ahead(planned, name) if circling else set()
+            if vain := circling - needed:
+                after = [other for other in found[name].after if other not in vain]
+                new = (other for other in actions if other in needed and other not in after and name not in begun)
+                found[name] = replace(found[name], after=(*after, *new))
     return found
 
 

@@ -57,7 +57,8 @@ class Interruptions:
         """
         if command.owner_kind not in (VM, VMI_REPLICA_SET):
             words = "nothing would start it again, as no VM or replica set owns it"
-            return Answer(command, words, passing=not command.begins, needless=not command.begins)
+            taken_back = not command.begins
+            return Answer(command, words, passing=taken_back, needless=taken_back, spared=taken_back)
         end = self._end_vm if command.owner_kind == VM else self._end_replica
         if not command.begins:
             end = self._as_asked
@@ -137,12 +138,12 @@ class Interruptions:
         self._stays(command)
         try:
             self._ask_vm(command, vm)
+            return self._keep_marked(command, vm) if command.stop else None
         except Failure as error:
             if error.status == HTTPStatus.CONFLICT and self._has_been_asked(command):
                 owner = self._owner(VM, command)
                 return _by_whom(command, is_marked=owner is not None and _is_marked(command, owner))
             raise
-        return None
 
     def _has_been_asked(self, command: Interrupt) -> bool:
         """By a fresh look."""
@@ -169,8 +170,6 @@ class Interruptions:
                 machines.mark_vm(self._client, vm, command.node, owner)
                 client = client.guarded(lambda: self._stays_marked(command))
             machines.request(client, "stop", command.namespace, command.owner, dry_run=dry_run)
-            if not dry_run:
-                self._keep_marked(command, vm)
         elif run_strategy(vm) in BY_REQUEST:
             machines.request(client, "restart", command.namespace, command.owner, dry_run=dry_run)
         else:
@@ -186,11 +185,17 @@ class Interruptions:
             attempted = f"end VMI {command.namespace}/{command.vmi}"
             raise Failure(attempted, self._client.server, why, "Leave it as it is.", reason=_LEFT)
 
-    def _keep_marked(self, command: Interrupt, before: JsonObject) -> None:
-        """Also where another process has taken the mark off at this very moment."""
-        owner = self._owner(VM, command)
-        if owner is not None and not _is_marked(command, owner):
-            machines.mark_vm(self._undoing, before, command.node, self._settings.owner, stopped=True)
+    def _keep_marked(self, command: Interrupt, before: JsonObject) -> Answer | None:
+        """Of what was stopped, also where another process has taken the mark off at this very moment."""
+        if self._settings.dry_run:
+            return None
+        try:
+            owner = self._owner(VM, command)
+            if owner is not None and not _is_marked(command, owner):
+                machines.mark_vm(self._undoing, before, command.node, self._settings.owner, stopped=True)
+        except Failure:
+            return Answer(command, lost=True)  # it was asked for, and the next look tells whether it has its mark
+        return None
 
     def _stays_marked(self, command: Interrupt) -> None:
         """As the last thing before it is asked: nobody would start it again for the node without its mark."""

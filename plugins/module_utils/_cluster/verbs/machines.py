@@ -124,14 +124,22 @@ def take_back(
     Who has the node by now may have made one as well: that stays. So does the mark of what is off, or about to be, by
     another process for the same node; is_off: whether it is, of what has just been read.
     """
-    is_ours = kind == VM and find_marks(item)[node].owner == owner
+    mark, off = find_marks(item)[node], is_off(item)
+    is_noted = kind == VM and mark.owner == owner and not off
+    metadata = item["metadata"]
+    if is_noted:  # the mark goes last: with it the note is found again
+        forget(client, node, metadata["uid"], dry_run=False)
 
     def change(current: JsonObject) -> JsonObject:
-        marks = find_marks(current) if is_off(current) else without_vmi(current, node, owner, vmi)
+        nonlocal off
+        off = is_off(current)
+        marks = find_marks(current) if off else without_vmi(current, node, owner, vmi)
         return {"metadata": marked(marks)} if marks != find_marks(current) else {}
 
-    if _write(client, item, kind, change, dry_run=False) and is_ours:
-        forget(client, node, item["metadata"]["uid"], dry_run=False)
+    _write(client, item, kind, change, dry_run=False)
+    if off and is_noted:
+        note = StoppedNote(owner, metadata["namespace"], metadata["name"], metadata["uid"])
+        _annotate(client, node, noted(note), dry_run=False)
 
 
 def forget(client: Client, node: str, uid: str, *, dry_run: bool) -> None:

@@ -150,6 +150,24 @@ def test_who_is_waited_for_on_another_node_and_is_there_again_needs_another_plan
     assert unplanned(plan(other, MOVE), record, here) == returned(plan(other, MOVE), record, here) == set()
 
 
+def test_who_is_waited_for_by_way_of_one_that_has_left_by_itself_counts_as_well() -> None:
+    """Also what fails so that no plan mends it: who waits for it like that does so in vain."""
+    makes_room = action(ActionKind.MIGRATE, vm("other"), "n2", "n3")
+    between = action(ActionKind.MIGRATE, vm("between"), "n1", "n2", makes_room)
+    begun = plan(makes_room, between, replace(MOVE, after=(between.id,)))
+    seen = look(seen_vmi(), seen_vmi("other", "n2"), seen_vmi("between", "n7"))
+    record, commands = advance(begun, follow(begun, Record(), N1), seen, NOW, N1)
+    assert [command.action for command in commands] == [makes_room.id]
+    record = answered(record, [Answer(item, "never") for item in commands], NOW)
+    assert unplanned(begun, record, remaining("n1", seen, None)) == {"uid-other"}
+    stays = action(ActionKind.EVICT, pod("stays"), "n1")
+    begun = plan(stays, replace(between, after=(stays.id,)), replace(MOVE, after=(between.id,)))
+    seen = look(seen_vmi(), seen_pod("stays"), seen_vmi("between", "n7"))
+    record, commands = advance(begun, follow(begun, Record(), N1), seen, NOW, N1)
+    record = answered(record, [Answer(item, "never") for item in commands], NOW)
+    assert is_lost(begun, record, remaining("n1", seen, None))
+
+
 def test_who_is_waited_for_on_another_node_and_fails_needs_another_plan_until_it_has_left() -> None:
     """The process that empties that node may be over, or not there at all."""
     other = action(ActionKind.MIGRATE, vm("other"), "n2", "n3")

@@ -53,6 +53,30 @@ def test_who_has_left_out_of_turn_waits_for_nobody_who_waits_for_it_by_way_of_an
     assert waits == {first.id: (), second.id: (first.id,), late.id: (second.id,)}
 
 
+def test_who_waits_in_a_circle_no_more_waits_as_it_was_found() -> None:
+    """Though it goes where it was to go, and is another node's."""
+    first = action(ActionKind.MIGRATE, vm("first"), "n1", "n3")
+    second = action(ActionKind.MIGRATE, vm("second"), "n2", "n4", first)
+    room = action(ActionKind.MIGRATE, vm("room"), "n2", "n5")
+    batch = PlannedBatch(plan_of_batch(first, second, room), 1, ["n1", "n2"], "n1", frozenset())
+    found = [room, replace(second, after=(room.id,)), replace(first, target="n6", after=(second.id,))]
+    merged = {each.id: each.after for each in batch.merged(found, [], set()).actions}
+    assert merged == {room.id: (), second.id: (room.id,), first.id: (second.id,)}
+
+
+def test_who_has_begun_is_the_first_that_waits_in_a_circle_no_more() -> None:
+    """Whoever else waits in it may do so by way of others, as it was found."""
+    ahead = action(ActionKind.MIGRATE, vm("ahead"), "n1", "n3")
+    last = action(ActionKind.MIGRATE, vm("last"), "n2", "n4", ahead)
+    early = action(ActionKind.MIGRATE, vm("early"), "n2", "n5", last)
+    between = action(ActionKind.MIGRATE, vm("between"), "n1", "n6", ahead)
+    batch = PlannedBatch(plan_of_batch(ahead, last, early), 1, ["n1", "n2"], "n1", frozenset())
+    found = [replace(ahead, target="n7", after=(early.id,)), between, replace(last, after=(between.id,))]
+    merged = {each.id: each.after for each in batch.merged(found, [], {early.id}).actions}
+    assert (merged[early.id], merged[ahead.id]) == ((), (early.id,))
+    assert ahead.id in merged[last.id]
+
+
 def test_who_has_left_out_of_turn_waits_for_nobody_who_keeps_its_wait_for_it() -> None:
     first = action(ActionKind.MIGRATE, vm("first"), "n1", "n2")
     early = action(ActionKind.MIGRATE, vm("early"), "n1", "n2", first)

@@ -98,7 +98,8 @@ def _interrupt(world: World, command: Interrupt) -> Answer:
         return _by_itself(vmi, owner, command)
     if owner is None:
         words = "there is no owner any more that would start it again"
-        return Answer(command, words, passing=not command.begins, needless=not command.begins)
+        taken_back = not command.begins
+        return Answer(command, words, passing=taken_back, needless=taken_back, spared=taken_back)
     if command.stop and owner.strategy == "Halted" and command.node not in owner.stopped_for:
         return Answer(command, STOPPED_BY_OTHERS, passing=True, needless=True)
     is_asked = vmi.ending or vmi.uid in owner.stops or (command.stop and owner.strategy == "Halted")
