@@ -17,8 +17,9 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import
 
 
 class Waits:
-    """actions: those of the plan in force that are carried out, by id, in its order: who waits comes later.
+    """What one look at the cluster says of each entry: whether it stays in the record, may begin, and is over.
 
+    actions: those of the plan in force that are carried out, by id, in its order: who waits comes later.
     ended: ids of others that are taken for over. entries: by id; they change while one after the other is stepped, and
     whoever is asked about has been. node: the one that is to be emptied; without it all that is carried out is wanted.
     begins: whether anything begins that has not yet.
