@@ -23,6 +23,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.observ
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.record import WAITING, Entry
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.reducer import Record
+from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.waits import may_have_begun
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import Action, Blocked, Plan
 
 
@@ -178,11 +179,7 @@ def failed_machines(plan: Plan, record: Record, here: Remaining) -> frozenset[st
 
 def under_way(record: Record) -> list[Entry]:
     """What has begun, or may have, and has not come to its end."""
-    return [
-        entry
-        for entry in record.unfinished
-        if entry.outcome != WAITING or (isinstance(entry, Interrupting) and entry.is_asked)
-    ]
+    return [entry for entry in record.unfinished if may_have_begun(entry)]
 
 
 def off(record: Record, look: Observation) -> tuple[str, ...]:

@@ -56,7 +56,7 @@ class Waits:
         if name not in self._actions:
             return entry.forgotten()
         # Else it is left to the drain of its own node.
-        return entry if name in self.wanted or _may_have_begun(entry) else entry.forgotten()
+        return entry if name in self.wanted or may_have_begun(entry) else entry.forgotten()
 
     def is_ready(self, name: str) -> bool:
         """Whether an entry may begin, or go on.
@@ -104,7 +104,7 @@ class Waits:
 
     def _has_yet_to_leave(self, entry: Entry) -> bool:
         """Whether it has not come to its end, and has not left by itself before it began."""
-        return entry.unfinished and (_may_have_begun(entry) or not _is_gone(entry, self._look, self._present))
+        return entry.unfinished and (may_have_begun(entry) or not _is_gone(entry, self._look, self._present))
 
     def _is_over(self, entry: Entry) -> bool:
         """Who starts keeps no other one waiting any longer than the scheduler takes, nor if something is in its way."""
@@ -116,7 +116,7 @@ class Waits:
         return entry.has_acted or action is None or all(map(self.is_over, action.after))
 
 
-def _may_have_begun(entry: Entry) -> bool:
+def may_have_begun(entry: Entry) -> bool:
     """Whether it has begun, or ended, or may have, as neither answer nor look tells."""
     if isinstance(entry, Interrupting):
         return entry.outcome != WAITING or entry.is_asked

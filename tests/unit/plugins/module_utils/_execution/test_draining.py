@@ -269,3 +269,13 @@ def test_what_has_begun_goes_on_and_nothing_else_begins() -> None:
     record = answered(record, [Answer(command) for command in commands], NOW)
     record, commands = advance(plan(MOVE, EVICT), record, _LOOK, NOW + 9, closed)
     assert (commands, [entry.title for entry in under_way(record)]) == ((), ["shop/web", "shop/cache"])
+
+
+def test_what_no_answer_tells_of_is_under_way_until_a_look_does() -> None:
+    """A drain that gives up would leave a migration behind that is on its way."""
+    given, closed = plan(MOVE, EVICT), Execution("n1", "run-1", begins=False)
+    record, commands = advance(given, follow(given, Record(), N1), _LOOK, NOW, N1)
+    record = answered(record, [Answer(command, lost=True) for command in commands], NOW)
+    assert [entry.title for entry in under_way(record)] == ["shop/web", "shop/cache"]
+    record, commands = advance(given, record, _LOOK, NOW + 9, closed)
+    assert (commands, under_way(record)) == ((), [])
