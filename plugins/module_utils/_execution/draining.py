@@ -31,13 +31,15 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import
 class Remaining:
     """What is still to leave a node: VMIs, ordinary pods, and pods of VMIs that have yet to end.
 
-    elsewhere: the nodes of VMIs that were seen on others, by uid.
+    elsewhere: the nodes of VMIs that were seen on others, by uid. staying: uids of pods that have come to the node
+    since the first look, let in by their tolerations: they would come again.
     """
 
     vmis: tuple[SeenVmi, ...]
     pods: tuple[SeenPod, ...]
     launchers: tuple[SeenPod, ...]
     elsewhere: Mapping[str, str] = field(default_factory=dict)
+    staying: frozenset[str] = frozenset()
 
     @property
     def none(self) -> bool:
@@ -54,18 +56,18 @@ class Remaining:
 
 
 def remaining(node: str, look: Observation, first: frozenset[str] | None) -> Remaining:
-    """first: uids of the pods that were there at the first look, None at that one.
-
-    A pod that has come since was let in by its tolerations, and would come again.
-    """
+    """first: uids of the pods that were there at the first look, None at that one."""
     here = [pod for pod in look.pods.values() if pod.node == node]
-    ordinary = (pod for pod in here if not (pod.machine or pod.stays))
+    ordinary = [pod for pod in here if not (pod.machine or pod.stays)]
+    news = (pod for pod in ordinary if first is not None and pod.uid not in first)
+    staying = frozenset(pod.uid for pod in news if pod.tolerates)
     alive = [vmi for vmi in look.vmis.values() if not vmi.has_ended]
     return Remaining(
         vmis=tuple(vmi for vmi in alive if vmi.node == node),
-        pods=tuple(pod for pod in ordinary if first is None or pod.uid in first or not pod.tolerates),
+        pods=tuple(pod for pod in ordinary if pod.uid not in staying),
         launchers=tuple(pod for pod in here if pod.machine),
         elsewhere={vmi.uid: vmi.node for vmi in alive if vmi.node != node},
+        staying=staying,
     )
 
 

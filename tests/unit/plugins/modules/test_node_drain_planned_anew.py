@@ -27,16 +27,7 @@ from ansible_collections.virtops.kubevirt.plugins.modules.cluster_snapshot impor
 
 from testbed.pki import Authority
 from unit.plugins.module_utils._plan.plans import action, pod, refused, vm
-from unit.plugins.support.draining_api import (
-    BUDGET,
-    VMIS,
-    DrainingApi,
-    act_path,
-    busy_node,
-    fill,
-    pod_path,
-    vm_path,
-)
+from unit.plugins.support.draining_api import BUDGET, VMIS, DrainingApi, act_path, busy_node, fill, pod_path, vm_path
 from unit.plugins.support.fake_api import Answer, Request, refusal, serving
 from unit.plugins.support.listener import listener
 from unit.plugins.support.migrating_api import FAILURE, MIGRATIONS, SUCCESS, vmi_path
@@ -332,6 +323,29 @@ def test_who_has_made_room_and_is_brought_back_is_moved_once_more(drain: Any, ap
     result = drain(plan=to_json(given), wait_timeout=60)
     assert (result.get("msg"), result["left"]) == (None, [])
     assert [entry["spec"]["vmiName"] for entry in api.migrations()] == ["web", "web", "db"]
+
+
+def test_a_pod_that_tolerates_the_cordon_is_evicted_once_however_often_others_are_planned_for(
+    drain: Any, api: DrainingApi
+) -> None:
+    """It is expected on another node each time."""
+    there = {"matchExpressions": [{"key": "kubernetes.io/hostname", "operator": "In", "values": ["n2"]}]}
+    wish = {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 100, "preference": there}]}
+    api.add_pod("system", spec={"tolerations": [{"operator": "Exists"}], "affinity": {"nodeAffinity": wish}})
+    rounds = itertools.count(1)
+
+    def answer(_request: Request) -> Answer | None:
+        if (number := next(rounds)) in (4, 9, 14):
+            api.add_vmi(f"late-{number}")
+        api.returns = number < 20
+        return BUDGET if api.returns else None
+
+    api.returns = True
+    api.faults[f"{pod_path('api')}/eviction"] = answer
+    result = drain()
+    assert (result.get("msg"), result["left"], len(result["moves"])) == (None, [], 4)
+    assert {entry["name"] for entry in result["evicted"]} == {"api", "system"}
+    assert api.left() == ["system-again"]
 
 
 @pytest.mark.parametrize("read_before", [False, True])

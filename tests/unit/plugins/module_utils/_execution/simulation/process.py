@@ -39,13 +39,14 @@ class Ways:
     """How a process goes about it. caps: those that it keeps, if any. retries: of a failed migration as it is.
 
     max_failed: when more VMs than that have failed for good, nothing more is begun; None for no limit. seconds: after
-    which it gives up.
+    which it gives up. plans_anew: who goes on with its drain alone makes a plan of its own, also if all is remembered.
     """
 
     caps: MigrationCaps | None
     retries: int
     max_failed: int | None
     seconds: float
+    plans_anew: bool
 
     @property
     def gives_up_early(self) -> bool:
@@ -54,7 +55,8 @@ class Ways:
     @classmethod
     def of(cls, byte: int) -> Ways:
         max_failed, seconds = 0 if byte >> 2 & 3 == 3 else None, 60.0 if byte >> 4 & 3 == 3 else float("inf")
-        return cls(None if byte & 1 else _CAPS[byte >> 6 & 1], byte >> 1 & 1, max_failed, seconds)
+        caps = None if byte & 1 else _CAPS[byte >> 6 & 1]
+        return cls(caps, byte >> 1 & 1, max_failed, seconds, bool(byte >> 7))
 
 
 class ModelClock(Clock):
@@ -199,8 +201,8 @@ class Process:
         """What whoever goes on begins with: the same plan, mended if this drain had ended, or one of its own."""
         if not remembering:
             notes.forget(world, self.node)
-            if len(self.batch) == 1:
-                return self.planning.own(world, self.batch)
+        if len(self.batch) == 1 and (self.ways.plans_anew or not remembering):
+            return self.planning.own(world, self.batch)
         return self.planning.resumed(world, self.batch, self.node, self.drain.plan, is_over=not self.is_running)
 
     @property
