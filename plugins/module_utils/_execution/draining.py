@@ -23,7 +23,11 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.observ
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.record import WAITING, Entry
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.reducer import Record
-from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.waits import may_have_begun
+from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.waits import (
+    left_by_itself,
+    may_have_begun,
+    places,
+)
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import Action, Blocked, Plan
 
 
@@ -32,7 +36,7 @@ class Remaining:
     """What is still to leave a node: VMIs, ordinary pods, and pods of VMIs that have yet to end.
 
     elsewhere: the nodes of VMIs that were seen on others, by uid. staying: uids of pods that have come to the node
-    since the first look, let in by their tolerations: they would come again.
+    since the first look, let in by their tolerations: they would come again. places: as waits.py has them.
     """
 
     vmis: tuple[SeenVmi, ...]
@@ -40,6 +44,7 @@ class Remaining:
     launchers: tuple[SeenPod, ...]
     elsewhere: Mapping[str, str] = field(default_factory=dict)
     staying: frozenset[str] = frozenset()
+    places: frozenset[tuple[str, str]] = frozenset()
 
     @property
     def none(self) -> bool:
@@ -68,6 +73,7 @@ def remaining(node: str, look: Observation, first: frozenset[str] | None) -> Rem
         launchers=tuple(pod for pod in here if pod.machine),
         elsewhere={vmi.uid: vmi.node for vmi in alive if vmi.node != node},
         staying=staying,
+        places=places(look),
     )
 
 
@@ -99,7 +105,7 @@ def _awaited_elsewhere(plan: Plan, record: Record, here: Remaining) -> list[Entr
     """What is on another node that it is to leave, and is waited for."""
     awaited: set[str] = set()
     for action in reversed(plan.actions):  # whoever waits comes later than what it waits for
-        if _waits(record, action) or (action.id in awaited and _passes_on(record, action)):
+        if _waits(record, action) or (action.id in awaited and _passes_on(record, action, here)):
             awaited.update(action.after)
     entries = (entry for name, entry in record.entries.items() if name in awaited)
     return [entry for entry in entries if here.elsewhere.get(entry.uid) == entry.source_node]
@@ -122,10 +128,12 @@ def _waits(record: Record, action: Action) -> bool:
     return entry is not None and entry.outcome == WAITING
 
 
-def _passes_on(record: Record, action: Action) -> bool:
+def _passes_on(record: Record, action: Action, here: Remaining) -> bool:
     """Whether something has left by itself, so that who waits for it waits for what it would have waited for."""
     entry = record.entries.get(action.id)
-    return entry is not None and _is_over(entry) and not entry.has_acted
+    if entry is None or entry.unfinished or (entry.uid, entry.source_node) in here.places:
+        return False
+    return left_by_itself(entry)
 
 
 def returned(plan: Plan, record: Record, here: Remaining) -> frozenset[str]:
@@ -167,7 +175,7 @@ def _in_vain(plan: Plan, record: Record, here: Remaining) -> set[str]:
     found = {entry.action for entry in record.failed if not isinstance(entry, Migrating) and entry.uid in uids}
     failed = set(found)
     for action in plan.actions:  # whoever waits comes later than what it waits for
-        if (_waits(record, action) or _passes_on(record, action)) and not found.isdisjoint(action.after):
+        if (_waits(record, action) or _passes_on(record, action, here)) and not found.isdisjoint(action.after):
             found.add(action.id)
     return found - failed
 

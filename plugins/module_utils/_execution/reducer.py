@@ -178,6 +178,9 @@ def advance(
             kept_since=waits.kept_since(name),
         )
         entries[name], command = kept.step(moment)
+        waits.is_over(
+            name
+        )  # now, as whoever asks later would otherwise ask for all that comes before, one by the other
         if command is not None:
             commands.append(command)
             if isinstance(command, Migrate) and isinstance(kept, Migrating):

@@ -7,11 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.evicting import Evicting
-from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.interrupting import Interrupting
-from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.migrating import Migrating
+from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.evicting import GONE, Evicting
+from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.interrupting import (
+    ALREADY_GONE,
+    Interrupting,
+)
+from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.migrating import ALREADY_THERE, Migrating
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.observation import Observation
-from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.record import WAITING, Entry
+from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.record import ENDED, WAITING, Entry
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.starting import Starting
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import Action
 
@@ -40,10 +43,9 @@ class Waits:
         self._actions = actions
         self._ended = ended
         self._entries = entries
-        self._look = look
         self._now = now
         self._begins = begins
-        self._present = frozenset((uid, pod.node) for pod in look.pods.values() for uid in (pod.uid, pod.owner_uid))
+        self._places = places(look)
         self._over: dict[str, bool] = {}
         self.wanted = self._find_wanted(node) if node else frozenset(actions)
         forgotten = [entry for name, entry in entries.items() if name not in actions and entry.unfinished]
@@ -104,16 +106,20 @@ class Waits:
 
     def _has_yet_to_leave(self, entry: Entry) -> bool:
         """Whether it has not come to its end, and has not left by itself before it began."""
-        return entry.unfinished and (may_have_begun(entry) or not _is_gone(entry, self._look, self._present))
+        return entry.unfinished and (may_have_begun(entry) or not self._is_gone(entry))
+
+    def _is_gone(self, entry: Entry) -> bool:
+        """Whether a VMI or pod is no longer on its node: neither itself, nor a pod of it that has yet to end."""
+        return (entry.uid, entry.source_node) not in self._places
 
     def _is_over(self, entry: Entry) -> bool:
         """Who starts keeps no other one waiting any longer than the scheduler takes, nor if something is in its way."""
         if isinstance(entry, Starting):
             return not entry.goes_first(self._now)
-        if entry.unfinished or not _is_gone(entry, self._look, self._present):
+        if entry.unfinished or not self._is_gone(entry):
             return False
         action = self._actions.get(entry.action)
-        return entry.has_acted or action is None or all(map(self.is_over, action.after))
+        return not left_by_itself(entry) or action is None or all(map(self.is_over, action.after))
 
 
 def may_have_begun(entry: Entry) -> bool:
@@ -123,9 +129,16 @@ def may_have_begun(entry: Entry) -> bool:
     return entry.outcome != WAITING or (isinstance(entry, (Migrating, Evicting)) and entry.is_unsure)
 
 
-def _is_gone(entry: Entry, look: Observation, present: Collection[tuple[str, str]]) -> bool:
-    """Whether a VMI or pod is no longer on its node: neither itself, nor a pod of it that has yet to end."""
-    vmi = look.vmi(entry.title, entry.uid)
-    if vmi is not None and vmi.node == entry.source_node:
-        return False
-    return (entry.uid, entry.source_node) not in present
+def left_by_itself(entry: Entry) -> bool:
+    """Whether what is over, or has failed, and is gone has not left by its action, but maybe out of turn.
+
+    Also where something was done for it before, as by an attempt that has failed.
+    """
+    by_itself = entry.outcome in (ALREADY_THERE, ALREADY_GONE, GONE, ENDED)
+    return not entry.has_acted or by_itself or (isinstance(entry, Migrating) and entry.has_failed)
+
+
+def places(look: Observation) -> frozenset[tuple[str, str]]:
+    """Uids of VMIs that have not ended, of pods, and of who owns these, each with the node where it is."""
+    vmis = ((vmi.uid, vmi.node) for vmi in look.vmis.values() if not vmi.has_ended)
+    return frozenset((*vmis, *((uid, pod.node) for pod in look.pods.values() for uid in (pod.uid, pod.owner_uid))))

@@ -58,20 +58,36 @@ def uncircled(
 ) -> dict[str, Action]:
     """Nobody waits in a circle: whoever would waits as it was found now, beside others that it waits for still.
 
-    planned: actions as they were found now, without a circle. begun: ids of those that need not wait any more.
+    planned: actions as they were found now, without a circle. begun: ids of those that need not wait any more. What
+    was not found now waits for nobody of its circle.
     """
     found = dict(actions)
+    # A wait as it was found now may close another circle, with those that are left; in the end there is none but those.
+    while _has_circle(found) and _breaks_some(found, planned, begun):
+        pass
+    return found
+
+
+def _has_circle(actions: Mapping[str, Action]) -> bool:
     try:
         TopologicalSorter({name: action.after for name, action in actions.items()}).prepare()
     except CycleError:
-        for name in sorted(actions, key=lambda name: name not in begun):
-            circling = {other for other in found[name].after if name in all_ahead(found, other)}
-            needed = all_ahead(planned, name) if circling else set()
-            if vain := circling - needed:
-                after = [other for other in found[name].after if other not in vain]
-                new = (other for other in actions if other in needed and other not in after and name not in begun)
-                found[name] = replace(found[name], after=(*after, *new))
-    return found
+        return True
+    return False
+
+
+def _breaks_some(found: dict[str, Action], planned: Mapping[str, Action], begun: Collection[str]) -> bool:
+    """Let whoever waits in a circle wait as it was found now. False where all do."""
+    has_changed = False
+    for name in sorted(found, key=lambda name: name not in begun):
+        circling = {other for other in found[name].after if name in all_ahead(found, other)}
+        needed = all_ahead(planned, name) if circling else set()
+        if vain := circling - needed:
+            has_changed = True
+            after = [other for other in found[name].after if other not in vain]
+            new = (other for other in found if other in needed and other not in after and name not in begun)
+            found[name] = replace(found[name], after=(*after, *new))
+    return has_changed
 
 
 def spared(actions: Mapping[str, Action], kept: Mapping[str, Action]) -> dict[str, Action]:

@@ -120,6 +120,25 @@ def test_of_waits_in_a_circle_those_stay_that_were_found_now() -> None:
     }
 
 
+def test_a_wait_as_it_was_found_closes_no_other_circle() -> None:
+    """Whoever has begun keeps its wait at first, as it is in no circle until others wait as they were found."""
+    first = action(ActionKind.MIGRATE, vm("first"), "n1", "n3")
+    last = action(ActionKind.MIGRATE, vm("last"), "n2", "n4", first)
+    early = action(ActionKind.MIGRATE, vm("early"), "n2", "n4", last)
+    other = action(ActionKind.MIGRATE, vm("other"), "n2", "n5", last)
+    own = action(ActionKind.MIGRATE, vm("own"), "n1", "n4")
+    batch = PlannedBatch(plan_of_batch(first, last, early, other, own), 1, ["n1", "n2"], "n1", frozenset())
+    moved = replace(first, target="n6", after=(other.id,))
+    found = [replace(other, after=()), moved, replace(own, after=(early.id,)), replace(last, after=(own.id,))]
+    assert {each.id: each.after for each in batch.merged(found, [], {early.id}).actions} == {
+        early.id: (),
+        own.id: (early.id,),
+        last.id: (own.id,),
+        other.id: (last.id,),
+        first.id: (other.id,),
+    }
+
+
 def test_an_action_says_for_whom_it_waits_also_where_that_one_has_begun() -> None:
     """And is thus not planned again: whoever stands between them may stay as it was, without that wait."""
     first = action(ActionKind.MIGRATE, vm("first"), "a", "b")

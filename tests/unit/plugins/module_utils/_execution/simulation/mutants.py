@@ -43,7 +43,7 @@ def ignores_after(patch: pytest.MonkeyPatch) -> None:
 
 def takes_a_switched_vm_for_one_that_has_left(patch: pytest.MonkeyPatch) -> None:
     """Although its pod still stands at the source."""
-    patch.setattr(waits, "_is_gone", always(True))
+    patch.setattr(waits.Waits, "_is_gone", always(True))
 
 
 def forgets_the_uid(patch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,94 @@
+# Copyright: Contributors to the virtops.kubevirt project
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Who waits by way of one that has left out of turn: `web` for `between`, and that for what comes first."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.commands import Answer, Command
+from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.draining import is_lost, remaining, unplanned
+from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.migrating import ALREADY_THERE
+from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.observation import SeenPod, SeenVm, SeenVmi
+from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.reducer import (
+    Execution,
+    Record,
+    advance,
+    answered,
+    follow,
+)
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import VM
+from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import Action, ActionKind, Plan
+
+from unit.plugins.module_utils._execution.moments import NOW, look, migration, seen_pod, seen_vmi
+from unit.plugins.module_utils._plan.plans import action, plan, pod, vm
+
+N1 = Execution("n1", "run-1")
+ROOM = action(ActionKind.MIGRATE, vm("room"), "n2", "n3")
+STAYS = action(ActionKind.EVICT, pod("stays"), "n1")
+WEB = action(ActionKind.MIGRATE, vm("web"), "n1", "n2")
+
+
+def test_who_was_moved_by_others_after_an_attempt_that_failed_has_left_out_of_turn() -> None:
+    """The attempt was of an earlier plan, by which nothing had to make room."""
+    alone = plan(action(ActionKind.MIGRATE, vm("between"), "n1", "n5"))
+    record, (command,) = advance(alone, follow(alone, Record(), N1), look(seen_vmi("between")), NOW, N1)
+    record = answered(record, [Answer(command)], NOW)
+    failed = migration(getattr(command, "name", ""), "Failed", vmi="between", target="n5")
+    for seconds in (1.0, 2.0):
+        record, _none = advance(alone, record, look(seen_vmi("between"), failed), NOW + seconds, N1)
+    between = replace(action(ActionKind.MIGRATE, vm("between"), "n1", "n2"), after=(ROOM.id,))
+    chain = plan(ROOM, between, replace(WEB, after=(between.id,)))
+    record = follow(chain, record, N1)
+    there = look(seen_vmi(), seen_vmi("room", "n2"), seen_vmi("between", "n7"), failed)
+    record, commands = advance(chain, record, there, NOW + 10.0, N1)
+    assert (record.entries[between.id].outcome, record.entries[between.id].has_acted) == (ALREADY_THERE, True)
+    assert [each.action for each in commands] == [ROOM.id]
+
+
+def halted(first: Action, there: SeenVmi | SeenPod) -> tuple[Plan, Record, Command]:
+    """`between`, which is to restart after what comes first, was halted by its owner meanwhile."""
+    between = replace(action(ActionKind.RESTART, vm("between"), "n1", "n2"), after=(first.id,))
+    chain = plan(first, between, replace(WEB, after=(between.id,)))
+    seen = seen_vmi("between", owner_kind=VM, owner="between", owner_uid="uid-vm")
+    record, (command,) = advance(chain, follow(chain, Record(), N1), look(seen_vmi(), there, seen), NOW, N1)
+    off = look(seen_vmi(), there, vms={"shop/between": SeenVm("uid-vm", "Halted")})
+    for seconds in (1.0, 2.0):
+        record, _none = advance(chain, record, off, NOW + seconds, N1)
+    assert record.entries[between.id].has_failed
+    return chain, record, command
+
+
+def test_who_waits_by_way_of_one_that_is_off_is_planned_anew_with_whom_it_waits_for() -> None:
+    """Whoever was to make room could not; nobody else would look at it again."""
+    chain, record, command = halted(ROOM, there := seen_vmi("room", "n2"))
+    record = answered(record, [Answer(command, "never")], NOW + 3.0)
+    seen = look(seen_vmi(), there)
+    record, commands = advance(chain, record, seen, NOW + 10.0, N1)
+    assert not commands
+    assert unplanned(chain, record, remaining("n1", seen, None)) == {"uid-room"}
+
+
+@pytest.mark.parametrize("refused", [False, True])
+def test_a_drain_is_lost_when_who_waits_by_way_of_one_that_is_off_waits_in_vain(refused: bool) -> None:
+    chain, record, command = halted(STAYS, there := seen_pod("stays"))
+    record = answered(record, [Answer(command, "never" if refused else "")], NOW + 3.0)
+    seen = look(seen_vmi(), there)
+    record, _commands = advance(chain, record, seen, NOW + 10.0, N1)
+    assert is_lost(chain, record, remaining("n1", seen, None)) is refused
+
+
+@pytest.mark.parametrize("kind", [ActionKind.MIGRATE, ActionKind.STOP])
+def test_however_many_have_left_one_behind_the_other(kind: ActionKind) -> None:
+    chain: list[Action] = []
+    for number in range(1200):
+        target = "n3" if kind is ActionKind.MIGRATE else None
+        chain.append(action(kind, vm(f"vm-{number}"), "n2", target, *chain[-1:]))
+    given = plan(*chain, replace(WEB, after=(chain[-1].id,)))
+    record = follow(given, Record(), N1)
+    for seconds in range(3):
+        record, commands = advance(given, record, look(), NOW + seconds, N1)
+        assert not commands
