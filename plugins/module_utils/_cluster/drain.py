@@ -216,9 +216,10 @@ class NodeDrain(PlanRun):
             self._look(0.0)
             returned &= draining.returned(self.plan, self.record, self.here)
         gone = [name for name, entry in over.items() if entry.uid not in returned]
+        own = {item.uid for item in self.here.all}
         for entry in over.values():
             if entry.uid in returned - self._told_of:
-                self.means.teller.tell(telling.brought_back(entry))
+                self.means.teller.tell(telling.brought_back(entry, node if entry.uid in own else ""))
         self._told_of |= returned
         for line in differences(leaving(left(self.plan, gone), node), leaving(left(plan, gone), node)):
             self.means.teller.tell(f"the plan has changed: {line}")

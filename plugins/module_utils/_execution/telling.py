@@ -35,9 +35,11 @@ def news(before: Record, after: Record, others: Collection[str] = ()) -> Iterato
             yield replace(told, detail=True) if name in others else told
 
 
-def brought_back(entry: Entry) -> str:
-    """A line on what had left, and has to leave again."""
-    return f"{entry.title}: somebody has brought it back to {entry.source_node}; it is to leave again"
+def brought_back(entry: Entry, node: str = "") -> str:
+    """A line on what had left, and has to leave again. node: where it is by now, if that may be another one."""
+    if node in ("", entry.source_node):
+        return f"{entry.title}: somebody has brought it back to {entry.source_node}; it is to leave again"
+    return f"{entry.title}: it has come to {node}; it is to leave that as well"
 
 
 def to_do(record: Record) -> str:

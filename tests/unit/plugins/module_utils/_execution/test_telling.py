@@ -15,6 +15,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.record
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.reducer import Record
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.telling import (
     News,
+    brought_back,
     counts,
     news,
     of_others,
@@ -65,6 +66,17 @@ def test_a_failure_comes_before_where_the_next_attempt_stands_and_once() -> None
     assert list(news(after, running)) == [News("shop/web: n1 -> n2: Running, attempt 2", detail=True)]
     given_up = Record({MOVE.id: replace(again, outcome="failed", failed=(*failed, *failed))})
     assert list(news(running, given_up)) == [News("shop/web: n1 -> n2: failed, no network")]
+
+
+@pytest.mark.parametrize(
+    ("node", "words"),
+    [
+        ("n1", "somebody has brought it back to n1; it is to leave again"),
+        ("n3", "it has come to n3; it is to leave that as well"),
+    ],
+)
+def test_where_it_is_again_is_told_as_it_was_seen(node: str, words: str) -> None:
+    assert brought_back(WEB, node) == f"shop/web: {words}"
 
 
 def test_that_somebody_has_brought_it_back_is_told_once() -> None:
