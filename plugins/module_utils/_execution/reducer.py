@@ -174,7 +174,7 @@ def advance(
             retries=execution.retries if name in actions else 0,
             binding=execution.binding,
             wanted=is_wanted,
-            taken=_taken(kept, entries) if isinstance(kept, Interrupting) else frozenset(),
+            taken=_taken(kept, entries),
             kept_since=waits.kept_since(name),
         )
         entries[name], command = kept.step(moment)
@@ -249,7 +249,9 @@ def _source(action: Action) -> str:
 
 
 def _taken(entry: Entry, entries: Mapping[str, Entry]) -> frozenset[str]:
-    """Uids of the successors that the others know for theirs."""
+    """Uids of the successors that the others know for theirs, if it has to find one among several."""
+    if not (isinstance(entry, Interrupting) and entry.watches_siblings):
+        return frozenset()
     others = (other for other in entries.values() if isinstance(other, Interrupting) and other is not entry)
     return frozenset(other.successor_uid for other in others) - {""}
 
