@@ -22,6 +22,10 @@ description: Writes the wall time of each task, and the processor time of Ansibl
 """
 
 
+# Seconds that a worker which has told its result may take to end.
+_MOST = 5.0
+
+
 class CallbackModule(CallbackBase):  # type: ignore[misc]  # Ansible is published without types
     CALLBACK_VERSION = 2.0
     CALLBACK_TYPE = "notification"
@@ -41,7 +45,8 @@ class CallbackModule(CallbackBase):  # type: ignore[misc]  # Ansible is publishe
         self._next(("", ""))
 
     def _next(self, task: tuple[str, str]) -> None:
-        multiprocessing.active_children()  # what the workers have used counts when they have been waited for
+        for worker in multiprocessing.active_children():  # what they have used counts when they have been waited for
+            worker.join(_MOST)
         now, used = time.time(), sum(os.times()[:4])
         action, state = self._task
         if action:
