@@ -22,7 +22,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.observ
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.reducer import Record
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.invalid_request import InvalidRequest
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.difference import differences
-from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import ActionKind, Plan
+from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import Plan
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.remainder import leaving, left
 
 # A pause between two plans lasts at least so many seconds, and so many times as long as the last plan took.
@@ -33,7 +33,8 @@ class Replan(Protocol):
     """What is left of a plan, mended by a fresh look at the whole cluster. Raises Failure, InvalidRequest.
 
     failures: by title of a VM, nodes to which it could not be migrated. hopeless: titles of those that are not tried
-    again. ended: ids of actions. replaced: ids of those that others of their names have come for.
+    again. ended: ids of actions. replaced: ids of those that others of their names have come for. first: uids of the
+    pods that were there at first, as NodeDrain has them: others that tolerate the cordon would come again.
     """
 
     def __call__(
@@ -43,6 +44,7 @@ class Replan(Protocol):
         hopeless: Collection[str],
         ended: Collection[str],
         replaced: Collection[str],
+        first: Collection[str] | None,
     ) -> Plan: ...
 
 
@@ -210,7 +212,7 @@ class NodeDrain(PlanRun):
         # Who was brought back has to find a place again, like anybody who is here; a pod is never.
         ended = [name for name, entry in over.items() if entry.uid not in returned or isinstance(entry, Evicting)]
         self._planned_for = draining.unplanned(self.plan, self.record, self.here)
-        plan = self._sparing(self.replan(self.plan, failures, hopeless, ended, replaced))
+        plan = self.replan(self.plan, failures, hopeless, ended, replaced, self.first)
         if returned:  # of who is only seen so by a watch that lags, nothing is begun again
             self.means.looks.forget()
             self._look(0.0)
@@ -226,14 +228,3 @@ class NodeDrain(PlanRun):
         self._follow(plan, returned)
         self.means.looks.forget()  # the plan may know what the watches do not show yet
         self._plan_at = clock.steady() + max(_LEAST_PAUSE, _SHARE * (clock.steady() - begun))
-
-    def _sparing(self, plan: Plan) -> Plan:
-        """A new plan without evictions of what has come since the drain began, and would come again each time."""
-        first = self.first or frozenset()
-        own = (action for action in plan.of_node(self.execution.node) if action.kind is ActionKind.EVICT)
-        new = {action.object.uid: action.id for action in own if action.object.uid not in first}
-        if not new:
-            return plan
-        self.means.looks.forget()  # the plan may know of pods that no watch has shown yet
-        self._look(0.0)
-        return left(plan, [name for uid, name in new.items() if uid in self.here.staying])

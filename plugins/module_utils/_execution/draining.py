@@ -35,15 +35,13 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import
 class Remaining:
     """What is still to leave a node: VMIs, ordinary pods, and pods of VMIs that have yet to end.
 
-    elsewhere: the nodes of VMIs that were seen on others, by uid. staying: uids of pods that have come to the node
-    since the first look, let in by their tolerations: they would come again. places: as waits.py has them.
+    elsewhere: the nodes of VMIs that were seen on others, by uid. places: as waits.py has them.
     """
 
     vmis: tuple[SeenVmi, ...]
     pods: tuple[SeenPod, ...]
     launchers: tuple[SeenPod, ...]
     elsewhere: Mapping[str, str] = field(default_factory=dict)
-    staying: frozenset[str] = frozenset()
     places: frozenset[tuple[str, str]] = frozenset()
 
     @property
@@ -61,18 +59,18 @@ class Remaining:
 
 
 def remaining(node: str, look: Observation, first: frozenset[str] | None) -> Remaining:
-    """first: uids of the pods that were there at the first look, None at that one."""
+    """first: uids of the pods that were there at the first look, None at that one.
+
+    A pod that has come since was let in by its tolerations, and would come again.
+    """
     here = [pod for pod in look.pods.values() if pod.node == node]
-    ordinary = [pod for pod in here if not (pod.machine or pod.stays)]
-    news = (pod for pod in ordinary if first is not None and pod.uid not in first)
-    staying = frozenset(pod.uid for pod in news if pod.tolerates)
+    ordinary = (pod for pod in here if not (pod.machine or pod.stays))
     alive = [vmi for vmi in look.vmis.values() if not vmi.has_ended]
     return Remaining(
         vmis=tuple(vmi for vmi in alive if vmi.node == node),
-        pods=tuple(pod for pod in ordinary if pod.uid not in staying),
+        pods=tuple(pod for pod in ordinary if first is None or pod.uid in first or not pod.tolerates),
         launchers=tuple(pod for pod in here if pod.machine),
         elsewhere={vmi.uid: vmi.node for vmi in alive if vmi.node != node},
-        staying=staying,
         places=places(look),
     )
 
@@ -131,9 +129,10 @@ def _waits(record: Record, action: Action) -> bool:
 def _passes_on(record: Record, action: Action, here: Remaining) -> bool:
     """Whether something has left by itself, so that who waits for it waits for what it would have waited for."""
     entry = record.entries.get(action.id)
-    if entry is None or entry.unfinished or (entry.uid, entry.source_node) in here.places:
+    if entry is None or entry.unfinished:
         return False
-    return left_by_itself(entry)
+    is_there = (entry.uid, entry.source_node) in here.places
+    return left_by_itself(entry) and not (entry.has_failed and is_there)
 
 
 def returned(plan: Plan, record: Record, here: Remaining) -> frozenset[str]:
@@ -175,7 +174,8 @@ def _in_vain(plan: Plan, record: Record, here: Remaining) -> set[str]:
     found = {entry.action for entry in record.failed if not isinstance(entry, Migrating) and entry.uid in uids}
     failed = set(found)
     for action in plan.actions:  # whoever waits comes later than what it waits for
-        if (_waits(record, action) or _passes_on(record, action, here)) and not found.isdisjoint(action.after):
+        waits = _waits(record, action) and not may_have_begun(record.entries[action.id])
+        if (waits or _passes_on(record, action, here)) and not found.isdisjoint(action.after):
             found.add(action.id)
     return found - failed
 

@@ -102,7 +102,7 @@ class Migrating:
         return replace(entry, outcome=WAITING, migration="", migration_uid="", scheduler_message="", refusal="")
 
     def forgotten(self) -> Migrating | None:
-        if self.outcome != WAITING:
+        if self.outcome != WAITING or self.is_unsure:
             return self
         return replace(self, outcome=NOT_MIGRATED) if self.failed else None
 

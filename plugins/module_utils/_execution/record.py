@@ -160,4 +160,4 @@ class Timed:
         return not done and (self.is_unsure or (lost and not self.has_acted))
 
     def forgotten(self: _Timed) -> _Timed | None:
-        return None if self.outcome == WAITING else self
+        return None if self.outcome == WAITING and not self.is_unsure else self

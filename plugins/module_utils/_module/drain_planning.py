@@ -16,6 +16,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.looks.sn
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.client import Client
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.failure import Failure
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.cordon import nodes_cordoned, nodes_done
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.drained_pod import tolerates_cordon
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.printable import listed
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot import Snapshot
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module import drain_arguments
@@ -121,11 +122,19 @@ def mended_plan(
     hopeless: Collection[str],
     ended: Collection[str],
     replaced: Collection[str],
+    first: Collection[str] | None,
 ) -> Plan:
-    """What is left of a plan, mended by a fresh look at the whole cluster. Raises InvalidRequest."""
+    """What is left of a plan, mended by a fresh look at the whole cluster. Raises InvalidRequest.
+
+    first: uids of the pods that the drain has found on the node at first. One that has come since, as it tolerates the
+    cordon, is not evicted: it would come again each time. None if it has not looked: all are.
+    """
     with explained(f"plan the drain of node {name}"):
         mended = repair(plan, snapshot, node=name, failures=failures, hopeless=hopeless, ended=ended, replaced=replaced)
-    return of_batch(mended, name)
+    pods = snapshot.pods_by_node.get(name, ()) if first is not None else ()
+    new = {pod["metadata"]["uid"] for pod in pods if tolerates_cordon(pod)}.difference(first or ())
+    staying = [action.id for action in mended.of_node(name) if action.object.uid in new]
+    return of_batch(passed_over(mended, staying), name)
 
 
 def require_as_planned(client: Client, before: Plan, after: Plan, name: str) -> None:

@@ -315,6 +315,7 @@ class _Task:
         hopeless: Collection[str],
         ended: Collection[str],
         replaced: Collection[str],
+        first: Collection[str] | None,
     ) -> Plan:
         from ansible_collections.virtops.kubevirt.plugins.module_utils._module import (  # noqa: PLC0415
             drain_planning,
@@ -327,7 +328,7 @@ class _Task:
                 self.progress.tell(f"{title}: its evacuation by KubeVirt is taken over")
         failed = {name: tuple(nodes) for name, nodes in failures.items()}
         snapshot = self._unchanged if self.module.check_mode else drain_planning.fresh_snapshot(self.client)
-        mended = drain_planning.mended_plan(snapshot, plan, self.name, failed, hopeless, ended, replaced)
+        mended = drain_planning.mended_plan(snapshot, plan, self.name, failed, hopeless, ended, replaced, first)
         if not self._may_differ:
             drain_planning.require_as_planned(self.client, plan, mended, self.name)
         if self.params["plan"] and mended.of_node(self.name) != plan.of_node(self.name):

@@ -10,8 +10,13 @@ from dataclasses import replace
 import pytest
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.commands import Answer, Command
-from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.draining import is_lost, remaining, unplanned
-from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.migrating import ALREADY_THERE
+from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.draining import (
+    is_lost,
+    remaining,
+    under_way,
+    unplanned,
+)
+from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.migrating import ALREADY_THERE, Migrating
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.observation import SeenPod, SeenVm, SeenVmi
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.reducer import (
     Execution,
@@ -23,7 +28,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.reduce
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import VM
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import Action, ActionKind, Plan
 
-from unit.plugins.module_utils._execution.moments import NOW, look, migration, seen_pod, seen_vmi
+from unit.plugins.module_utils._execution.moments import NOW, launcher, look, migration, seen_pod, seen_vmi
 from unit.plugins.module_utils._plan.plans import action, plan, pod, vm
 
 N1 = Execution("n1", "run-1")
@@ -79,6 +84,50 @@ def test_a_drain_is_lost_when_who_waits_by_way_of_one_that_is_off_waits_in_vain(
     seen = look(seen_vmi(), there)
     record, _commands = advance(chain, record, seen, NOW + 10.0, N1)
     assert is_lost(chain, record, remaining("n1", seen, None)) is refused
+
+
+@pytest.mark.parametrize("pods", [(), (launcher("between"),)])
+def test_a_drain_is_lost_also_while_a_pod_lingers_of_one_in_between_that_was_moved_by_others(
+    pods: tuple[SeenPod, ...],
+) -> None:
+    between = action(ActionKind.MIGRATE, vm("between"), "n1", "n2", STAYS)
+    chain = plan(STAYS, between, replace(WEB, after=(between.id,)))
+    there = (seen_vmi(), seen_pod("stays"))
+    record, (command,) = advance(chain, follow(chain, Record(), N1), look(*there, seen_vmi("between")), NOW, N1)
+    record = answered(record, [Answer(command, "never")], NOW)
+    seen = look(*there, *pods, seen_vmi("between", "n7"))
+    record, _commands = advance(chain, record, seen, NOW + 5.0, N1)
+    assert is_lost(chain, record, remaining("n1", seen, None))
+
+
+def unsure() -> Record:
+    """Nothing tells whether `web` is on its way."""
+    record, (command,) = advance(plan(WEB), follow(plan(WEB), Record(), N1), look(seen_vmi()), NOW, N1)
+    return answered(record, [Answer(command, lost=True)], NOW)
+
+
+def test_what_may_be_on_its_way_waits_for_nobody_in_vain() -> None:
+    """Another plan would let it wait for a pod that is refused for good."""
+    later = plan(STAYS, replace(WEB, after=(STAYS.id,)))
+    there = (seen_vmi(), seen_pod("stays"))
+    record, (command,) = advance(later, follow(later, unsure(), N1), look(*there), NOW + 0.5, N1)
+    record = answered(record, [Answer(command, "never")], NOW + 0.5)
+    assert not is_lost(later, record, remaining("n1", look(*there), None))
+    record, _none = advance(later, record, look(*there), NOW + 9.0, N1)
+    assert is_lost(later, record, remaining("n1", look(*there), None))
+
+
+def test_what_may_be_on_its_way_is_not_forgotten_with_its_plan() -> None:
+    later = plan(STAYS)
+    record = follow(later, unsure(), N1)
+    assert [entry.title for entry in under_way(record)] == ["shop/web"]
+    there = (seen_vmi(), seen_pod("stays"))
+    flying, _command = advance(later, record, look(*there, migration("any", "Running")), NOW + 0.5, N1)
+    assert [entry.outcome for entry in flying.of(Migrating)] == ["migrating"]
+    for seconds in (9.0, 10.0):
+        record, commands = advance(later, record, look(*there), NOW + seconds, N1)
+        assert WEB.id not in {each.action for each in commands}
+    assert WEB.id not in record.entries
 
 
 @pytest.mark.parametrize("kind", [ActionKind.MIGRATE, ActionKind.STOP])

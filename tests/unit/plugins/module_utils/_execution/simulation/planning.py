@@ -39,6 +39,7 @@ class Mending:
     hopeless: Collection[str]
     ended: Collection[str]
     replaced: Collection[str]
+    first: Collection[str] | None
 
     @property
     def node(self) -> str:
@@ -124,9 +125,16 @@ class ByProduct:
 
     def mended(self, world: World, batch: tuple[str, ...], plan: Plan, mending: Mending) -> Plan:
         failures = {name: tuple(nodes) for name, nodes in mending.failures.items()}
-        node, ended, replaced = mending.node, mending.ended, mending.replaced
+        node = mending.node
         found = drain_planning.mended_plan(
-            listing.snapshot(world), plan, node, failures, mending.hopeless, ended, replaced
+            listing.snapshot(world),
+            plan,
+            node,
+            failures,
+            mending.hopeless,
+            mending.ended,
+            mending.replaced,
+            mending.first,
         )
         if plan.run and world.in_force is not None and found.of_node(node) != plan.of_node(node):
             world.in_force = with_node(world.in_force, found, node)

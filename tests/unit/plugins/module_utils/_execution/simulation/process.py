@@ -299,10 +299,11 @@ class Process:
         hopeless: Collection[str],
         ended: Collection[str],
         replaced: Collection[str],
+        first: Collection[str] | None,
     ) -> Plan:
         self._chances.asks()
         self.world.happened["a plan is made anew"] += 1
-        mending = Mending(self.drain, failures, hopeless, ended, replaced)
+        mending = Mending(self.drain, failures, hopeless, ended, replaced, first)
         mended = self.planning.mended(self.world, self.batch, plan, mending)
         self.judge.knows(mended)
         return mended
