@@ -21,12 +21,15 @@ from subprocess import CompletedProcess
 import pytest
 
 from integration.clusters import delete
-from integration.draining import Yard
+from integration.draining import TIMEOUT, Yard
 from testbed.api import resource_path
+from testbed.build import binary
+from testbed.waiting import wait_for
 
 NODES = ("printed-0", "printed-1")
 COLLECTION = Path(__file__).parents[2]
 README, PLANNING = COLLECTION / "README.md", COLLECTION / "roles/plan_maintenance/README.md"
+GUIDE = COLLECTION / "docs/docsite/rst/when_something_goes_wrong.rst"
 # Where a path that started from the collection, or from a playbook or role of it, would lead.
 PARTS = ("playbooks", "roles", "plugins", "meta")
 ACCOUNTS = "virtops-kubevirt"
@@ -131,9 +134,38 @@ def test_never_seeks_elsewhere_the_plan_that_it_has_written(enter: Run, folder: 
     assert stat.S_IMODE(plan.stat().st_mode) == 0o600
     there, content = written(folder), plan.read_bytes()
     digest = json.loads(content)["sha256"]
-    done = enter(printed(PLANNING, "plan_maintenance_file").replace("…", digest))
+    done = enter(f"{printed(PLANNING, 'plan_maintenance_file').replace('…', digest)} -e uncordon_rebooted=false")
     assert MAINTAINED in done.stdout
     node = yard.testbed.api.get(resource_path("v1", "nodes", name=NODES[0]))
     assert node["metadata"]["labels"].get("virtops.kubevirt/maintained") == "kernel-6.12"
     assert not yard.cordoned(NODES[0])
     assert (written(folder), plan.read_bytes()) == (there, content)
+
+
+def by_hand(yard: Yard) -> list[str]:
+    """The guide's commands for kubectl: those that show what there is, and those that undo it."""
+    found = re.findall(r"^\.\. code-block:: shell\n\n((?:    .*\n)+)", GUIDE.read_text(), re.MULTILINE)
+    there = f"export KUBECONFIG=$K8S_AUTH_KUBECONFIG PATH={binary('kubectl').parent}:$PATH\nset -e\n"
+    here = [text.replace("worker-1", NODES[0]).replace("-n shop", f"-n {yard.namespace}") for text in found]
+    return [there + text for text in here]
+
+
+def test_what_a_run_has_left_is_undone_without_ansible(enter: Run, folder: Path, yard: Yard) -> None:
+    (folder / "new-kernel.yml").write_text("- name: Break\n  ansible.builtin.fail:\n")
+    policies = json.dumps({"plan_maintenance_policies": [{"policy": "stop"}]})
+    run = printed(README, "rolling_maintenance", "-i inventory").replace(" --check --diff", "")
+    with yard.emptied_afterwards():
+        yard.start_vm("db-1", NODES[0], migratable=False, run_strategy="Always")
+        shows, undoes = by_hand(yard)
+        enter(f"! {run} -e '{policies}'")
+        assert (yard.cordoned(NODES[0]), yard.exists("db-1")) == (True, False)
+        told = enter(shows).stdout
+        assert re.search(f'{NODES[0]} .*"owner": "kernel-6.12"', told), told
+        assert all(name in told for name in (f"node-{NODES[0]}", "virtualmachine.kubevirt.io/db-1")), told
+        told = enter(undoes).stdout
+        assert '"run_strategy": "Always"' in told
+        wait_for("the VM to run again", lambda: yard.exists("db-1"), TIMEOUT)
+        assert not yard.cordoned(NODES[0])
+        left = enter(printed(README, "virtops.kubevirt.abort")).stdout
+        assert "failed=0" in left
+        assert not any("virtops" in key for key in yard.vm("db-1")["metadata"].get("annotations", {}))
