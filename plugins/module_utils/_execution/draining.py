@@ -129,10 +129,9 @@ def _waits(record: Record, action: Action) -> bool:
 def _passes_on(record: Record, action: Action, here: Remaining) -> bool:
     """Whether something has left by itself, so that who waits for it waits for what it would have waited for."""
     entry = record.entries.get(action.id)
-    if entry is None or entry.unfinished:
+    if entry is None or entry.unfinished or (entry.uid, entry.source_node) in here.places:
         return False
-    is_there = (entry.uid, entry.source_node) in here.places
-    return left_by_itself(entry) and not (entry.has_failed and is_there)
+    return left_by_itself(entry)
 
 
 def returned(plan: Plan, record: Record, here: Remaining) -> frozenset[str]:
@@ -174,7 +173,7 @@ def _in_vain(plan: Plan, record: Record, here: Remaining) -> set[str]:
     found = {entry.action for entry in record.failed if not isinstance(entry, Migrating) and entry.uid in uids}
     failed = set(found)
     for action in plan.actions:  # whoever waits comes later than what it waits for
-        waits = _waits(record, action) and not may_have_begun(record.entries[action.id])
+        waits = _waits(record, action) and not record.entries[action.id].is_unsure
         if (waits or _passes_on(record, action, here)) and not found.isdisjoint(action.after):
             found.add(action.id)
     return found - failed

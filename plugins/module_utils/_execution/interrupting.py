@@ -123,7 +123,7 @@ class Interrupting(Timed):
         if self.is_missing and self.owner_kind != VMI_REPLICA_SET:
             return Questions(vmis=titles, vms=frozenset({self._owner}))
         unplaced = {self.successor_uid: self.namespace} if self.successor_uid else {}
-        owners = frozenset({(self.namespace, self.owner_uid)} if self.watches_siblings else ())
+        owners = frozenset({(self.namespace, self.owner_uid)} if self._watches_siblings else ())
         replica_sets = frozenset({self._owner} if self.is_missing else ())
         asked = Questions(known=titles, unplaced=unplaced, owners=owners, replica_sets=replica_sets)
         if not self.is_unsure:
@@ -150,7 +150,7 @@ class Interrupting(Timed):
         entry = replace(entry, is_doubtful=entry._may_migrate(vmi))
         if not moment.ready or is_early or entry.is_doubtful:
             return entry, None
-        if entry.watches_siblings and not entry.known:
+        if entry._watches_siblings and not entry.known:
             return entry, None  # until it is known who was there before, nobody can be told for its successor
         # Without an answer it is not known what comes of this, whatever the last one has told.
         return replace(entry, begun_at=entry.begun_at or moment.now, is_undone=False), entry._command(moment)
@@ -217,8 +217,12 @@ class Interrupting(Timed):
         return self.outcome == ENDED and self.begun_at == self.ended_at
 
     @property
-    def watches_siblings(self) -> bool:
-        """Whether its successor will have another name."""
+    def seeks_a_successor(self) -> bool:
+        """Whether its successor may have another name, as long as nothing else is known."""
+        return self.kind == RESTART and self.owner_kind != VM
+
+    @property
+    def _watches_siblings(self) -> bool:
         return self.kind == RESTART and self.owner_kind == VMI_REPLICA_SET
 
     @property
@@ -274,7 +278,7 @@ class Interrupting(Timed):
     def _knowing(self, moment: Moment, *, intact: bool) -> Interrupting:
         """With who was there before it ended. intact: it has not; else its successor may be there, on its way."""
         siblings = moment.look.siblings.get(self.owner_uid)
-        if self.known or siblings is None or not self.watches_siblings:
+        if self.known or siblings is None or not self._watches_siblings:
             return self
         others = (other.uid for other in siblings if intact or other.phase == "Running")
         return replace(self, known=tuple(dict.fromkeys((self.uid, *others))))
@@ -329,7 +333,7 @@ class Interrupting(Timed):
         """asked: the look was asked for the VM, or replica set, that is to bring it back."""
         if not asked:
             return self
-        if self.watches_siblings:
+        if self._watches_siblings:
             return (
                 replace(self, outcome=ENDED, reason="", ended_at=moment.now) if self._is_needless(moment.look) else self
             )
@@ -355,7 +359,7 @@ class Interrupting(Timed):
 
     def _successor(self, moment: Moment) -> SeenVmi | None:
         look, others = moment.look, {self.uid, *self.known, *moment.taken}
-        if not self.watches_siblings:
+        if not self._watches_siblings:
             found = look.vmis.get(self.title)
             return found if found is not None and found.uid not in others and not found.has_ended else None
         new = [vmi for vmi in look.siblings.get(self.owner_uid, ()) if vmi.uid not in others and not vmi.has_ended]

@@ -103,6 +103,10 @@ class Entry(Protocol):
         """Whether something in the cluster was changed by it, or may have been, as neither answer nor look tells."""
 
     @property
+    def is_unsure(self) -> bool:
+        """Whether no answer tells if its command was carried out, nor a look as yet."""
+
+    @property
     def worth_telling(self) -> bool:
         """Whether its status is news for everybody, and not only a detail."""
 

@@ -250,7 +250,7 @@ def _source(action: Action) -> str:
 
 def _taken(entry: Entry, entries: Mapping[str, Entry]) -> frozenset[str]:
     """Uids of the successors that the others know for theirs, if it has to find one among several."""
-    if not (isinstance(entry, Interrupting) and entry.watches_siblings):
+    if not (isinstance(entry, Interrupting) and entry.seeks_a_successor):
         return frozenset()
     others = (other for other in entries.values() if isinstance(other, Interrupting) and other is not entry)
     return frozenset(other.successor_uid for other in others) - {""}

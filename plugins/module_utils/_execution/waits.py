@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.evicting import GONE, Evicting
+from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.evicting import GONE
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.interrupting import (
     ALREADY_GONE,
     Interrupting,
@@ -45,12 +45,12 @@ class Waits:
         self._entries = entries
         self._now = now
         self._begins = begins
-        self._places = places(look)
+        owned = ((pod.owner_uid, pod.node) for pod in look.pods.values())
+        self._places = places(look).union(owned)
         self._over: dict[str, bool] = {}
         self.wanted = self._find_wanted(node) if node else frozenset(actions)
         forgotten = [entry for name, entry in entries.items() if name not in actions and entry.unfinished]
-        interruptions = (entry for entry in forgotten if isinstance(entry, Interrupting))
-        self._leftover = {entry.uid for entry in interruptions if entry.forgotten() is not None}
+        self._leftover = {entry.uid for entry in forgotten if entry.forgotten() is not None}
 
     def kept(self, name: str) -> Entry | None:
         """What stays of an entry in the record. What the plan has forgotten goes on to its end."""
@@ -64,7 +64,7 @@ class Waits:
         """Whether an entry may begin, or go on.
 
         Of an interruption that may not begin any more it is asked whether it has, before anything else is done with its
-        VM.
+        VM. Nor is anything else begun with what the plan has forgotten and is, or may be, on its way.
         """
         entry, action = self._entries[name], self._actions.get(name)
         if isinstance(entry, Interrupting) and not self.may_begin(name):
@@ -124,9 +124,8 @@ class Waits:
 
 def may_have_begun(entry: Entry) -> bool:
     """Whether it has begun, or ended, or may have, as neither answer nor look tells."""
-    if isinstance(entry, Interrupting):
-        return entry.outcome != WAITING or entry.is_asked
-    return entry.outcome != WAITING or (isinstance(entry, (Migrating, Evicting)) and entry.is_unsure)
+    is_asked = isinstance(entry, Interrupting) and entry.is_asked
+    return entry.outcome != WAITING or entry.is_unsure or is_asked
 
 
 def left_by_itself(entry: Entry) -> bool:
@@ -139,6 +138,6 @@ def left_by_itself(entry: Entry) -> bool:
 
 
 def places(look: Observation) -> frozenset[tuple[str, str]]:
-    """Uids of VMIs that have not ended, of pods, and of who owns these, each with the node where it is."""
+    """Uids of VMIs that have not ended, and of pods, each with the node where it is."""
     vmis = ((vmi.uid, vmi.node) for vmi in look.vmis.values() if not vmi.has_ended)
-    return frozenset((*vmis, *((uid, pod.node) for pod in look.pods.values() for uid in (pod.uid, pod.owner_uid))))
+    return frozenset((*vmis, *((pod.uid, pod.node) for pod in look.pods.values())))

@@ -10,6 +10,7 @@ imported only when something has to be planned.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.looks.snapshot import take
@@ -127,14 +128,15 @@ def mended_plan(
     """What is left of a plan, mended by a fresh look at the whole cluster. Raises InvalidRequest.
 
     first: uids of the pods that the drain has found on the node at first. One that has come since, as it tolerates the
-    cordon, is not evicted: it would come again each time. None if it has not looked: all are.
+    cordon, stays, also if it may not be evicted: it would come again each time. None if it has not looked: none does.
     """
     with explained(f"plan the drain of node {name}"):
         mended = repair(plan, snapshot, node=name, failures=failures, hopeless=hopeless, ended=ended, replaced=replaced)
     pods = snapshot.pods_by_node.get(name, ()) if first is not None else ()
     new = {pod["metadata"]["uid"] for pod in pods if tolerates_cordon(pod)}.difference(first or ())
     staying = [action.id for action in mended.of_node(name) if action.object.uid in new]
-    return of_batch(passed_over(mended, staying), name)
+    found = passed_over(of_batch(mended, name), staying)
+    return replace(found, blocked=tuple(entry for entry in found.blocked if entry.object.uid not in new))
 
 
 def require_as_planned(client: Client, before: Plan, after: Plan, name: str) -> None:

@@ -1,11 +1,15 @@
 # Copyright: Contributors to the virtops.kubevirt project
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Who waits by way of one that has left out of turn: `web` for `between`, and that for what comes first."""
+"""Who waits by way of one that has left out of turn: `web` for `between`, and that for what comes first.
+
+And what nobody knows to have begun, when another plan has it otherwise.
+"""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -16,8 +20,15 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.draini
     under_way,
     unplanned,
 )
+from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.interrupting import Interrupting
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.migrating import ALREADY_THERE, Migrating
-from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.observation import SeenPod, SeenVm, SeenVmi
+from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.observation import (
+    Observation,
+    SeenPod,
+    SeenReplicaSet,
+    SeenVm,
+    SeenVmi,
+)
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.reducer import (
     Execution,
     Record,
@@ -25,7 +36,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.reduce
     answered,
     follow,
 )
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import VM
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import VM, VMI_REPLICA_SET
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import Action, ActionKind, Plan
 
 from unit.plugins.module_utils._execution.moments import NOW, launcher, look, migration, seen_pod, seen_vmi
@@ -100,21 +111,53 @@ def test_a_drain_is_lost_also_while_a_pod_lingers_of_one_in_between_that_was_mov
     assert is_lost(chain, record, remaining("n1", seen, None))
 
 
-def unsure() -> Record:
-    """Nothing tells whether `web` is on its way."""
-    record, (command,) = advance(plan(WEB), follow(plan(WEB), Record(), N1), look(seen_vmi()), NOW, N1)
-    return answered(record, [Answer(command, lost=True)], NOW)
+def unsure(given: Action = WEB, there: SeenVmi | None = None, **answer: Any) -> Record:
+    """Nothing tells whether what is to be done with `web` has begun."""
+    seen = look(there or seen_vmi())
+    record, (command,) = advance(plan(given), follow(plan(given), Record(), N1), seen, NOW, N1)
+    return answered(record, [Answer(command, **answer or {"lost": True})], NOW)
 
 
-def test_what_may_be_on_its_way_waits_for_nobody_in_vain() -> None:
+@pytest.mark.parametrize("kind", [ActionKind.MIGRATE, ActionKind.STOP, ActionKind.RESTART])
+@pytest.mark.parametrize("answer", [{"lost": True}, {"refused": "busy", "passing": True}])
+def test_what_may_be_on_its_way_waits_for_nobody_in_vain(kind: ActionKind, answer: dict[str, Any]) -> None:
     """Another plan would let it wait for a pod that is refused for good."""
-    later = plan(STAYS, replace(WEB, after=(STAYS.id,)))
-    there = (seen_vmi(), seen_pod("stays"))
-    record, (command,) = advance(later, follow(later, unsure(), N1), look(*there), NOW + 0.5, N1)
+    given = replace(WEB, kind=kind, target=WEB.target if kind is ActionKind.MIGRATE else None)
+    owned = seen_vmi(owner_kind=VM, owner="web", owner_uid="uid-vm")
+    later = plan(STAYS, replace(given, after=(STAYS.id,)))
+    there = look(owned, seen_pod("stays"))
+    record, (command,) = advance(later, follow(later, unsure(given, owned, **answer), N1), there, NOW + 0.5, N1)
     record = answered(record, [Answer(command, "never")], NOW + 0.5)
-    assert not is_lost(later, record, remaining("n1", look(*there), None))
-    record, _none = advance(later, record, look(*there), NOW + 9.0, N1)
-    assert is_lost(later, record, remaining("n1", look(*there), None))
+    assert is_lost(later, record, remaining("n1", there, None)) is not ("lost" in answer)
+    still = look(owned, seen_pod("stays"), vms={"shop/web": SeenVm("uid-vm", "Always")})
+    record, _none = advance(later, record, still, NOW + 9.0, N1)
+    assert is_lost(later, record, remaining("n1", still, None))
+
+
+def test_who_may_be_on_its_way_is_not_stopped_as_another_plan_has_it() -> None:
+    stop = action(ActionKind.STOP, vm("web"), "n1")
+    owned = seen_vmi(owner_kind=VM, owner="web", owner_uid="uid-vm")
+    record = follow(plan(stop), unsure(there=owned), N1)
+    flying = migration("any", "Running")
+    for seconds, there in ((0.5, (owned,)), (1.0, (owned, flying)), (5.0, (owned, flying))):
+        record, commands = advance(plan(stop), record, look(*there), NOW + seconds, N1)
+        assert not commands
+    gone = unsure(there=owned)
+    record, _none = advance(plan(stop), follow(plan(stop), gone, N1), look(owned), NOW + 9.0, N1)
+    _record, commands = advance(plan(stop), record, look(owned), NOW + 10.0, N1)
+    assert [each.action for each in commands] == [stop.id]
+
+
+def test_who_has_left_by_itself_and_is_back_is_looked_at_again_before_a_drain_is_lost() -> None:
+    between = action(ActionKind.MIGRATE, vm("between"), "n1", "n2", STAYS)
+    chain = plan(STAYS, between, replace(WEB, after=(between.id,)))
+    there = (seen_vmi(), seen_pod("stays"))
+    record, (command,) = advance(chain, follow(chain, Record(), N1), look(*there, seen_vmi("between")), NOW, N1)
+    record = answered(record, [Answer(command, "never")], NOW)
+    record, _none = advance(chain, record, look(*there, seen_vmi("between", "n7")), NOW + 5.0, N1)
+    back = look(*there, seen_vmi("between"))
+    record, _none = advance(chain, record, back, NOW + 6.0, N1)
+    assert not is_lost(chain, record, remaining("n1", back, None))
 
 
 def test_what_may_be_on_its_way_is_not_forgotten_with_its_plan() -> None:
@@ -141,3 +184,25 @@ def test_however_many_have_left_one_behind_the_other(kind: ActionKind) -> None:
     for seconds in range(3):
         record, commands = advance(given, record, look(), NOW + seconds, N1)
         assert not commands
+
+
+def test_who_waits_for_one_of_a_replica_set_is_not_let_go_by_the_successor_of_another_one() -> None:
+    """That one has ended by itself before anything was known of it, as another plan has it restart as well."""
+    traits = {"owner_kind": VMI_REPLICA_SET, "owner": "set", "owner_uid": "uid-set"}
+    first, second = (action(ActionKind.RESTART, vm(name), "n1", "n2") for name in ("first", "second"))
+    alone, both = plan(first), plan(first, second, replace(WEB, after=(second.id,)))
+    one, two = (seen_vmi(name, **traits) for name in ("first", "second"))
+
+    def seen(*vmis: SeenVmi) -> Observation:
+        wanted = SeenReplicaSet("uid-set", ready=1, wanted={}, replicas=2)
+        return look(seen_vmi(), *vmis, siblings={"uid-set": vmis}, replica_sets={"shop/set": wanted})
+
+    record, _none = advance(alone, follow(alone, Record(), N1), seen(one, two), NOW, N1)
+    record, (command,) = advance(alone, record, seen(one, two), NOW + 1.0, N1)
+    anew = seen_vmi("anew", "n2", phase="Scheduling", **traits)
+    record, _none = advance(alone, answered(record, [Answer(command)], NOW), seen(two, anew), NOW + 3.0, N1)
+    record, ended = follow(both, record, N1), replace(two, phase="Succeeded")
+    for seconds, there in ((4.0, anew), (6.0, replace(anew, phase="Running")), (9.0, replace(anew, phase="Running"))):
+        record, commands = advance(both, record, seen(ended, there), NOW + seconds, N1)
+        assert not commands
+    assert [entry.outcome for entry in record.of(Interrupting)] == ["restarted", "ending"]

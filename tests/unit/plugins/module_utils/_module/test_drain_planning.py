@@ -53,6 +53,19 @@ def test_a_wait_that_was_one_through_a_pod_that_somebody_has_evicted_is_nothing_
     require_as_planned(NOBODY, plan, mended, name)
 
 
+def test_who_has_come_since_as_it_tolerates_the_cordon_stands_in_nobodys_way() -> None:
+    """Though it may not be evicted, as its data would be lost."""
+    scene = Scene(node("a"), node("b"))
+    scene.pod("api-0", "a")
+    plan = plan_run(from_plain(scene.lists), "patch", [["a"]], PlanOptions())
+    first = {pod["metadata"]["uid"] for pod in scene.lists["pods"]}
+    scene.pod("system-0", "a", tolerations=[{"operator": "Exists"}], volumes=[{"name": "data", "emptyDir": {}}])
+    scene.lists["nodes"][0]["spec"]["unschedulable"] = True
+    mended = mended_plan(from_plain(scene.lists), plan, "a", {}, (), (), (), first)
+    assert mended.blocked == ()
+    require_as_planned(NOBODY, plan, mended, "a")
+
+
 @pytest.mark.parametrize("is_new", [False, True])
 def test_who_has_come_since_as_it_tolerates_the_cordon_stays_and_keeps_nobody_from_waiting(is_new: bool) -> None:
     """Whoever is harmed waits for all that leave unharmed, also for whom it would have waited through that one."""
