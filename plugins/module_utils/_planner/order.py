@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import heapq
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from graphlib import CycleError, TopologicalSorter
 
@@ -43,10 +43,15 @@ def closed(actions: Mapping[str, Action], nodes: Collection[str]) -> dict[str, A
 
 def all_ahead(actions: Mapping[str, Action], name: str) -> set[str]:
     """Ids of all that an action waits for, directly or not."""
+    return _reached([name], lambda other: actions[other].after if other in actions else ())
+
+
+def _reached(names: Iterable[str], step: Callable[[str], Iterable[str]]) -> set[str]:
+    """All that is reached from some names by one step or more."""
     found: set[str] = set()
-    left = [name]
+    left = list(names)
     while left:
-        for other in actions[name].after if (name := left.pop()) in actions else ():
+        for other in step(left.pop()):
             if other not in found:
                 found.add(other)
                 left.append(other)
@@ -79,14 +84,22 @@ def _has_circle(actions: Mapping[str, Action]) -> bool:
 def _breaks_some(found: dict[str, Action], planned: Mapping[str, Action], begun: Collection[str]) -> bool:
     """Let whoever waits in a circle wait as it was found now. False where all do."""
     has_changed = False
+    behind: defaultdict[str, set[str]] = defaultdict(set)
+    for name, action in found.items():
+        for other in action.after:
+            behind[other].add(name)
     for name in sorted(found, key=lambda name: name not in begun):
-        circling = {other for other in found[name].after if name in all_ahead(found, other)}
+        circling = _reached([name], lambda other: behind[other]).intersection(found[name].after)
         needed = all_ahead(planned, name) if circling else set()
         if vain := circling - needed:
             has_changed = True
             after = [other for other in found[name].after if other not in vain]
-            new = (other for other in found if other in needed and other not in after and name not in begun)
+            new = [other for other in found if other in needed and other not in after and name not in begun]
             found[name] = replace(found[name], after=(*after, *new))
+            for other in vain:
+                behind[other].discard(name)
+            for other in new:
+                behind[other].add(name)
     return has_changed
 
 
@@ -96,7 +109,7 @@ def spared(actions: Mapping[str, Action], kept: Mapping[str, Action]) -> dict[st
     for name, action in actions.items():
         if action.kind in LEAVING:
             stays = kept[name].after if name in kept else ()
-            through = set[str]().union(*(all_ahead(actions, other) for other in action.after))
+            through = _reached(action.after, lambda other: actions[other].after if other in actions else ())
             after = (
                 other for other in action.after if other in stays or other not in through or _is_cordon(actions, other)
             )
