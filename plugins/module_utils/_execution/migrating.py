@@ -235,12 +235,12 @@ class Migrating:
         if self.outcome == NOT_MIGRATED:
             return f"failed, {self.failure_reason}"
         if self.outcome == WAITING and (self.refusal or self.past):
-            return f"waiting, {self.refusal or f'brought back to {self.source_node}'}"
+            return f"waiting, {self.refusal or 'migrated before'}"  # and brought back, or here as planned
         if self.outcome != MIGRATING:
             return self.outcome.replace("_", " ")
         words = [self.phase or "Pending"]
         if self.past:
-            words.append(f"brought back before to {self.source_node}")
+            words.append("migrated before")
         if self.attempts > 1:
             words.append(f"attempt {self.attempts}")
         if self.scheduler_message:

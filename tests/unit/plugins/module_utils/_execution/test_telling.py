@@ -83,7 +83,7 @@ def test_that_somebody_has_brought_it_back_is_told_once() -> None:
     again = replace(WEB, outcome="migrating", past=("uid",), attempts=2, has_acted=True)
     assert list(news(BEGUN, Record({MOVE.id: again}))) == [
         News("shop/web: somebody has brought it back to n1; it is to leave again"),
-        News("shop/web: n1 -> n2: Pending, brought back before to n1, attempt 2", detail=True),
+        News("shop/web: n1 -> n2: Pending, migrated before, attempt 2", detail=True),
     ]
     running = Record({MOVE.id: replace(again, phases=(("Running", PHASES[0][1]),))})
     assert [told.detail for told in news(Record({MOVE.id: again}), running)] == [True]
@@ -196,3 +196,10 @@ def test_what_others_tell_of_as_well_is_a_detail() -> None:
     after = Record({name: replace(entry, outcome="migrated", node="n3") for name, entry in before.items()})
     others = of_others(plan(MOVE, other), "n1", after)
     assert [entry.detail for entry in news(Record(before), after, others)] == [False, True]
+
+
+def test_nobody_is_said_to_have_brought_back_who_has_come_as_planned() -> None:
+    """From the other node of a batch: it leaves this one by an action of the same name."""
+    first, then = (action(ActionKind.MIGRATE, vm("web"), source, "n3") for source in ("n2", "n1"))
+    left = replace(Migrating.begin(first), outcome="migrated", migration="m", migration_uid="uid-m", node="n1")
+    assert Migrating.begin(then).brought_back(left).status() == "waiting, migrated before"
