@@ -105,11 +105,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
         _crowded(bench, nodes, options) as namespace,
     ):
         measure = _measure_check if options.check else _measure
-        figures = measure(bench, namespace, nodes[: options.nodes], Path(folder), options)
-    for name, value in asdict(figures).items():
-        print(f"{name:22} {value:10.2f}" if isinstance(value, float) else f"{name:22} {value:7}")
-    if options.json:
-        options.json.write_text(json.dumps(asdict(figures), indent=2) + "\n")
+        figures = asdict(measure(bench, namespace, nodes[: options.nodes], Path(folder), options))
+        # Here, as hundreds of VMs take minutes to end.
+        for name, value in figures.items():
+            print(f"{name:22} {value:10.2f}" if isinstance(value, float) else f"{name:22} {value:7}", flush=True)
+        if options.json:
+            options.json.write_text(json.dumps(figures, indent=2) + "\n")
 
 
 def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
