@@ -146,8 +146,11 @@ class NodeDrain(PlanRun):
             self.is_over = self.is_lost = not draining.under_way(self.record)
         elif self._needs_plan():
             self._replan()
-        elif draining.is_lost(self.plan, self.record, self.here):
-            self.is_over = self.is_lost = True
+        else:
+            # What may have been asked for is asked about, and taken back, before it ends.
+            lost = draining.is_lost(self.plan, self.record, self.here)
+            self.execution = replace(self.execution, begins=not lost)
+            self.is_over = self.is_lost = lost and not draining.under_way(self.record)
 
     def _look(self, seconds: float) -> Observation:
         look = super()._look(seconds)

@@ -35,7 +35,8 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import
 class Remaining:
     """What is still to leave a node: VMIs, ordinary pods, and pods of VMIs that have yet to end.
 
-    elsewhere: the nodes of VMIs that were seen on others, by uid. places: as waits.py has them.
+    elsewhere: the nodes of VMIs that were seen on others, by uid. places: as waits.py has them, but of what stays there
+    as far as the look tells.
     """
 
     vmis: tuple[SeenVmi, ...]
@@ -71,8 +72,15 @@ def remaining(node: str, look: Observation, first: frozenset[str] | None) -> Rem
         pods=tuple(pod for pod in ordinary if first is None or pod.uid in first or not pod.tolerates),
         launchers=tuple(pod for pod in here if pod.machine),
         elsewhere={vmi.uid: vmi.node for vmi in alive if vmi.node != node},
-        places=places(look),
+        places=places(look) - _leaving(look),
     )
+
+
+def _leaving(look: Observation) -> frozenset[tuple[str, str]]:
+    """What ends, or is on its way by a migration, whichever process of the run has begun that."""
+    flying = {title for title, found in look.migrations.items() if any(each.goes_on for each in found)}
+    vmis = ((vmi.uid, vmi.node) for title, vmi in look.vmis.items() if vmi.ending or title in flying)
+    return frozenset((*vmis, *((pod.uid, pod.node) for pod in look.pods.values() if pod.ending)))
 
 
 def sakes(record: Record, *plans: Plan) -> dict[str, str]:
@@ -164,13 +172,17 @@ def is_lost(plan: Plan, record: Record, here: Remaining) -> bool:
     vain = _in_vain(plan, record, here)
     dead |= {record.entries[name].uid for name in vain}
     going_on = any(name not in vain for name, entry in record.entries.items() if entry.unfinished)
-    return not going_on and bool(here.all) and all(item.uid in dead for item in here.all)
+    stay = (item.uid in dead and (item.uid, item.node) in here.places for item in here.all)
+    return not going_on and bool(here.all) and all(stay)
 
 
 def _in_vain(plan: Plan, record: Record, here: Remaining) -> set[str]:
-    """Ids of what has not begun and waits, directly or not, for something here that has failed as no plan mends."""
-    uids = {item.uid for item in here.all}
-    found = {entry.action for entry in record.failed if not isinstance(entry, Migrating) and entry.uid in uids}
+    """Ids of what has not begun and waits, directly or not, for something that has failed as no plan mends.
+
+    Here, or on another node of the batch, as long as it is there.
+    """
+    lasting = (entry for entry in record.failed if not isinstance(entry, Migrating))
+    found = {entry.action for entry in lasting if (entry.uid, entry.source_node) in here.places}
     failed = set(found)
     for action in plan.actions:  # whoever waits comes later than what it waits for
         waits = _waits(record, action) and not record.entries[action.id].is_unsure

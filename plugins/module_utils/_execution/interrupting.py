@@ -32,6 +32,7 @@ RESTART, STOP = "restart", "stop"
 ENDING = "ending"
 RESTARTED, STOPPED, NOT_INTERRUPTED = "restarted", "stopped", "failed"
 STOPPED_BY_OTHERS = "somebody else has stopped its VM"
+MIGRATES = "it is being migrated"
 # It runs on another node, where somebody else has brought it.
 ALREADY_GONE = "already_gone"
 WOULD = {RESTART: "would_restart", STOP: "would_stop"}
@@ -133,10 +134,12 @@ class Interrupting(Timed):
     def step(self, moment: Moment) -> tuple[Interrupting, Interrupt | None]:
         if not self.unfinished:
             return self, None
-        vmi = moment.look.vmis.get(self.title)
+        vmi, entry = moment.look.vmis.get(self.title), self
+        if self.reason == MIGRATES and (vmi is None or vmi.ending or not self._is_flying(moment)):
+            entry = replace(self, reason="")
         if vmi is None or vmi.uid != self.uid:
-            return self._knowing(moment, intact=False)._gone(moment), None
-        entry = replace(self, owner_kind=vmi.owner_kind, owner=vmi.owner, owner_uid=vmi.owner_uid)
+            return entry._knowing(moment, intact=False)._gone(moment), None
+        entry = replace(entry, owner_kind=vmi.owner_kind, owner=vmi.owner, owner_uid=vmi.owner_uid)
         entry = entry._knowing(moment, intact=not (vmi.ending or vmi.has_ended))
         if vmi.has_ended and not vmi.ending:
             return entry._gone(moment), None
@@ -145,15 +148,12 @@ class Interrupting(Timed):
         is_early = self.asked_at > 0 and moment.now - self.asked_at < RETRY_AFTER
         if self.is_unsure and not (is_early or entry._may_be_asked(moment.look)):
             entry = replace(entry, has_acted=False, is_unsure=False)
-        if vmi.node and vmi.node != self.source_node and not entry._leaves_a_mark:
-            return replace(entry, outcome=ALREADY_GONE, target_node=vmi.node, reason=""), None
+        if vmi.node and vmi.node != self.source_node:
+            return entry._found_elsewhere(vmi.node, is_early=is_early)
         entry = replace(entry, is_doubtful=entry._may_migrate(vmi))
         if not moment.ready or is_early or entry.is_doubtful:
             return entry, None
-        if entry._watches_siblings and not entry.known:
-            return entry, None  # until it is known who was there before, nobody can be told for its successor
-        # Without an answer it is not known what comes of this, whatever the last one has told.
-        return replace(entry, begun_at=entry.begun_at or moment.now, is_undone=False), entry._command(moment)
+        return entry._asking(moment)
 
     def answered(self, answer: Answer, now: float) -> Interrupting:
         done = not (answer.lost or answer.refused)
@@ -168,8 +168,8 @@ class Interrupting(Timed):
             return asked
         if not answer.refused:
             return replace(asked, outcome=ENDING, reason="")
-        # Who has stopped its VM is known, also when the next answer is that it has ended.
-        known = answer.needless and self.reason == STOPPED_BY_OTHERS
+        # Who has stopped its VM is known, also when the next answer is that it has ended, and why it was taken back.
+        known = answer.needless and self.reason in (STOPPED_BY_OTHERS, MIGRATES)
         asked = replace(asked, reason=self.reason if known else answer.refused)
         if answer.spared:
             asked = replace(asked, outcome=WAITING)
@@ -249,6 +249,27 @@ class Interrupting(Timed):
         """As an answer has told, and none has told since that it was not, or that somebody has undone it."""
         return self.has_acted and not (self.is_unsure or self.is_undone)
 
+    def _is_flying(self, moment: Moment) -> bool:
+        """By a migration of the run, as others are not seen."""
+        return any(migration.goes_on for migration in moment.look.migrations.get(self.title, ()))
+
+    def _found_elsewhere(self, node: str, *, is_early: bool) -> tuple[Interrupting, Interrupt | None]:
+        """A mark that it may have is taken off, whether it had its turn or not."""
+        if not self._leaves_a_mark:
+            return replace(self, outcome=ALREADY_GONE, target_node=node, reason=""), None
+        return self, None if is_early else self._command(begins=False)
+
+    def _asking(self, moment: Moment) -> tuple[Interrupting, Interrupt | None]:
+        """When it has its turn."""
+        if not self.was_asked and self._is_flying(moment):
+            # Whoever of the run has begun it. What may be asked for already is asked about, and taken back.
+            return replace(self, reason=MIGRATES), self._command(begins=False) if self.is_asked else None
+        if self._watches_siblings and not self.known:
+            return self, None  # until it is known who was there before, nobody can be told for its successor
+        # Without an answer it is not known what comes of this, whatever the last one has told.
+        asked = replace(self, begun_at=self.begun_at or moment.now, is_undone=False)
+        return asked, self._command(begins=moment.begins)
+
     def _may_migrate(self, vmi: SeenVmi) -> bool:
         """Whether it might be migrated after all; what was asked for is followed to its end."""
         return self.is_refused and not (vmi.is_refused or self.is_asked)
@@ -260,7 +281,7 @@ class Interrupting(Timed):
         vm = look.vms.get(self._owner)
         return vm is None or self.uid in vm.stops or (self.kind == STOP and vm.strategy == HALTED)
 
-    def _command(self, moment: Moment) -> Interrupt:
+    def _command(self, *, begins: bool) -> Interrupt:
         return Interrupt(
             action=self.action,
             namespace=self.namespace,
@@ -272,7 +293,7 @@ class Interrupting(Timed):
             node=self.source_node,
             stop=self.kind == STOP,
             if_refused=self.is_refused,
-            begins=moment.begins,
+            begins=begins,
         )
 
     def _knowing(self, moment: Moment, *, intact: bool) -> Interrupting:

@@ -178,9 +178,8 @@ def advance(
             kept_since=waits.kept_since(name),
         )
         entries[name], command = kept.step(moment)
-        waits.is_over(
-            name
-        )  # now, as whoever asks later would otherwise ask for all that comes before, one by the other
+        # Asked now, or else whoever asks first asks for all that comes before, each by the next one.
+        waits.is_over(name)
         if command is not None:
             commands.append(command)
             if isinstance(command, Migrate) and isinstance(kept, Migrating):
@@ -226,7 +225,7 @@ def rehearsal(
         stepped, command = entry.step(moment)
         if command is not None:
             commands.append(command)
-        elif stepped.has_failed:
+        elif stepped.has_failed or (stepped.unfinished and stepped.worth_telling):
             entries[name] = stepped
     return replace(record, entries=entries), tuple(commands)
 

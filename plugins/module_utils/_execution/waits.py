@@ -50,7 +50,7 @@ class Waits:
         self._over: dict[str, bool] = {}
         self.wanted = self._find_wanted(node) if node else frozenset(actions)
         forgotten = [entry for name, entry in entries.items() if name not in actions and entry.unfinished]
-        self._leftover = {entry.uid for entry in forgotten if entry.forgotten() is not None}
+        self._leftover = {entry.uid for entry in forgotten if _holds(entry)}
 
     def kept(self, name: str) -> Entry | None:
         """What stays of an entry in the record. What the plan has forgotten goes on to its end."""
@@ -126,6 +126,15 @@ def may_have_begun(entry: Entry) -> bool:
     """Whether it has begun, or ended, or may have, as neither answer nor look tells."""
     is_asked = isinstance(entry, Interrupting) and entry.is_asked
     return entry.outcome != WAITING or entry.is_unsure or is_asked
+
+
+def _holds(entry: Entry) -> bool:
+    """Whether what the plan has forgotten is to end before anything else is done with its object.
+
+    Not a migration that KubeVirt says it holds back, maybe for ever, as where a quota leaves no room for its pod.
+    """
+    is_held_back = isinstance(entry, Migrating) and entry.queued and bool(entry.scheduler_message)
+    return entry.forgotten() is not None and not is_held_back
 
 
 def left_by_itself(entry: Entry) -> bool:

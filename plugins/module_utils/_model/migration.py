@@ -50,6 +50,11 @@ class Migration:
     def unfinished(self) -> bool:
         return not is_finished(self.phase)
 
+    @property
+    def goes_on(self) -> bool:
+        """Whether it is on its way, or will be without anybody's doing: KubeVirt has no reason to hold it back."""
+        return self.unfinished and not (self.phase in QUEUED and self.blocked)
+
 
 def label_value(name: str) -> str:
     """A name as the value of a label: itself where that is allowed, else something that stands for it alone."""

@@ -111,6 +111,31 @@ def test_a_drain_is_lost_also_while_a_pod_lingers_of_one_in_between_that_was_mov
     assert is_lost(chain, record, remaining("n1", seen, None))
 
 
+@pytest.mark.parametrize("kind", [ActionKind.RESTART, ActionKind.EVICT])
+def test_a_drain_is_lost_when_what_it_waits_for_on_another_node_never_leaves(kind: ActionKind) -> None:
+    other = action(kind, pod("other") if kind is ActionKind.EVICT else vm("other"), "n2")
+    item = seen_pod("other", "n2") if kind is ActionKind.EVICT else seen_vmi("other", "n2", owner_kind=VM)
+    chain, there = plan(other, replace(WEB, after=(other.id,))), look(seen_vmi(), item)
+    record, (command,) = advance(chain, follow(chain, Record(), N1), there, NOW, N1)
+    for words in ("", "never"):
+        told = answered(record, [Answer(command, words)], NOW)
+        told, _none = advance(chain, told, there, NOW + 0.5, N1)
+        assert is_lost(chain, told, remaining("n1", there, None)) is bool(words)
+    leaving = look(seen_vmi(), replace(item, ending=True))
+    assert not is_lost(chain, told, remaining("n1", leaving, None)), "somebody has it end"
+    moving = look(seen_vmi(), item, migration("theirs", "Running", vmi="other"))
+    assert is_lost(chain, told, remaining("n1", moving, None)) is (kind is ActionKind.EVICT)
+
+
+@pytest.mark.parametrize("changes", [{}, {"ending": True}])
+def test_a_drain_is_not_lost_while_what_could_not_be_ended_ends(changes: dict[str, Any]) -> None:
+    there = look(seen_pod("stays"))
+    record, (command,) = advance(plan(STAYS), follow(plan(STAYS), Record(), N1), there, NOW, N1)
+    record = answered(record, [Answer(command, "never")], NOW)
+    here = remaining("n1", look(seen_pod("stays", **changes)), None)
+    assert is_lost(plan(STAYS), record, here) is not bool(changes)
+
+
 def unsure(given: Action = WEB, there: SeenVmi | None = None, **answer: Any) -> Record:
     """Nothing tells whether what is to be done with `web` has begun."""
     seen = look(there or seen_vmi())
@@ -146,6 +171,22 @@ def test_who_may_be_on_its_way_is_not_stopped_as_another_plan_has_it() -> None:
     record, _none = advance(plan(stop), follow(plan(stop), gone, N1), look(owned), NOW + 9.0, N1)
     _record, commands = advance(plan(stop), record, look(owned), NOW + 10.0, N1)
     assert [each.action for each in commands] == [stop.id]
+
+
+def test_who_was_to_migrate_and_is_held_back_by_kubevirt_is_stopped_as_another_plan_has_it() -> None:
+    """Nothing may ever come of it; as long as it was not seen, nobody knows whether it is on its way."""
+    owned = seen_vmi(owner_kind=VM, owner="web", owner_uid="uid-vm")
+    record, (command,) = advance(plan(WEB), follow(plan(WEB), Record(), N1), look(owned), NOW, N1)
+    stop = plan(action(ActionKind.STOP, vm("web"), "n1"))
+    record = follow(stop, answered(record, [Answer(command)], NOW), N1)
+    record, commands = advance(stop, record, look(owned), NOW + 0.5, N1)
+    assert not commands
+    queued = migration(getattr(command, "name", ""), "Pending")
+    for seconds, there in ((1.0, queued), (1.5, queued), (2.0, held_back := replace(queued, blocked="exceeded quota"))):
+        record, commands = advance(stop, record, look(owned, there), NOW + seconds, N1)
+        assert not commands
+    _record, commands = advance(stop, record, look(owned, held_back), NOW + 2.5, N1)
+    assert [each.action for each in commands] == [stop.actions[0].id]
 
 
 def test_who_has_left_by_itself_and_is_back_is_looked_at_again_before_a_drain_is_lost() -> None:
