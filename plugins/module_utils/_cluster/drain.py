@@ -145,12 +145,21 @@ class NodeDrain(PlanRun):
         elif self._is_given_up():
             self.is_over = self.is_lost = not draining.under_way(self.record)
         elif self._needs_plan():
+            self.execution = replace(self.execution, begins=True)
             self._replan()
         else:
             # What may have been asked for is asked about, and taken back, before it ends.
-            lost = draining.is_lost(self.plan, self.record, self.here)
+            lost, was_taken_back = self._is_lost(), not self.execution.begins
             self.execution = replace(self.execution, begins=not lost)
-            self.is_over = self.is_lost = lost and not draining.under_way(self.record)
+            if lost and not draining.under_way(self.record):
+                self.is_over = self.is_lost = not was_taken_back or self._is_lost(anew=True)
+
+    def _is_lost(self, *, anew: bool = False) -> bool:
+        """anew: by lists read anew, as a watch may lag behind an answer."""
+        if anew:
+            self.means.looks.forget()
+            self._look(0.0)
+        return draining.is_lost(self.plan, self.record, self.here)
 
     def _look(self, seconds: float) -> Observation:
         look = super()._look(seconds)

@@ -35,8 +35,8 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import
 class Remaining:
     """What is still to leave a node: VMIs, ordinary pods, and pods of VMIs that have yet to end.
 
-    elsewhere: the nodes of VMIs that were seen on others, by uid. places: as waits.py has them, but of what stays there
-    as far as the look tells.
+    elsewhere: the nodes of VMIs that were seen on others, by uid. places: as waits.py has them. staying: the same of
+    what stays there as far as the look tells.
     """
 
     vmis: tuple[SeenVmi, ...]
@@ -44,6 +44,7 @@ class Remaining:
     launchers: tuple[SeenPod, ...]
     elsewhere: Mapping[str, str] = field(default_factory=dict)
     places: frozenset[tuple[str, str]] = frozenset()
+    staying: frozenset[tuple[str, str]] = frozenset()
 
     @property
     def none(self) -> bool:
@@ -66,13 +67,14 @@ def remaining(node: str, look: Observation, first: frozenset[str] | None) -> Rem
     """
     here = [pod for pod in look.pods.values() if pod.node == node]
     ordinary = (pod for pod in here if not (pod.machine or pod.stays))
-    alive = [vmi for vmi in look.vmis.values() if not vmi.has_ended]
+    alive, there = [vmi for vmi in look.vmis.values() if not vmi.has_ended], places(look)
     return Remaining(
         vmis=tuple(vmi for vmi in alive if vmi.node == node),
         pods=tuple(pod for pod in ordinary if first is None or pod.uid in first or not pod.tolerates),
         launchers=tuple(pod for pod in here if pod.machine),
         elsewhere={vmi.uid: vmi.node for vmi in alive if vmi.node != node},
-        places=places(look) - _leaving(look),
+        places=there,
+        staying=there - _leaving(look),
     )
 
 
@@ -172,7 +174,7 @@ def is_lost(plan: Plan, record: Record, here: Remaining) -> bool:
     vain = _in_vain(plan, record, here)
     dead |= {record.entries[name].uid for name in vain}
     going_on = any(name not in vain for name, entry in record.entries.items() if entry.unfinished)
-    stay = (item.uid in dead and (item.uid, item.node) in here.places for item in here.all)
+    stay = (item.uid in dead and (item.uid, item.node) in here.staying for item in here.all)
     return not going_on and bool(here.all) and all(stay)
 
 
@@ -182,7 +184,7 @@ def _in_vain(plan: Plan, record: Record, here: Remaining) -> set[str]:
     Here, or on another node of the batch, as long as it is there.
     """
     lasting = (entry for entry in record.failed if not isinstance(entry, Migrating))
-    found = {entry.action for entry in lasting if (entry.uid, entry.source_node) in here.places}
+    found = {entry.action for entry in lasting if (entry.uid, entry.source_node) in here.staying}
     failed = set(found)
     for action in plan.actions:  # whoever waits comes later than what it waits for
         waits = _waits(record, action) and not record.entries[action.id].is_unsure

@@ -169,7 +169,8 @@ class Interrupting(Timed):
         if not answer.refused:
             return replace(asked, outcome=ENDING, reason="")
         # Who has stopped its VM is known, also when the next answer is that it has ended, and why it was taken back.
-        known = answer.needless and self.reason in (STOPPED_BY_OTHERS, MIGRATES)
+        told = self.reason in (STOPPED_BY_OTHERS, MIGRATES) and answer.refused != STOPPED_BY_OTHERS
+        known = answer.needless and told
         asked = replace(asked, reason=self.reason if known else answer.refused)
         if answer.spared:
             asked = replace(asked, outcome=WAITING)
@@ -261,9 +262,10 @@ class Interrupting(Timed):
 
     def _asking(self, moment: Moment) -> tuple[Interrupting, Interrupt | None]:
         """When it has its turn."""
-        if not self.was_asked and self._is_flying(moment):
+        if not (self.outcome == ENDING and self.was_asked) and self._is_flying(moment):
             # Whoever of the run has begun it. What may be asked for already is asked about, and taken back.
-            return replace(self, reason=MIGRATES), self._command(begins=False) if self.is_asked else None
+            reason = self.reason if self.reason == STOPPED_BY_OTHERS else MIGRATES
+            return replace(self, reason=reason), self._command(begins=False) if self.is_asked else None
         if self._watches_siblings and not self.known:
             return self, None  # until it is known who was there before, nobody can be told for its successor
         # Without an answer it is not known what comes of this, whatever the last one has told.

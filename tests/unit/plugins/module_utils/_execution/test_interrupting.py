@@ -20,7 +20,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects im
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import ActionKind
 
-from unit.plugins.module_utils._execution.moments import NOW, migration, moment, seen_vmi
+from unit.plugins.module_utils._execution.moments import NOW, moment, seen_vmi
 from unit.plugins.module_utils._plan.plans import action, refused, vm
 
 RESTART = Interrupting.begin(action(ActionKind.RESTART, vm("web"), "n1", "n4"))
@@ -327,61 +327,3 @@ def test_another_plan_does_not_change_what_has_begun() -> None:
     changed = action(ActionKind.RESTART, vm("web"), "n1", "n6")
     entry, _command = asked(RESTART, WEB)
     assert (RESTART.redirected(changed).target_node, entry.redirected(changed).target_node) == ("n6", "n4")
-
-
-@pytest.mark.parametrize("entry", [STOP, RESTART])
-def test_who_is_on_its_way_by_a_migration_of_the_run_is_not_interrupted(entry: Interrupting) -> None:
-    """Another process has begun it, or no answer and no look has told of it in time."""
-    flying = migration("any", "Scheduling", "Running")
-    entry, command = entry.step(moment(WEB, flying))
-    assert (command, entry.status()) == (None, "waiting, it is being migrated")
-    gone, command = entry.step(moment(replace(WEB, node="n2"), replace(flying, phase="Succeeded"), after=2.0))
-    assert (command, gone.status()) == (None, "not interrupted, it is on n2 already")
-    waiting, command = entry.step(moment(WEB, replace(flying, phase="Failed"), ready=False, after=2.0))
-    assert (command, waiting.status()) == (None, "waiting")
-    _entry, command = entry.step(moment(WEB, replace(flying, phase="Failed"), after=2.0))
-    assert command is not None
-
-
-def test_who_has_a_migration_that_kubevirt_holds_back_is_interrupted() -> None:
-    """It may never get a target pod, as where a quota leaves none; one that is only queued gets one."""
-    _entry, command = STOP.step(moment(WEB, queued := migration("any", "Pending")))
-    assert command is None
-    _entry, command = STOP.step(moment(WEB, replace(queued, blocked="exceeded quota")))
-    assert command is not None
-
-
-def test_a_stop_that_was_refused_for_a_moment_is_taken_back_when_its_vm_migrates_by_then() -> None:
-    """Its mark may be there."""
-    entry, command = STOP.step(moment(WEB))
-    assert command is not None
-    entry = entry.answered(Answer(command, "conflict", passing=True), NOW)
-    flying = migration("any", "Running")
-    entry, again = entry.step(moment(WEB, flying, after=3.0))
-    assert again == replace(command, begins=False)
-    entry = entry.answered(
-        Answer(again, "it is not to end any more", passing=True, needless=True, spared=True), NOW + 3
-    )
-    entry, none = entry.step(moment(WEB, flying, after=6.0))
-    assert (none, entry.status(), entry.is_asked) == (None, "waiting, it is being migrated", False)
-
-
-@pytest.mark.parametrize("entry", [STOP, RESTART])
-def test_who_is_ended_on_its_way_is_not_said_to_be_migrated_any_more(entry: Interrupting) -> None:
-    flying = migration("any", "Running")
-    entry, _none = entry.step(moment(WEB, flying))
-    entry, _none = entry.step(moment(replace(WEB, ending=True), flying, after=1.0))
-    assert entry.result()["failure_reason"] == ""
-
-
-def test_a_mark_is_taken_off_who_is_elsewhere_also_before_its_turn() -> None:
-    """What it waits for may never leave, and the drain would wait until its time was over."""
-    entry, command = STOP.step(moment(WEB))
-    assert command is not None
-    entry = entry.answered(Answer(command, "the server is busy", passing=True), NOW)
-    there = replace(WEB, node="n2")
-    entry, again = entry.step(moment(there, ready=False, after=3.0))
-    assert again == replace(command, begins=False)
-    entry = entry.answered(Answer(again, "it has just moved to n2", passing=True, needless=True), NOW + 3.0)
-    gone, none = entry.step(moment(there, ready=False, after=4.0))
-    assert (none, gone.status()) == (None, "not interrupted, it is on n2 already")

@@ -20,6 +20,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.draini
     under_way,
     unplanned,
 )
+from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.evicting import Evicting
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.interrupting import Interrupting
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.migrating import ALREADY_THERE, Migrating
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.observation import (
@@ -29,6 +30,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.observ
     SeenVm,
     SeenVmi,
 )
+from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.record import Entry
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.reducer import (
     Execution,
     Record,
@@ -125,6 +127,20 @@ def test_a_drain_is_lost_when_what_it_waits_for_on_another_node_never_leaves(kin
     assert not is_lost(chain, told, remaining("n1", leaving, None)), "somebody has it end"
     moving = look(seen_vmi(), item, migration("theirs", "Running", vmi="other"))
     assert is_lost(chain, told, remaining("n1", moving, None)) is (kind is ActionKind.EVICT)
+
+
+def test_a_drain_is_not_lost_while_one_flies_whom_another_plan_may_still_move() -> None:
+    """Its own attempt has failed, and another process has begun one more; it has not left as yet."""
+    room = replace(ROOM, after=(STAYS.id,))
+    chain = plan(STAYS, room, replace(WEB, after=(room.id,)))
+    stays = replace(Evicting.begin(STAYS), outcome="failed")
+    failed = replace(Migrating.begin(room), outcome="failed", has_acted=True)
+    entries: dict[str, Entry] = {STAYS.id: stays, room.id: failed, WEB.id: Migrating.begin(chain.actions[-1])}
+    record = Record(entries)
+    there = look(seen_vmi(), seen_vmi("room", "n2"), seen_pod("stays"), migration("theirs", "Running", vmi="room"))
+    here = remaining("n1", there, None)
+    assert unplanned(chain, record, here) == {"uid-room"}
+    assert not is_lost(chain, record, here)
 
 
 @pytest.mark.parametrize("changes", [{}, {"ending": True}])
