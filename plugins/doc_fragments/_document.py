@@ -15,6 +15,9 @@ options:
     description:
       - Whether the whole plan, or what was done as a plan, is returned, too, as RV(document). Of a large cluster it may
         have many megabytes.
+      - Where a task makes no plan of the cluster but does what it is told, as when it starts what was stopped, the
+        C(snapshot) of its document is one of the objects that it is about. The versions of Kubernetes and KubeVirt and
+        the cluster's uid are empty if the account may not read them.
     type: bool
     default: false
 """

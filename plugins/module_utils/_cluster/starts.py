@@ -10,9 +10,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import replace
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.looks import objects
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.looks.inquiries import Inquiries
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.looks.snapshot import now, read_header
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.plan_run import Means, PlanRun, Teller
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.client import Client
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.paths import object_path
@@ -23,6 +25,8 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.observ
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.reducer import Execution
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import (
     VM,
+    VMI_REPLICA_SET,
+    JsonObject,
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.stopped_mark import (
     StoppedNote,
@@ -34,8 +38,13 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import
     ActionKind,
     ObjectReference,
     Plan,
+    PlannedCluster,
+    PlannedFrom,
     plan_of,
 )
+
+# The names of lists in a snapshot.
+_LISTS = {VM: "vms", VMI_REPLICA_SET: "vmireplicasets"}
 
 
 def start_run(
@@ -47,28 +56,36 @@ def start_run(
     planned: Callable[[], Plan | None] | None = None,
     *,
     dry_run: bool = False,
+    tells_source: bool = False,
 ) -> PlanRun:
     """What starts all again that the owner has stopped for a node, with none of it done yet. Raises Failure.
 
     What the node notes of VMs that are gone, or were stopped for another node since, is forgotten. planned: reads the
-    plan that the run goes by, if there is one; asked only where there may be an order.
+    plan that the run goes by, if there is one; asked only where there may be an order. tells_source: whether the plan
+    says what it was made from, which takes three more requests.
     """
-    marked = list(_marked(client, node, owner))
+    taken, lists = now(), _found(client, node, owner)
+    marked = [_reference(kind, item) for kind in objects.RESOURCES for item in lists[_LISTS[kind]]]
     known = {reference.uid for reference in marked}
-    unmarked = [note for note in _notes(client, node) if note.owner == owner and note.uid not in known]
-    valid = [note for note in unmarked if _is_valid(client, node, note)]
-    for note in unmarked:
-        if note not in valid:
+    notes = [note for item in lists["nodes"] for note in find_notes(item)]
+    unmarked = [note for note in notes if note.owner == owner and note.uid not in known]
+    noted = [_noted(client, node, note) for note in unmarked]
+    for note, vm in zip(unmarked, noted, strict=True):
+        if vm is None:
             # A dry run holds no run.
             ours = client if dry_run else client.guarded(lambda: guard(()))
             forget(ours, node, note.uid, dry_run=dry_run)
-    lost = [ObjectReference(VM, note.namespace, note.name, note.uid) for note in valid]
-    references = [*marked, *lost]
+    lost = [vm for vm in noted if vm is not None]
+    references = [*marked, *(_reference(VM, vm) for vm in lost)]
     plan = planned() if planned is not None and len(references) > 1 else None
+    starts = plan_of(_in_turn(references, node, plan))
+    if tells_source:
+        header = read_header(client, {**lists, _LISTS[VM]: [*lists[_LISTS[VM]], *lost]}, taken)
+        starts = replace(starts, cluster=PlannedCluster.of(header), snapshot=PlannedFrom.of(header))
     return PlanRun(
         Means(StartLooks(client), Verbs(client, VerbSettings(dry_run=dry_run)), guard, teller),
         Execution(node="", run="", kinds=frozenset({ActionKind.START})),
-        plan_of(_in_turn(references, node, plan)),
+        starts,
     )
 
 
@@ -96,26 +113,31 @@ class StartLooks:
         self._is_due = True
 
 
-def _marked(client: Client, node: str, owner: str) -> Iterator[ObjectReference]:
-    for kind in objects.RESOURCES:
-        for item in objects.stopped(client, kind):
-            mark = find_marks(item).get(node)
-            if mark and mark.owner == owner:
-                metadata = item["metadata"]
-                yield ObjectReference(kind, metadata["namespace"], metadata["name"], metadata["uid"])
+def _found(client: Client, node: str, owner: str) -> dict[str, list[JsonObject]]:
+    """What tells whom the owner has stopped for a node, by the lists of a snapshot: who is marked, and the node."""
+    found = {_LISTS[kind]: list(_marked(client, kind, node, owner)) for kind in objects.RESOURCES}
+    noted = objects.find(client, object_path("v1", None, "nodes", node), f"read node {node}")
+    return {**found, "nodes": [noted] if noted else []}
 
 
-def _notes(client: Client, node: str) -> list[StoppedNote]:
-    found = objects.find(client, object_path("v1", None, "nodes", node), f"read node {node}")
-    return find_notes(found) if found else []
+def _marked(client: Client, kind: str, node: str, owner: str) -> Iterator[JsonObject]:
+    for item in objects.stopped(client, kind):
+        mark = find_marks(item).get(node)
+        if mark and mark.owner == owner:
+            yield item
 
 
-def _is_valid(client: Client, node: str, note: StoppedNote) -> bool:
-    """Whether its VM is there, and not another one of its name, and its own marks say nothing else."""
+def _reference(kind: str, item: JsonObject) -> ObjectReference:
+    metadata = item["metadata"]
+    return ObjectReference(kind, metadata["namespace"], metadata["name"], metadata["uid"])
+
+
+def _noted(client: Client, node: str, note: StoppedNote) -> JsonObject | None:
+    """Its VM, if that is there, and not another one of its name, and its own marks say nothing else."""
     vm = objects.find_owner(client, VM, note.namespace, note.name)
     marks = find_marks(vm) if vm else {}
     says_so = not marks or (node in marks and marks[node].owner == note.owner)
-    return vm is not None and vm["metadata"]["uid"] == note.uid and says_so
+    return vm if vm is not None and vm["metadata"]["uid"] == note.uid and says_so else None
 
 
 def _in_turn(references: Sequence[ObjectReference], node: str, plan: Plan | None) -> Iterator[Action]:

@@ -38,7 +38,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot i
     from_plain,
     parse_header,
 )
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot_kinds import KINDS
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot_kinds import BY_NAME, KINDS
 
 _SEPARATOR = b",\n"
 
@@ -86,6 +86,15 @@ def document(
     counts = {kind.name: len(lists.get(kind.name, ())) for kind in KINDS}
     missing = tuple(sorted(missing_kinds))
     return Document(Header(SCHEMA_VERSION, taken_at, digest.hexdigest(), cluster, counts, missing), lists)
+
+
+def header_of(lists: Mapping[str, Iterable[Object]], *, cluster: Cluster, taken_at: str) -> Header:
+    """Of a snapshot that would have these objects alone, as the API gives them; lists go by their names in a snapshot.
+
+    What a snapshot leaves out, secrets of guests among it, does not count.
+    """
+    encoded = {name: encode_all(map(BY_NAME[name].project, items)) for name, items in lists.items()}
+    return document(encoded, cluster=cluster, taken_at=taken_at).header
 
 
 def decode(content: bytes) -> Snapshot:

@@ -25,7 +25,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._model.leases imp
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import JsonObject
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module.arguments import ArgumentSpec
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.document import to_json
-from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import Plan, PlannedCluster
+from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import Plan
 
 
 def spec() -> ArgumentSpec:
@@ -47,8 +47,8 @@ def problems(params: Mapping[str, Any]) -> Iterator[str]:
 
 
 def document(plan: Plan, params: Mapping[str, Any]) -> JsonObject:
-    """The document of what a task does of itself; of the cluster nothing is known but what the task says."""
-    return to_json(replace(plan, run=params["run"] or "", cluster=PlannedCluster(params["cluster_uid"] or "", "", "")))
+    """The document of what a task does of itself; whatever names its attempts is no run's name."""
+    return to_json(replace(plan, run=params["run"] or ""))
 
 
 def require(client: Client, params: Mapping[str, Any], *, dry_run: bool) -> May:

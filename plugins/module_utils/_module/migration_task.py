@@ -6,10 +6,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.looks.migration_looks import (
     read_prospects,
 )
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.looks.snapshot import now, read_header
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.moves_run import Moves, MovesRun
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.plan_run import Deadline
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.client import Client
@@ -21,7 +23,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._model.prospect i
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module import guard, migration_results
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module.progress import Progress
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module.run import Incomplete, Module
-from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import Action
+from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import Action, PlannedCluster, PlannedFrom
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.requests import action_of, plan_requests
 
 
@@ -32,14 +34,17 @@ def migrate(
 
     may: asked before anything is moved.
     """
-    prospects = read_prospects(client, requests)
+    taken, prospects = now(), read_prospects(client, requests)
     migration_rules.check(prospects)
+    vmis = [prospect.vmi for prospect in prospects if prospect.vmi is not None]
+    # Read before anything moves, as what has been done is told even if nothing can be read any more.
+    source = read_header(client, {"vmis": vmis}, taken) if module.params["document"] else None
     going = begin(module, client, list(map(action_of, prospects)), prospects, may)
     going.carry_out(deadline.left if module.params["wait"] else None, dry_run=module.check_mode)
     values = migration_results.migrated(module, going)
-    if module.params["document"]:
-        # What migrations are named by is no run's name.
-        values["document"] = guard.document(going.plan, module.params)
+    if source is not None:
+        plan = replace(going.plan, cluster=PlannedCluster.of(source), snapshot=PlannedFrom.of(source))
+        values["document"] = guard.document(plan, module.params)
     if failure := migration_results.failed(module, going):
         raise Incomplete(failure, values)
     return values

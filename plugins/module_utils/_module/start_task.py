@@ -40,6 +40,7 @@ def restore(module: Module, client: Client) -> JsonObject:
         teller,
         plan if hold is not None else None,
         dry_run=module.check_mode,
+        tells_source=params["document"],
     )
     if module.check_mode:
         going.rehearse()

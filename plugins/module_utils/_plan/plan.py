@@ -30,6 +30,7 @@ from enum import Enum
 from typing import Any
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.migratability import REFUSED
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot import Header
 
 # In the names and uids of what a plan foretells; no object's has it.
 FORETOLD = "/"
@@ -164,13 +165,28 @@ class PlannedCluster:
     kubernetes: str
     kubevirt: str
 
+    @classmethod
+    def of(cls, header: Header | None) -> PlannedCluster:
+        """Of a snapshot, which has no header if it is of the plain form."""
+        if header is None:
+            return cls("", "", "")
+        return cls(header.cluster.uid, header.cluster.kubernetes_version, header.cluster.kubevirt_version)
+
 
 @dataclass(frozen=True, slots=True)
 class PlannedFrom:
-    """The snapshot that a plan was made from: the hash of its content, and when it was taken (RFC 3339)."""
+    """The snapshot that a plan was made from: the hash of its content, and when it was taken (RFC 3339).
+
+    Of what a task does of itself, a snapshot of what it is about.
+    """
 
     sha256: str
     taken: str
+
+    @classmethod
+    def of(cls, header: Header | None) -> PlannedFrom:
+        """Of a snapshot, which has no header if it is of the plain form."""
+        return cls("", "") if header is None else cls(header.sha256, header.taken_at)
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,13 +238,13 @@ class Plan:
 
 
 def plan_of(actions: Iterable[Action]) -> Plan:
-    """What a task does of itself: in no run, no batch, and from no snapshot."""
+    """What a task does of itself: in no run, and no batch; what it was made from is for others to say."""
     found = tuple(actions)
     kinds = Counter(action.kind for action in found)
     return Plan(
         run="",
-        cluster=PlannedCluster("", "", ""),
-        snapshot=PlannedFrom("", ""),
+        cluster=PlannedCluster.of(None),
+        snapshot=PlannedFrom.of(None),
         options={},
         verdict=Verdict.FEASIBLE,
         batches=(),

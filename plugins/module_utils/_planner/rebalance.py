@@ -33,6 +33,8 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import
     Action,
     ActionKind,
     Plan,
+    PlannedCluster,
+    PlannedFrom,
     action_id,
     plan_of,
 )
@@ -43,7 +45,6 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.improvem
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.mover import Mover, pin
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.pace import pace
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.residents import residents
-from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.run_plan import cluster_of, source_of
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.waves import Caps, pack
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.ways import eviction, migration
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.scores.registry import Profile
@@ -109,8 +110,8 @@ def plan_rebalance(
     found = replace(
         plan,
         run=run,
-        cluster=cluster_of(snapshot),
-        snapshot=source_of(snapshot),
+        cluster=PlannedCluster.of(snapshot.header),
+        snapshot=PlannedFrom.of(snapshot.header),
         options={"max_moves": max_moves, "profile": profile.value},
         totals=replace(plan.totals, seconds=span),
     )

@@ -155,8 +155,8 @@ class GrowingPlan:
     def plan(self, snapshot: Snapshot, run: str) -> Plan:
         return Plan(
             run=run,
-            cluster=cluster_of(snapshot),
-            snapshot=source_of(snapshot),
+            cluster=PlannedCluster.of(snapshot.header),
+            snapshot=PlannedFrom.of(snapshot.header),
             options=self._options.to_json(),
             verdict=verdict(self._batches, self._blocked),
             batches=tuple(self._batches),
@@ -214,18 +214,6 @@ def with_starts(actions: Iterable[Action], started: Mapping[str, Comeback]) -> l
             )
         )
     return found
-
-
-def cluster_of(snapshot: Snapshot) -> PlannedCluster:
-    if snapshot.header is None:
-        return PlannedCluster("", "", "")
-    cluster = snapshot.header.cluster
-    return PlannedCluster(cluster.uid, cluster.kubernetes_version, cluster.kubevirt_version)
-
-
-def source_of(snapshot: Snapshot) -> PlannedFrom:
-    header = snapshot.header
-    return PlannedFrom("", "") if header is None else PlannedFrom(header.sha256, header.taken_at)
 
 
 def verdict(batches: Sequence[Collection[str]], blocked: Iterable[Blocked]) -> Verdict:

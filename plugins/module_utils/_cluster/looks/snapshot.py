@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timezone
 from typing import Any
 
@@ -15,13 +15,18 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transpor
     paused_collector,
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.failure import Failure
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.identity import cluster_uid
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.listing import read_lists
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.permissions import (
     explain_forbidden,
 )
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Lists
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot import Cluster
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot_format import Document, document
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Lists, Object
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot import Cluster, Header
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot_format import (
+    Document,
+    document,
+    header_of,
+)
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot_kinds import BY_NAME, KINDS, Kind
 
 _FIND = "find KubeVirt in the cluster"
@@ -65,8 +70,7 @@ def take(client: Client, page_size: int, kinds: Sequence[Kind] = KINDS) -> Docum
 
 
 def _take(client: Client, page_size: int, kinds: Sequence[Kind]) -> Document:
-    taken_at = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
-    version = client.get("/version", "read the server's version")["gitVersion"]
+    taken_at, version = now(), _kubernetes_version(client)
     # First and alone: a cluster without KubeVirt is told from one short request, not after its 100,000 pods.
     found = read_lists(client, [BY_NAME["kubevirts"]], page_size)
     kubevirt = _deployed(client, found["kubevirts"])
@@ -74,8 +78,48 @@ def _take(client: Client, page_size: int, kinds: Sequence[Kind]) -> Document:
     missing = [name for name, lines in found.items() if lines is None]
     _require(client, missing)
     lists = {name: lines or () for name, lines in found.items()}
-    cluster = Cluster(_uid(lists["namespaces"]), version, kubevirt["status"].get("observedKubeVirtVersion") or "")
+    cluster = Cluster(_uid(lists["namespaces"]), version, _kubevirt_version(kubevirt))
     return document(lists, cluster=cluster, taken_at=taken_at, missing_kinds=missing)
+
+
+def now() -> str:
+    """As a snapshot says when it was taken."""
+    return datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def read_header(client: Client, lists: Mapping[str, Iterable[Object]], taken_at: str) -> Header:
+    """Of a snapshot that would have these objects alone, by the names of its lists, which have been read already.
+
+    What may not be read of the cluster is empty, as a task may have no other use for the right. Raises Failure.
+    """
+    cluster = Cluster(
+        _allowed(lambda: cluster_uid(client)),
+        _allowed(lambda: _kubernetes_version(client)),
+        _allowed(lambda: _listed_version(client)),
+    )
+    return header_of(lists, cluster=cluster, taken_at=taken_at)
+
+
+def _allowed(read: Callable[[], str]) -> str:
+    try:
+        return read()
+    except Failure as error:
+        if error.status in (403, 404):
+            return ""
+        raise
+
+
+def _kubernetes_version(client: Client) -> str:
+    return str(client.get("/version", "read the server's version")["gitVersion"])
+
+
+def _listed_version(client: Client) -> str:
+    found = client.get(BY_NAME["kubevirts"].path, "read KubeVirt's version")["items"]
+    return _kubevirt_version(found[0] if found else {})
+
+
+def _kubevirt_version(kubevirt: Mapping[str, Any]) -> str:
+    return str((kubevirt.get("status") or {}).get("observedKubeVirtVersion") or "")
 
 
 def _deployed(client: Client, lines: Sequence[bytes] | None) -> Mapping[str, Any]:

@@ -12,6 +12,8 @@ from typing import Any
 import pytest
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport import persistence
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot_kinds import BY_NAME
+from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import PlannedCluster
 
 from testbed.pki import Authority
 from unit.plugins.support.draining_api import DrainingApi, act_path, empty_nodes, vm_path
@@ -340,8 +342,25 @@ def test_a_mark_of_an_older_version_is_read(drain: Any, api: DrainingApi) -> Non
 def test_what_is_started_is_the_document_that_everything_obeys(drain: Any, api: DrainingApi) -> None:
     stop_and_be_killed(drain, api, "Always")
     api.shut_down("pets")
-    (action,) = plan_in(drain(state="restored", document=True)["document"]).actions
+    api.objects["/api/v1/namespaces/kube-system"] = {"metadata": {"uid": "uid-of-cluster"}}
+    foretold = plan_in(drain(state="restored", check=True, document=True)["document"])
+    plan = plan_in(drain(state="restored", document=True)["document"])
+    (action,) = plan.actions
     assert (action.kind.value, action.object.title, action.node) == ("start", "shop/pets", "n1")
+    assert plan.cluster == PlannedCluster("uid-of-cluster", "v1.36.3", "v1.8.4")
+    assert (plan.snapshot.sha256, len(plan.snapshot.taken)) == (foretold.snapshot.sha256, len("2026-01-01T00:00:00Z"))
+    nothing = plan_in(drain(state="restored", document=True)["document"])
+    assert nothing.snapshot.sha256 != plan.snapshot.sha256
+
+
+def test_what_the_account_may_not_read_is_missing_in_the_document_alone(drain: Any, api: DrainingApi) -> None:
+    stop_and_be_killed(drain, api, "Always")
+    api.shut_down("pets")
+    for path in (BY_NAME["kubevirts"].path, "/api/v1/namespaces/kube-system"):
+        api.faults[path] = lambda _request: refusal(403, "Forbidden", "you may not read that")
+    result = drain(state="restored", document=True)
+    assert [entry["outcome"] for entry in result["started"]] == ["started"]
+    assert plan_in(result["document"]).cluster == PlannedCluster("", "v1.36.3", "")
 
 
 def test_check_mode_starts_nothing(drain: Any, api: DrainingApi) -> None:

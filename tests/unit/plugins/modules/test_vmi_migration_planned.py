@@ -324,7 +324,8 @@ def test_a_plan_that_cannot_be_meant(
 def test_what_is_asked_for_by_names_is_such_a_plan_as_well(move: Any, api: EvictingApi) -> None:
     wanted = {"vmis": [{"namespace": "shop", "name": name} for name in ("db", "web")], "target_node": "n2"}
     foretold = move(**wanted, document=True, check=True)["document"]
-    actions = plan_in(foretold).actions
+    actions, cluster, snapshot = plan_in(foretold).actions, plan_in(foretold).cluster, plan_in(foretold).snapshot
+    assert (cluster.kubernetes, len(snapshot.sha256), snapshot.taken[-1]) == ("v1.36.3", 64, "Z")
     assert [(entry.object.uid, entry.source, entry.target) for entry in actions] == [
         ("uid-db", "n1", "n2"),
         ("uid-web", "n1", "n2"),

@@ -28,6 +28,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot_f
     decode_shared,
     document,
     encode_all,
+    header_of,
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot_kinds import KINDS
 
@@ -58,6 +59,21 @@ def written(given_lists: Lists, taken_at: str = "2026-01-01T00:00:00Z") -> Docum
 
 def content(given_lists: Lists) -> bytes:
     return b"".join(written(given_lists).chunks())
+
+
+def machine(password: str, version: str, node: str = "n1") -> Object:
+    metadata = {"name": "db", "namespace": "shop", "resourceVersion": version}
+    disk = {"name": "init", "cloudInitNoCloud": {"userData": f"password: {password}"}}
+    return {"metadata": metadata, "spec": {"volumes": [disk]}, "status": {"nodeName": node}}
+
+
+def test_nothing_tells_by_its_hash_what_a_snapshot_leaves_out() -> None:
+    """Secrets of guests could be guessed by it."""
+    one, other, moved = (
+        header_of({"vmis": [item]}, cluster=CLUSTER, taken_at="2026-01-01T00:00:00Z")
+        for item in (machine("one", "1"), machine("other", "2"), machine("one", "1", "n2"))
+    )
+    assert (one == other, one.same_content(moved), one.counts["vmis"]) == (True, False, 1)
 
 
 @given(lists)
