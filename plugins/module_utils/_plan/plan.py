@@ -27,10 +27,12 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.migratability import REFUSED
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot import Header
+
+if TYPE_CHECKING:  # what a snapshot imports is spared whoever has only a plan
+    from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot import Header
 
 # In the names and uids of what a plan foretells; no object's has it.
 FORETOLD = "/"
