@@ -125,7 +125,9 @@ class Judge:
             if isinstance(command, Interrupt):
                 self._interrupt(command, action, plan, fresh=fresh)
             if isinstance(command, Evict) and fresh:
-                assert command.uid in self._world.pods, f"{command} asks for a pod that is gone"
+                pod = self._world.pods.get(command.uid)
+                assert pod is not None, f"{command} asks for a pod that is gone"
+                assert not pod.ending, f"{command} asks for a pod that is ending already"
             elsewhere = fresh and (action.source or action.node) != execution.node
             if elsewhere and (type(command), command.uid) not in self._asked:
                 assert self._is_awaited(execution.node, action, actions), f"{command} is for nobody"

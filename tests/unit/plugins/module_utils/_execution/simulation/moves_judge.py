@@ -19,6 +19,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.reduce
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.replacement import Replacement
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import Action, ActionKind
 
+from unit.plugins.module_utils._execution.simulation import rules
 from unit.plugins.module_utils._execution.simulation.judge import Judge
 from unit.plugins.module_utils._execution.simulation.world import NAMESPACE, World
 
@@ -40,6 +41,7 @@ class MovesJudge:
         self._short: dict[str, tuple[str, int]] = {}
         self._listed: dict[str, int] = {}
         self._held: set[str] = set()
+        self._broken = rules.broken(world)
         self.follows(actions)
 
     def follows(self, actions: Sequence[Action]) -> None:
@@ -62,8 +64,10 @@ class MovesJudge:
         self._short = {name: short for name, short in self._short.items() if short[0] in known and not is_named[name]}
 
     def moment(self) -> None:
-        """Whenever something has happened."""
-        world = self._world
+        """Whenever something has happened: no hard rule is broken that was not."""
+        world, before = self._world, self._broken
+        self._broken = rules.broken(world)
+        assert self._broken <= before, f"{self._broken - before}, which was not so before"
         self._short = {name: short for name, short in self._short.items() if world.serving(short[0]) < short[1]}
         ours = [entry.vmi.uid for entry in world.migrations.values() if entry.ours and entry.unfinished]
         assert len(set(ours)) == len(ours), f"two migrations of a VM: {ours}"

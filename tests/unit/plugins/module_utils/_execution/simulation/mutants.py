@@ -165,6 +165,16 @@ def interrupts_again_what_is_ending(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Interrupting, "step", step)
 
 
+def evicts_again_what_is_ending(patch: pytest.MonkeyPatch) -> None:
+    right = Evicting.step
+
+    def step(self: Evicting, moment: Moment) -> Any:
+        pods = {uid: replace(pod, ending=False) for uid, pod in moment.look.pods.items()}
+        return right(self, replace(moment, look=replace(moment.look, pods=pods)))
+
+    patch.setattr(Evicting, "step", step)
+
+
 def takes_the_vm_itself_for_its_successor(patch: pytest.MonkeyPatch) -> None:
     def successor(self: Interrupting, moment: Moment) -> SeenVmi | None:
         return moment.look.vmis.get(self.title)
@@ -304,6 +314,7 @@ MUTANTS: Mapping[str, Patch] = {
         believes_watches_that_nothing_was_interrupted,
         stops_what_is_to_be_restarted,
         interrupts_again_what_is_ending,
+        evicts_again_what_is_ending,
         takes_the_vm_itself_for_its_successor,
         waits_for_who_is_off,
         gives_up_who_comes_back,
