@@ -118,14 +118,18 @@ def test_the_history_of_a_run_is_its_plan(testbed: RunningTestbed, crowd: Scenar
 
 @pytest.fixture
 def still(testbed: RunningTestbed) -> Iterator[Scenario]:
-    """Eight nodes in three zones with VMs that all may migrate; KubeVirt's own pods are on the first two.
+    """Twelve nodes in three zones, two more, and 60 VMs that all may migrate; KubeVirt's own pods are on these two.
 
     Of three zones two have a VM that never shares one: its own pod would be in the way where all have.
     """
     namespace = "still"
-    zones = {"house-a": "a", "house-b": "b", **{f"still-{zone}{number}": zone for number in (1, 2) for zone in "abc"}}
+    zones = {
+        "house-a": "a",
+        "house-b": "b",
+        **{f"still-{zone}{number}": zone for number in range(1, 5) for zone in "abc"},
+    }
     nodes = [fake_node(name, labels={ZONE: zone}) for name, zone in zones.items()]
-    vmis = [new_vmi(namespace, f"single-{number}", "1Gi") for number in range(12)]
+    vmis = [new_vmi(namespace, f"single-{number}", "1Gi") for number in range(55)]
     for group, key, size in (("hosts", "kubernetes.io/hostname", 3), ("zones", ZONE, 2)):
         for number in range(size):
             term = {"topologyKey": key, "labelSelector": {"matchLabels": {"group": group}}}
@@ -162,7 +166,7 @@ def test_where_nothing_is_left_to_the_scheduler_all_comes_true(
     actions = json.loads((tmp_path / "plan.json").read_text())["actions"]
     assert {action["kind"] for action in actions} == {"cordon", "migrate", "maintain", "uncordon"}
     moves = planned(tmp_path, "migrate")
-    assert len({action["batch"] for action in moves}) == 3, "the VMs are not on all nodes"
+    assert len({action["batch"] for action in moves}) == 6, "the VMs are not on all nodes"
     assert sorted(journeys.found) == sorted(map(way, moves))
     assert list(otherwise(actions, seen.found)) == []
     assert "not as planned" not in done.stdout + done.stderr
