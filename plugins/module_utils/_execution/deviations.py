@@ -17,6 +17,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.evicti
     Evicting,
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.interrupting import (
+    ALREADY_GONE,
     RESTARTED,
     STOPPED,
     WOULD,
@@ -53,6 +54,7 @@ _INTERRUPTED = {
     ActionKind.RESTART: (RESTARTED, WOULD[ActionKind.RESTART.value]),
     ActionKind.STOP: (STOPPED, WOULD[ActionKind.STOP.value]),
 }
+_BY_OTHERS = "somebody else has moved it"
 _NOT_THERE = "had left the node already, or was not there any more"
 _NEVER_THERE = "was not there"
 _UNPLANNED = "nothing, as it was not there"
@@ -140,16 +142,22 @@ Displaced: TypeAlias = "tuple[Action, str]"
 
 
 def fidelity(
-    plan: Plan, node: str, record: Record, missed: Collection[str] = (), landings: Landings | None = None
+    plan: Plan,
+    node: str,
+    record: Record,
+    missed: Collection[str] = (),
+    landings: Landings | None = None,
+    mended: Plan | None = None,
 ) -> Fidelity:
     """How much of a plan came true for what was to leave for a node's sake.
 
     plan: as it was before it was mended. missed: ids of actions whose objects were not there when it began. landings:
-    None if nothing was evicted in truth.
+    None if nothing was evicted in truth. mended: the plan that was gone by in the end, which tells why it differs.
     """
     pairs, strangers = _paired(plan, list(record.entries.values()))
     own = [(action, entry) for action, entry in pairs if action.node == node]
-    found = dict(_deviations(own, missed))
+    now = {action.id: action for action in mended.actions} if mended is not None else {}
+    found = dict(_deviations(own, missed, now))
     if landings is not None:
         evicted = [
             (action, entry.uid if entry else action.object.uid)
@@ -258,24 +266,36 @@ def _came_true(action: Action, entry: Entry | None) -> bool:
 
 
 def _deviations(
-    pairs: Sequence[tuple[Action, Entry | None]], missed: Collection[str]
+    pairs: Sequence[tuple[Action, Entry | None]], missed: Collection[str], mended: Mapping[str, Action]
 ) -> Iterator[tuple[str, Deviation]]:
-    """By id of the action."""
+    """By id of the action. mended: those of the plan that was gone by in the end, by id."""
     for action, entry in pairs:
         # One of its kin that has come since is not what was missed.
         if action.id in missed and (entry is None or entry.uid == action.object.uid):
-            yield action.id, _deviation(action, None)
+            yield action.id, _deviation(action, None, None)
         elif not _came_true(action, entry):
-            yield action.id, _deviation(action, entry)
+            yield action.id, _deviation(action, entry, mended.get(entry.action) if entry else None)
 
 
-def _deviation(action: Action, entry: Entry | None) -> Deviation:
+def _deviation(action: Action, entry: Entry | None, mended: Action | None) -> Deviation:
     reference = action.object
     absent = _NEVER_THERE if is_foretold(action) else _NOT_THERE
     kind, done = "pod" if reference.kind == POD else "vm", entry.status() if entry else absent
-    return Deviation(
-        kind, reference.namespace, reference.name, way_out(action), done, _why(entry, action), _is_assumed(action)
-    )
+    why = _why(entry, action) or _otherwise(entry, action, mended)
+    return Deviation(kind, reference.namespace, reference.name, way_out(action), done, why, _is_assumed(action))
+
+
+def _otherwise(entry: Entry | None, action: Action, mended: Action | None) -> str:
+    """Why something left otherwise than was planned, where nothing else tells."""
+    if entry is not None and entry.outcome in (ALREADY_THERE, ALREADY_GONE):
+        return _BY_OTHERS
+    if not isinstance(entry, Migrating) or entry.outcome not in (MIGRATED, WOULD_MIGRATE):
+        return ""
+    if action.kind is not ActionKind.MIGRATE:
+        return "it can be migrated"
+    if mended is None or way_out(mended) == way_out(action) or not _came_true(mended, entry):
+        return ""  # somebody has brought it back, or it was on its way already, as its state says
+    return mended.objection_to(action.target or "") or "the plan was mended meanwhile"
 
 
 def _is_assumed(action: Action) -> bool:

@@ -134,7 +134,8 @@ def _values(module: Module, going: NodeDrain, left: list[JsonObject], *, changed
     sakes = draining.sakes(going.record, going.planned, going.plan)
     results = [(entry, {**entry.result(), "for_node": sakes[name]}) for name, entry in going.record.entries.items()]
     would = any(entry.outcome in _WOULD for entry in entries)
-    came_true = fidelity(going.planned, going.execution.node, going.record, going.missed, going.landings)
+    node = going.execution.node
+    came_true = fidelity(going.planned, node, going.record, going.missed, going.landings, mended=going.plan)
     values: JsonObject = {
         "changed": changed or going.record.has_acted or would,
         "moves": [told for entry, told in results if isinstance(entry, Migrating)],

@@ -119,13 +119,27 @@ def _of_action(earlier: Action | None, action: Action, found: Collection[str], t
     if earlier is None:
         yield f"{named(action.object)} {way_out(action)}, which is new"
     elif way_out(earlier) != way_out(action):
-        yield f"{named(action.object)} {way_out(action)}; it was: {way_out(earlier)}"
+        yield f"{named(action.object)} {way_out(action)}{_as(_why_not(earlier, action))}; it was: {way_out(earlier)}"
     elif earlier.object.uid and action.object.uid and earlier.object.uid != action.object.uid:
         yield f"{named(action.object)} is another one of the same name"
     elif waits := sorted(name for name in new_waits if not _step(name).startswith(_CORDON)):
         yield f"{named(action.object)} waits for {', '.join(waits)}"
     elif no_more:
         yield f"{named(action.object)} does not wait for {', '.join(sorted(no_more))} any more"
+
+
+def _why_not(earlier: Action, action: Action) -> str:
+    """Why something does not leave as it was to leave, a clause; empty if nobody has told."""
+    harmful = (ActionKind.RESTART, ActionKind.STOP)
+    if action.kind in harmful and earlier.kind not in harmful:
+        return action.cause
+    if action.kind is ActionKind.MIGRATE and earlier.kind in harmful:
+        return "it can be migrated"
+    return action.objection_to(earlier.target or "")
+
+
+def _as(why: str) -> str:
+    return f", as {why}" if why else ""
 
 
 def _of_starts(before: Plan, after: Plan) -> Iterator[str]:

@@ -25,7 +25,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
@@ -42,6 +42,8 @@ _MADE_UP = re.compile(r"(?<=.)[bcdfghjklmnpqrstvwxz2456789]{5}\Z")
 
 # Parts, in the sentence on a restart or stop, what happens from why there is no migration.
 CAUSE = " Why: "
+# Parts, in the sentence on a migration of a mended plan, why this node from why it is not the one that was planned.
+_ANEW = " Planned anew instead of {}, as "
 # Of an obstacle: the id of the one that only room would clear, and the option that has rules for VMs.
 NO_ROOM, POLICIES = "no-node", "policies"
 # The id of the one that keeps nodes from being taken at all, as too little would be left in reserve.
@@ -93,7 +95,7 @@ class ObjectReference:
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """One step. `id`: the same for the same step in every plan of a run.
+    """One step. `id`: the same for the same step in every plan of a run; a task that does what it is told has its own.
 
     batch: its number, from 1. node: the one that is maintained by it, or in a plan without batches left. source,
     target: `from` and `to` in the document, None for nowhere or not known; who makes room for others leaves another
@@ -124,6 +126,14 @@ class Action:
     def cause(self) -> str:
         """Why something is restarted or stopped and not migrated, a clause."""
         return self.why.rpartition(CAUSE)[2].rstrip(".")
+
+    def instead_of(self, node: str, objection: str) -> Action:
+        """The same of a mended plan, as it was to go to a node. objection: a clause."""
+        return replace(self, why=f"{self.why}{_ANEW.format(node)}{objection.rstrip('.')}.")
+
+    def objection_to(self, node: str) -> str:
+        """Why it does not go to a node to which it was to go, a clause; empty if nobody has told."""
+        return self.why.partition(_ANEW.format(node))[2].rstrip(".")
 
     @property
     def is_refused(self) -> bool:

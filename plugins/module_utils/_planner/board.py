@@ -188,6 +188,16 @@ class Board:
                 return Refusal(str(error), {})
         return Refusal(found.message, found.reasons())
 
+    def objection(self, mover: Mover, node: str) -> str:
+        """What the scheduler says of a node to which a mover cannot be migrated now, a clause."""
+        if mover.newcomer is None:
+            return "nothing tells what would come there"
+        try:
+            found = evaluate(pinned(mover.newcomer, self._hostname(node)), self.state, FILTERS)
+        except PluginError as error:
+            return str(error)
+        return f"the scheduler says of {node}: {', '.join(found.reasons_of(self.state.nodes.index[node]))}"
+
     def _choices(self, mover: Mover, newcomer: Pod, profile: Profile) -> Options:
         nodes = self.state.nodes
         try:

@@ -65,6 +65,7 @@ class Planned:
 class PlannedCourse:
     """`kept`: ids of movers that go as planned, `unasked`: those of them of which it was not asked whether they can.
 
+    objections: why migrations were not right as they were planned, by ids of movers, a clause each.
     The board of the scene is at the start before.
     """
 
@@ -93,6 +94,7 @@ class PlannedCourse:
         self._harmed: set[str] = set()
         self.kept: set[str] = set()
         self.unasked: set[str] = set()
+        self.objections: dict[str, str] = {}
 
     def solve(self) -> Solution:
         left = list(self._planned)
@@ -148,19 +150,28 @@ class PlannedCourse:
             # Who finds no node any more is to leave after the others, as in a plan that is made now.
             return None if step.node is None and node is not None and not entry.fixed else step
         if node is None or node not in self._board.state.nodes.index:
+            self.objections[entry.id] = f"node {node} is gone"
             return None
-        allowed = mover.only is None or node in mover.only
-        right = (
-            allowed and pin_to_or_none(self._scene, node) == entry.action.selector and self._board.legal(mover, node)
-        )
+        objection = self._objection(mover, node, entry.action)
         # Who comes elsewhere meanwhile may be the company that it needs, but makes no room.
-        if not (right or entry.fixed or (entry.trusted and self._board.has_room(mover, node))):
+        if objection and not (entry.fixed or (entry.trusted and self._board.has_room(mover, node))):
+            self.objections[entry.id] = objection
             return None
         if self._comes_late(entry):
             return None
-        if not right:
+        if objection:
             self.unasked.add(entry.id)
         return _to(mover, node)
+
+    def _objection(self, mover: Mover, node: str, action: Action) -> str:
+        """Why a migration is not right as it was planned; empty if it is."""
+        if mover.only is not None and node not in mover.only:
+            return f"{node} is none of the nodes that it may go to"
+        pin = pin_to_or_none(self._scene, node)
+        if pin != action.selector:
+            has = "another label by which" if pin is not None else "no label any more by which"
+            return f"{node} has {has} a migration is pinned to it"
+        return "" if self._board.legal(mover, node) else self._board.objection(mover, node)
 
     def _comes_late(self, entry: Planned) -> bool:
         """Whether it waits for somebody for whom there is no place yet, and who gets none where it is itself so far."""
@@ -226,6 +237,7 @@ class PlannedCourse:
                 self.kept = kept & begun
                 self.unasked &= begun
                 self._harmed &= begun
+                self.objections.update(dict.fromkeys(targets, "places were found anew for all, as somebody had none"))
                 return attempt
         for step in taken_back:
             self._board.put(step.mover, Stage.AFTER, step.node)

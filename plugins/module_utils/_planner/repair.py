@@ -174,10 +174,11 @@ class _Repair:
         before = next((action.after for action in old if action.kind is ActionKind.CORDON), ())
         drain = described(solution)
         found = batch_actions(batch.number, solution, drain, waits, before=before, options=options, begun=lingering)
+        actions = _explained(found.actions, planned, found.leaving, course.objections, failures)
         held = [*found.blocked]
         if memory is not None and not untouched:
             held += unreserved(solution, memory.reserve(solution, options.reserve), options.reserve)
-        return MendedBatch(batch.merged(found.actions, held, untouched), solution, drain)
+        return MendedBatch(batch.merged(actions, held, untouched), solution, drain)
 
     def _scene(self, ground: Ground, options: PlanOptions) -> Scene:
         nodes, batches, may = self.batch.nodes, self.batch.plan.batches, options.allowed
@@ -295,6 +296,26 @@ class _Repair:
             ),
             "",
         )
+
+
+def _explained(
+    actions: Sequence[Action],
+    planned: Iterable[Planned],
+    leaving: Mapping[str, Action],
+    objections: Mapping[str, str],
+    failures: Mapping[str, Sequence[str]],
+) -> list[Action]:
+    """With why a VM does not go where it was to go. leaving, objections: by ids of movers."""
+    told: dict[str, Action] = {}
+    for entry in planned:
+        action, before = leaving.get(entry.id), entry.action.target
+        if action is None or action.target == before or {action.kind, entry.action.kind} != {ActionKind.MIGRATE}:
+            continue
+        has_failed = before in failures.get(action.object.title, ())
+        objection = f"its migration to {before} has failed" if has_failed else objections.get(entry.id, "")
+        if objection:
+            told[action.id] = action.instead_of(before or "", objection)
+    return [told.get(action.id, action) for action in actions]
 
 
 def _off(plan: Plan, number: int, nodes: Collection[str], ground: Ground) -> dict[str, str]:

@@ -58,6 +58,12 @@ class FilterVerdict:
             return _rejection_message(len(self.names), self.rejection)
         return "" if self.fits.any() else _fit_error_message(len(self.names), self.failures)
 
+    def reasons_of(self, node: int) -> list[str]:
+        """Of one node, given by its number, if it does not fit, in the order of the alphabet."""
+        if self.rejection is not None:
+            return [self.rejection]
+        return sorted(failure.reason for failure in self.failures if failure.nodes[node])
+
     def reasons(self) -> dict[str, list[str]]:
         """For each node that does not fit, its reasons in the order of the alphabet."""
         found: dict[str, list[str]] = {self.names[node]: [] for node in np.flatnonzero(~self.fits)}

@@ -313,7 +313,7 @@ def test_a_plan_that_sends_something_to_a_node_that_is_not_there_is_not_right(
 ) -> None:
     make(**files.given, run="patch", nodes=["n1", "n2"], avoid=["n2"])
     del scene.lists["nodes"][2]
-    changes = ["VM shop/web goes to n2; it was: goes to n3", "VM shop/web goes to n1, which is new"]
+    changes = ["VM shop/web goes to n2, as node n3 is gone; it was: goes to n3", "VM shop/web goes to n1, which is new"]
     assert taken(make, files.see(scene, EVENING))["differences"] == changes
     assert taken(make, files, drift="fail")["error"]["problems"] == changes
     scene.lists["nodes"][0]["metadata"]["labels"][LABEL] = "patch"

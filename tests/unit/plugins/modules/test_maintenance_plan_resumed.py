@@ -141,7 +141,9 @@ def test_what_is_right_no_more_is_mended(start: Any, files: Files, scene: Scene,
     again = start()
     other = targets(planned(files))["web"]
     assert other != target
-    assert again["lines"][:3] == [GOES_ON, MENDED, f"Mended: VM shop/web goes to {other}; it was: goes to {target}"]
+    why = f"the scheduler says of {target}: node(s) were unschedulable"
+    line = f"Mended: VM shop/web goes to {other}, as {why}; it was: goes to {target}"
+    assert again["lines"][:3] == [GOES_ON, MENDED, line]
     found = store.get("plan")
     assert found
     assert found.generation == 2

@@ -41,9 +41,9 @@ def drain(run_module: ModuleRunner, connection: dict[str, Any], api: RunApi, tmp
     return drain_of_the_run(run_module, connection, plan=plan, cordon=True, wait_timeout=20)
 
 
-def drifted(result: dict[str, Any], planned: str | None) -> bool:
+def drifted(result: dict[str, Any], planned: str | None, why: str) -> bool:
     """Whether a drain was refused because `db` would go elsewhere than planned."""
-    change = f"VM shop/db goes to {other(planned)}; it was: goes to {planned}"
+    change = f"VM shop/db goes to {other(planned)}, as {why}; it was: goes to {planned}"
     assert result["error"]["problems"] == [change]
     assert f"the cluster has changed since it was made: {change}. Plan and approve anew, or set drift" in result["msg"]
     return bool(result["error"]["reason"] == "PlanDrifted")
@@ -55,7 +55,7 @@ def test_a_plan_that_may_not_drift_is_refused_before_anything_is_written(
     planned = target(store)
     close(api, planned or "")
     before, writes = store.get("plan"), len(api.writes())
-    assert drifted(drain(drift="fail"), planned)
+    assert drifted(drain(drift="fail"), planned, f"the scheduler says of {planned}: node(s) were unschedulable")
     assert (store.get("plan"), len(api.writes())) == (before, writes)
     assert not api.node("n1")["spec"].get("unschedulable")
 
@@ -80,7 +80,7 @@ def test_a_plan_that_may_not_drift_ends_with_the_migration_that_fails(drain: Any
     planned, before = target(store), store.get("plan")
     api.courses = [FAILURE, SUCCESS]
     result = drain(drift="fail")
-    assert drifted(result, planned)
+    assert drifted(result, planned, f"its migration to {planned} has failed")
     assert [(move["target_node"], move["attempts"]) for move in result["moves"]] == [(planned, 1)]
     assert [entry["name"] for entry in result["left"] if entry["kind"] == "vm"] == ["db"]
     assert (len(api.migrations()), store.get("plan")) == (1, before)

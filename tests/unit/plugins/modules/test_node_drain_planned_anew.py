@@ -233,7 +233,7 @@ def test_a_plan_to_stop_a_vm_that_can_be_migrated_by_now_is_not_obeyed(
     result = drain(plan=to_json(given), drift=drift, check=check)
     assert api.acts == []
     if drift == "fail":
-        assert "VM shop/db goes to n2; it was: stops until its node is back" in result["msg"]
+        assert "VM shop/db goes to n2, as it can be migrated; it was: stops until its node is back" in result["msg"]
     else:
         assert [(move["name"], move["outcome"]) for move in result["moves"]] == [
             ("db", "would_migrate" if check else "migrated")

@@ -29,6 +29,7 @@ WEB = action(ActionKind.MIGRATE, vm("web"), "n1", "n2")
 API = action(ActionKind.EVICT, pod("api"), "n1", "n2")
 DB = action(ActionKind.STOP, vm("db"), "n1")
 CACHE = action(ActionKind.RESTART, vm("cache"), "n1", "n3")
+OTHERS = "somebody else has moved it"
 CHOSEN = "the scheduler has preferred that node, by what was there then"
 LOST = FailedAttempt("uid-1", "client socket is closed.", "n2")
 
@@ -74,7 +75,8 @@ def test_in_check_mode_it_would() -> None:
     ("planned", "entries", "told"),
     [
         (WEB, [moved(node="n4", failed=(LOST,))], ("goes to n2", "migrated to n4", "client socket is closed")),
-        (WEB, [moved(outcome="already_there", node="n4")], ("goes to n2", "already there", "")),
+        (WEB, [moved(outcome="already_there", node="n4")], ("goes to n2", "already there", OTHERS)),
+        (WEB, [moved(node="n4")], ("goes to n2", "migrated to n4", "")),
         (WEB, [moved(outcome="failed", failed=(LOST,))], ("goes to n2", "failed, client", "client socket is closed")),
         (
             WEB,
@@ -82,9 +84,13 @@ def test_in_check_mode_it_would() -> None:
             ("goes to n2", "stopped in", "no node fits"),
         ),
         (WEB, [], ("goes to n2", "had left the node already, or was not there any more", "")),
-        (DB, [moved(replace(WEB, object=vm("db")))], ("stops until its node is back", "migrated to n2", "")),
+        (
+            DB,
+            [moved(replace(WEB, object=vm("db")))],
+            ("stops until its node is back", "migrated to n2", "it can be migrated"),
+        ),
         (CACHE, [off(CACHE, "restarted", target_node="n4")], ("starts anew on n3", "restarted on n4", CHOSEN)),
-        (CACHE, [off(CACHE, "already_gone", target_node="n4")], ("starts anew on n3", "not interrupted", "")),
+        (CACHE, [off(CACHE, "already_gone", target_node="n4")], ("starts anew on n3", "not interrupted", OTHERS)),
         (API, [gone(outcome="failed", refusal="no")], ("is evicted", "failed, no", "no")),
         (API, [gone(outcome="waiting", refusal="a budget")], ("is evicted", "held back", "a budget")),
     ],
@@ -92,9 +98,29 @@ def test_in_check_mode_it_would() -> None:
 def test_what_deviates(planned: Action, entries: list[Entry], told: tuple[str, str, str]) -> None:
     came = found(planned, entries=entries)
     (entry,) = came.deviations
-    assert (came.as_planned, entry.planned, entry.why) == (0, told[0], told[2])
-    assert entry.done.startswith(told[1])
+    assert (came.as_planned, entry.why) == (0, told[2])
+    assert (entry.planned.startswith(told[0]), entry.done.startswith(told[1])) == (True, True)
     assert (entry.namespace, entry.name) == ("shop", planned.object.name)
+
+
+@pytest.mark.parametrize(
+    ("entry", "why"),
+    [
+        (moved(node="n4"), "n2 is full"),
+        (moved(node="n4", failed=(LOST,)), "client socket is closed"),
+        (moved(outcome="already_there", node="n5"), OTHERS),
+        (moved(node="n5"), ""),
+    ],
+    ids=["as mended", "after an attempt that failed", "by somebody else", "as nobody knows why"],
+)
+def test_why_a_mended_plan_has_it_otherwise_is_told(entry: Migrating, why: str) -> None:
+    now = replace(WEB, target="n4").instead_of("n2", "n2 is full")
+    record = Record({"0": replace(entry, action=WEB.id)})
+    (told,) = fidelity(plan(WEB), "n1", record, mended=plan(now)).deviations
+    assert (told.planned, told.why) == ("goes to n2", why)
+    same = replace(WEB).instead_of("n3", "n3 is full")
+    (told,) = fidelity(plan(same), "n1", record, mended=plan(same)).deviations
+    assert told.why == ("" if why == "n2 is full" else why), "it is about another node"
 
 
 def test_a_pod_that_has_gone_meanwhile_has_left() -> None:

@@ -85,7 +85,7 @@ def test_who_comes_back_elsewhere_is_told_as_of_what_may_pass() -> None:
     assert differences(alone, behind) == ["VM shop/z starts after 1.start.shop/x"]
     assert (differences(behind, alone), differences(alone, behind, passing=False)) == ([], [])
     assert differences(early, plan(X)) == [
-        "VM shop/x goes to n3; it was: stops until its node is back",
+        "VM shop/x goes to n3, as it can be migrated; it was: stops until its node is back",
     ]
 
 
@@ -165,3 +165,12 @@ def test_plans_of_two_clusters_are_not_compared() -> None:
     assert differences(other, plan(Y)) == ["it is for cluster uid-of-cluster; the one before is for cluster another"]
     nowhere = replace(plan(X), cluster=replace(plan(X).cluster, uid=""))
     assert differences(nowhere, plan(X)) == []
+
+
+def test_why_not_is_told_of_the_node_that_was_planned_alone() -> None:
+    """A plan that was mended twice does not say of its first node what is wrong with its second one."""
+    again = replace(X, target="n9").instead_of("n4", "n4 is full")
+    (line,) = differences(plan(X), plan(again))
+    assert line == "VM shop/x goes to n9; it was: goes to n3"
+    (line,) = differences(plan(replace(X, target="n4")), plan(again))
+    assert line == "VM shop/x goes to n9, as n4 is full; it was: goes to n4"

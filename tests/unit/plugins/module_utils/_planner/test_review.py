@@ -230,9 +230,19 @@ def test_only_who_has_lost_its_place_goes_elsewhere() -> None:
     scene.lists["nodes"] = [item for item in scene.lists["nodes"] if item["metadata"]["name"] != gone]
     found = reviewed(plan, scene.lists)
     assert set(found.changes) == {
-        f"VM shop/{name} goes to {target(found.plan, name)}; it was: goes to {gone}" for name in others
+        f"VM shop/{name} goes to {target(found.plan, name)}, as node {gone} is gone; it was: goes to {gone}"
+        for name in others
     }
     assert lasting(plan, scene.lists) == found.changes
+
+
+def test_why_somebody_does_not_go_as_planned_is_said_in_the_words_of_the_scheduler() -> None:
+    scene, plan = a_run()
+    full = target(plan, "web-1")
+    for number in range(8):
+        scene.vm(f"late-{number}", full)
+    (line, *_more) = reviewed(plan, scene.lists).changes
+    assert f", as the scheduler says of {full}: Insufficient memory; it was: goes to {full}" in line
 
 
 def test_what_passes_by_itself_is_no_drift() -> None:
