@@ -19,8 +19,8 @@ description:
   - Says how long the migrations take under KubeVirt's caps and its MigrationPolicies, and what would become of each VM
     without this plan, by an ordinary drain, an eviction or the loss of its node.
   - Says of ordinary pods which stay, which are evicted, and where kube-scheduler will put their replacements.
-  - Nothing is asked of the cluster and nothing is changed. The search for a plan is thorough but bounded, so a plan
-    that exists may rarely be missed in a cluster that is nearly full.
+  - Nothing is asked of the cluster or changed. What is carried out is the plan of M(virtops.kubevirt.maintenance_plan).
+    The search for a plan is thorough but bounded, so one may rarely be missed in a cluster that is nearly full.
   - It runs on the controller.
 requirements: [numpy >= 1.26, "jmespath >= 1.0.0, for policies with expressions"]
 options:

@@ -157,8 +157,12 @@ EXAMPLES = r"""
 """
 
 RETURN = r"""
-plan_path:
+path:
   description: The file.
+  returned: success, without O(only_check)
+  type: str
+plan_path:
+  description: The same, by the name under which what carries a plan out finds its file in a result.
   returned: success, without O(only_check)
   type: str
   sample: /var/lib/awx/plans/kernel-6.12.json
@@ -329,12 +333,10 @@ options:
       description: As in O(delete_emptydir_data).
       returned: success
       type: bool
-      sample: false
     force:
       description: As in O(force).
       returned: success
       type: bool
-      sample: false
 error:
   description: What went wrong, for programs. The same is in RV(ignore:msg) for people.
   returned: failure
@@ -356,8 +358,7 @@ error:
       type: int
       sample: 403
     reason:
-      description: One word for the cause, the server's own where it gave one. V(RunLost) if O(invocation) does not hold
-        O(run).
+      description: One word for the cause, the server's own if it gave one; V(RunLost) if O(invocation) has lost O(run).
       returned: when something was tried
       type: str
       sample: Forbidden

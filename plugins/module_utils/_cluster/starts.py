@@ -141,9 +141,9 @@ def _noted(client: Client, node: str, note: StoppedNote) -> JsonObject | None:
 
 
 def _in_turn(references: Sequence[ObjectReference], node: str, plan: Plan | None) -> Iterator[Action]:
-    """Each VM waits for those of the node that the plan starts before it.
+    """Each VM waits for those of the node that the plan starts before it, and goes where the plan has it.
 
-    For none of another node, as that may stay away.
+    It waits for none of another node, as that may stay away.
     """
     ids = {reference.title: _id(reference) for reference in references if reference.kind == VM}
     planned = [action for action in plan.of_node(node) if action.kind is ActionKind.START] if plan else []
@@ -152,9 +152,20 @@ def _in_turn(references: Sequence[ObjectReference], node: str, plan: Plan | None
         action.object.title: [ids[title] for title in map(titles.get, action.after) if title in ids]
         for action in planned
     }
-    for reference in references:
-        after = before.get(reference.title, ()) if reference.kind == VM else ()
-        yield Action(_id(reference), ActionKind.START, 1, node, reference, after=tuple(after))
+    targets = {action.object.title: action.target for action in planned}
+    turns = {title: number for number, title in enumerate(before)}
+    for reference in sorted(references, key=lambda each: turns.get(each.title, len(turns))):
+        title = reference.title if reference.kind == VM else ""
+        yield Action(
+            id=_id(reference),
+            kind=ActionKind.START,
+            batch=1,
+            node=node,
+            object=reference,
+            target=targets.get(title),
+            after=tuple(before.get(title, ())),
+            why="It was stopped until its node is back.",
+        )
 
 
 def _id(reference: ObjectReference) -> str:

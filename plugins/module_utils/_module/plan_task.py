@@ -306,6 +306,7 @@ def _result(
     there = str(found.absolute()) if found else ""
     document = to_json(plan)
     return {
+        "path": str(path.absolute()),
         "plan_path": str(path.absolute()),
         "text_path": str(plan_file.text_beside(text_of).absolute()) if text_of else there,
         "sha256": document["sha256"],

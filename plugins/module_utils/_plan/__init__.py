@@ -5,8 +5,12 @@
 
 plan.py        the plan: actions, what they wait for (the fewest, with exceptions), and what cannot be done
 document.py    the plan as JSON, its hash, and what is refused as no plan
-remainder.py   what is left of a plan, what of it may begin, what one after the other, and whose turn it is
+remainder.py   what is left of a plan once some of it has ended, what of it may begin, one after the other, and whose
+               turn it is
 difference.py  two plans compared, in words
+
+What is left in the light of a snapshot, and whether that is still right, takes the scheduler: in_force.py and review.py
+of `_planner`, which say so in the words of difference.py.
 """
 
 from __future__ import annotations

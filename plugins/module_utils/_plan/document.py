@@ -124,10 +124,14 @@ def from_json(given: object) -> Plan:
         )
     try:
         found, digest = _plan(given), _text(given["sha256"])
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise PlanError(f"The plan is damaged ({error!r}). Make it again.") from error
-    _check(found)
-    made = to_json(found)
+        _check(found)
+        made = to_json(found)
+    except PlanError:
+        raise
+    except KeyError as error:
+        raise PlanError(f"The plan is damaged: a part of it has no {error}. Make it again.") from error
+    except (TypeError, ValueError, RecursionError) as error:
+        raise PlanError(f"The plan is damaged: {error}. Make it again.") from error
     if digest != made["sha256"]:
         raise PlanError(
             f"The plan was edited since it was made: its digest would be {made['sha256']} by what it says, and it has "
@@ -141,8 +145,8 @@ def from_json(given: object) -> Plan:
 def _plan(given: Mapping[str, Any]) -> Plan:
     return Plan(
         run=_text(given["run"]),
-        cluster=PlannedCluster(**{key: _text(value) for key, value in given["cluster"].items()}),
-        snapshot=PlannedFrom(**{key: _text(value) for key, value in given["snapshot"].items()}),
+        cluster=PlannedCluster(*_named_texts(given["cluster"], "uid", "kubernetes", "kubevirt")),
+        snapshot=PlannedFrom(*_named_texts(given["snapshot"], "sha256", "taken")),
         options=_mapping(given["options"]),
         verdict=Verdict(given["verdict"]),
         batches=tuple(map(_texts, _list(given["batches"]))),
@@ -231,7 +235,8 @@ def _reference_to_json(reference: ObjectReference) -> JsonObject:
     }
 
 
-def _action(given: Mapping[str, Any]) -> Action:
+def _action(value: object) -> Action:
+    given = _mapping(value)
     return Action(
         id=_text(given["id"]),
         kind=ActionKind(given["kind"]),
@@ -240,7 +245,7 @@ def _action(given: Mapping[str, Any]) -> Action:
         object=_reference(given["object"]),
         source=_optional(_text, given["from"]),
         target=_optional(_text, given["to"]),
-        selector={_text(key): _text(value) for key, value in given["selector"].items()},
+        selector={_text(key): _text(label) for key, label in _mapping(given["selector"]).items()},
         after=_texts(given["after"]),
         seconds=_optional(_whole, given["seconds"]),
         why=_text(given["why"]),
@@ -248,7 +253,8 @@ def _action(given: Mapping[str, Any]) -> Action:
     )
 
 
-def _blocked(given: Mapping[str, Any]) -> Blocked:
+def _blocked(value: object) -> Blocked:
+    given = _mapping(value)
     return Blocked(
         object=_reference(given["object"]),
         node=_text(given["node"]),
@@ -258,7 +264,8 @@ def _blocked(given: Mapping[str, Any]) -> Blocked:
     )
 
 
-def _obstacle(given: Mapping[str, Any]) -> Obstacle:
+def _obstacle(value: object) -> Obstacle:
+    given = _mapping(value)
     return Obstacle(
         id=_text(given["id"]),
         problem=_text(given["problem"]),
@@ -267,7 +274,8 @@ def _obstacle(given: Mapping[str, Any]) -> Obstacle:
     )
 
 
-def _totals(given: Mapping[str, Any]) -> Totals:
+def _totals(value: object) -> Totals:
+    given = _mapping(value)
     return Totals(
         migrations=_whole(given["migrations"]),
         evictions=_whole(given["evictions"]),
@@ -287,8 +295,13 @@ def _proof(value: object) -> str:
     return str(value)
 
 
-def _reference(given: Mapping[str, Any]) -> ObjectReference:
-    return ObjectReference(*(_text(given[key]) for key in ("kind", "namespace", "name", "uid")))
+def _reference(given: object) -> ObjectReference:
+    return ObjectReference(*_named_texts(given, "kind", "namespace", "name", "uid"))
+
+
+def _named_texts(value: object, *names: str) -> Iterator[str]:
+    given = _mapping(value)
+    return (_text(given[name]) for name in names)
 
 
 def _text(value: object) -> str:

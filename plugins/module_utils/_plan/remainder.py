@@ -1,7 +1,7 @@
 # Copyright: Contributors to the virtops.kubevirt project
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What is left of a plan in the light of what was seen, what of it may begin, and what one after the other.
+"""What is left of a plan once some of it has ended, what of it may begin, and what one after the other.
 
 Of a batch of a run, whether it is its turn, or nodes before it are still out of service.
 """

@@ -84,7 +84,7 @@ def test_a_plan_that_was_edited_by_hand_says_so_itself() -> None:
         f"{document['sha256']}. Make it again, with options for what it is to be."
     )
     del document["sha256"]
-    with pytest.raises(PlanError, match=r"The plan is damaged .*sha256"):
+    with pytest.raises(PlanError, match=r"The plan is damaged: a part of it has no 'sha256'"):
         from_json(document)
 
 
@@ -96,7 +96,19 @@ def test_the_digest_is_that_of_the_schemas_description() -> None:
     assert digest == hashlib.sha256(said.encode("ascii")).hexdigest()
 
 
-@pytest.mark.parametrize("way", [(), ("totals",), ("actions", 0), ("actions", 0, "object"), ("blocked", 0)])
+@pytest.mark.parametrize(
+    "way",
+    [
+        (),
+        ("cluster",),
+        ("snapshot",),
+        ("totals",),
+        ("actions", 0),
+        ("actions", 0, "object"),
+        ("blocked", 0),
+        ("blocked", 0, "obstacle"),
+    ],
+)
 def test_what_nobody_reads_is_in_no_plan(way: tuple[Any, ...]) -> None:
     """The schema forbids it, too."""
     document = json.loads(json.dumps(WHOLE))
@@ -116,6 +128,17 @@ def test_what_people_read_is_what_is_done() -> None:
         decode(doubled)
 
 
+def test_what_is_nested_too_deep_is_refused() -> None:
+    """It can be read, and not be written again."""
+    document = to_json(plan(FIRST))
+    deep: list[Any] = []
+    for _level in range(100_000):
+        deep = [deep]
+    document["options"] = {"x": deep}
+    with pytest.raises(PlanError, match="The plan is damaged: maximum recursion"):
+        from_json(document)
+
+
 def test_the_version_without_digests_is_refused() -> None:
     """It would be a way to edit a plan unnoticed."""
     document = {**to_json(plan(FIRST)), "schema": "virtops.kubevirt/maintenance-plan/1"}
@@ -132,9 +155,12 @@ def test_the_version_without_digests_is_refused() -> None:
             "this release reads 'virtops.kubevirt/maintenance-plan/3' only",
         ),
         ({"schema": None}, "it has no `schema`"),
-        ({"verdict": "maybe"}, "The plan is damaged"),
+        ({"verdict": "maybe"}, "The plan is damaged: 'maybe' is not a valid Verdict. Make it again"),
+        ({"cluster": []}, "The plan is damaged: .. is no mapping. Make it again"),
+        ({"snapshot": {"sha256": "a", "taken": 7}}, "The plan is damaged: 7 is no text. Make it again"),
         ({"totals": {**WHOLE["totals"], "proof": "gap"}}, "'gap' is none of optimal, none"),
-        ({"actions": [{}]}, "The plan is damaged"),
+        ({"actions": [{}]}, "The plan is damaged: a part of it has no 'id'. Make it again"),
+        ({"actions": ["cordon"]}, "The plan is damaged: 'cordon' is no mapping. Make it again"),
         ({"batches": [], "actions": [{**to_json(plan(FIRST))["actions"][0], "batch": 2}]}, "is of batch 2, of 0"),
         (
             {"batches": [], "actions": to_json(plan(CORDON))["actions"]},
