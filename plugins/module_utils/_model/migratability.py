@@ -4,7 +4,8 @@
 """KubeVirt's own word on whether a VMI can be migrated: its condition LiveMigratable.
 
 Follows calculateLiveMigrationCondition in pkg/virt-handler/vm.go, and isMigratable in
-admitters/migration-create-admitter.go: only a condition that says no counts, a missing one does not.
+admitters/migration-create-admitter.go. Two ask, and a missing condition tells them different things: a migration is
+refused only by one that says no, and an eviction is answered by a migration only if one says yes.
 """
 
 from __future__ import annotations

@@ -48,7 +48,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.resident
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.waves import Caps, pack
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.ways import eviction, migration
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.scores.registry import Profile
-from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.state import ClusterState, cluster_state
+from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.state import ClusterState, parsed_cluster
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,11 +94,11 @@ def plan_rebalance(
     by themselves, and whose disruption budgets allow it.
     Greedy and bounded: it need not be the best plan. Raises `SelectorError`, `QuantityError`, `MissingLibrary`.
     """
-    cluster = surroundings(snapshot.lists)
+    cluster = snapshot.once(surroundings)
     pods = {title(pod): pod for pod in snapshot.lists.get("pods") or ()}
     actions, moves = list[Action](), list[RebalancingMove]()
     span, wave = 0, list[Action]()
-    waves, assumed, is_cut = _waves(snapshot.lists, cluster, max_moves, profile)
+    waves, assumed, is_cut = _waves(snapshot, cluster, max_moves, profile)
     for number, changes in enumerate(waves, start=1):
         # Who waits for the wave before waits by that for all before it.
         after = tuple(action.id for action in wave)
@@ -119,13 +119,13 @@ def plan_rebalance(
 
 
 def _waves(
-    lists: Lists, cluster: Surroundings, max_moves: int, profile: Profile
+    snapshot: Snapshot, cluster: Surroundings, max_moves: int, profile: Profile
 ) -> tuple[list[list[Change]], dict[str, tuple[str, ...]], bool]:
     """What moves together, and by ids of movers what is taken for granted of the nodes that the scheduler chooses.
 
     And whether more would move if more might.
     """
-    state = cluster_state(lists)
+    lists, state = snapshot.lists, snapshot.once(parsed_cluster).state()
     movers = sorted(_movers(lists, cluster, state), key=lambda mover: (mover.chosen, mover.key))
     board = Board(state, frozenset())
     improvement = Improvement(board, movers, profile)

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What leaves the drained nodes already: migrations under way, and pods that are being deleted.
 
-Their sources are departures to come, not occupants for good, so that others may wait for them.
+They are taken for what is about to go, not for occupants for good, so that others may wait for them.
 """
 
 from __future__ import annotations
