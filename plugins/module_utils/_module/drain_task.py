@@ -106,10 +106,12 @@ def verify(module: Module, client: Client) -> JsonObject:
     """See that the node is cordoned for the owner, and empty. Raises Failure, Incomplete."""
     params = module.params
     progress = Progress.of(params, f"node {params['name']}")
-    _Task(module, client, progress, DrainMemory(client, params, progress), None).require()
+    task = _Task(module, client, progress, DrainMemory(client, params, progress), None)
     before = facts_before(client, params["name"])
     observer = Observer(client, [params["name"]], _run_label(params), params["unschedulable_timeout"])
-    return {**drain_results.verified(client.server, params["name"], observer.first()), **before}
+    look = observer.first()
+    task.require()  # later than the look: what was uncordoned meanwhile may not be empty any more
+    return {**drain_results.verified(client.server, params["name"], look), **before}
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,11 @@ from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import pytest
+
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.drain import NodeDrain
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.plan_run import Means
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.failure import Failure
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.commands import Answer, Command, Interrupt
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.evicting import Evicting
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.interrupting import Interrupting
@@ -19,7 +22,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.reduce
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import VM
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import ActionKind, Blocked
 
-from unit.plugins.module_utils._cluster.test_plan_run import Hours, Slow
+from unit.plugins.module_utils._cluster.test_plan_run import TAKEN, Hours, Slow
 from unit.plugins.module_utils._execution.moments import look, seen_pod, seen_vmi
 from unit.plugins.module_utils._plan.plans import action, plan, pod, vm
 
@@ -121,3 +124,27 @@ def test_something_begins_again_when_another_plan_is_made_after_all() -> None:
     )
     drain.run(30.0)
     assert new.id in {command.action for command in busy.commands}
+
+
+@dataclass
+class Uncordoned(Lagging):
+    """Somebody uncordons the node while it is looked at anew."""
+
+    is_ours: bool = True
+
+    def forget(self) -> None:
+        self.is_ours = False
+
+    def guard(self, _nodes: Collection[str]) -> None:
+        if not self.is_ours:
+            raise TAKEN
+
+
+def test_a_node_that_is_uncordoned_during_the_last_look_at_it_is_not_called_empty() -> None:
+    """Whoever stands still between that look and its end would hear of it late."""
+    drain = drain_by(scene := Uncordoned([look()], now=look()), Asked())
+    drain.means, drain.memory = replace(drain.means, guard=scene.guard), Remembered(Record({STAYS.id: FAILED}))
+    drain.plan = drain.planned = plan(STAYS)
+    with pytest.raises(Failure, match="somebody has uncordoned it"):
+        drain.run(60.0)
+    assert not drain.is_over
