@@ -40,6 +40,7 @@ STARTING = "starting"
 STARTED, DELETED, WOULD_START, NOT_STARTED = "started", "deleted", "would_start", "failed"
 STILL_ENDING = "its guest has yet to shut down"
 STILL_THERE = f"{STILL_ENDING}, or its former VMI to be gone"
+NOT_ITS_OWN = "a VMI of its name is not its own"
 OTHERS_FIRST = "by the plan others start before it"
 LEFT_OFF = "somebody else has stopped it since; start it if it is to run"
 # Of one whose mark somebody has taken away, as who replaces all of a VM does. What it ran with went with it.
@@ -95,7 +96,8 @@ def start_stage(vm: SeenVm, vmi: SeenVmi | None, node: str) -> StartStage:
         return StartStage.COMING
     if ending:
         return StartStage.ENDING
-    return StartStage.RUNS if vmi.phase == "Running" else StartStage.COMING
+    # What somebody has made of its name KubeVirt takes for its own a little later, unless it is of something else.
+    return StartStage.RUNS if vmi.phase == "Running" and vmi.owner_uid == vm.uid else StartStage.COMING
 
 
 def _why_off(vm: SeenVm, vmi: SeenVmi | None) -> StartStage:
@@ -302,6 +304,8 @@ class Starting(Timed):
             return replace(self, node=vmi.node, message=""), self._take_mark_off()
         if vmi is not None and vmi.ending and vmi.has_ended:
             return replace(self, outcome=STARTING, message=STILL_THERE), None
+        if vmi is not None and vmi.owner_uid != self.uid:
+            return replace(self, outcome=STARTING, message=NOT_ITS_OWN), None
         since = self.asked_since or moment.now
         # At first the scheduler may still see the taint of a node that was uncordoned right before.
         heard = vmi is not None and moment.now - since >= _MORE

@@ -48,7 +48,8 @@ START = Start(WEB.id, "shop", "web", "uid-vm", "n1")
 FORGET = TakeMarkOff(WEB.id, VM, "shop", "web", "uid-vm", "n1")
 FORGET_SET = TakeMarkOff(SET.id, VMI_REPLICA_SET, "shop", "set", "uid-set", "n1")
 
-RUNS, PENDING = seen_vmi(uid="uid-new"), seen_vmi(uid="uid-new", node="", phase="Scheduling")
+RUNS = seen_vmi(uid="uid-new", owner_uid="uid-vm")
+PENDING, MADE_BY_OTHERS = replace(RUNS, node="", phase="Scheduling"), replace(RUNS, owner_uid="")
 ENDING, HELD_BACK = seen_vmi(ending=True), seen_vmi(ending=True, phase="Failed")
 STILL = "its guest has yet to shut down"
 STOPS = frozenset({"uid-web"})
@@ -69,6 +70,7 @@ def stopped(strategy: str, before: str = "", node: str = "n1", **fields: Any) ->
         (stopped("Always"), None, StartStage.COMING),
         (stopped("Always"), PENDING, StartStage.COMING),
         (stopped("Always"), RUNS, StartStage.RUNS),
+        (stopped("Always"), MADE_BY_OTHERS, StartStage.COMING),
         (stopped("Always", "Always"), RUNS, StartStage.WANTED),
         (stopped("Halted"), None, StartStage.UNWANTED),
         (stopped("Halted"), RUNS, StartStage.UNWANTED),
@@ -156,7 +158,7 @@ def seen(vm: SeenVm | None, *vmis: SeenVmi, **changes: Any) -> Any:
         (seen(None), FORGET, "waiting"),
         (seen(SeenVm("uid-of-another", "Always")), FORGET, "waiting"),
     ],
-    ids="halted|by another|ending|ended|manual ended|coming|runs|failed|gone|another".split("|"),
+    ids="halted|by another|ending|ended|manual ended|coming|runs|made by others|failed|gone|another".split("|"),
 )
 def test_what_is_done_follows_from_what_is_seen(shown: Any, command: Any, status: str) -> None:
     entry, given = BEGUN.step(shown)

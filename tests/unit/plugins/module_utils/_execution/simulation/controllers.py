@@ -15,6 +15,7 @@ from unit.plugins.module_utils._execution.simulation.world import (
     CAP_CLUSTER,
     CAP_OUTBOUND,
     REPLICA_SET,
+    VM,
     Moving,
     Owner,
     Pod,
@@ -196,6 +197,9 @@ def _remove_vmi(world: World, vmi: Vmi) -> None:
 
 def _owners(world: World) -> Iterator[Step]:
     for owner in world.owners.values():
+        namesake = world.vmi(owner.name) if owner.kind == VM else None
+        if namesake is not None and namesake.owner is None and not namesake.ending:
+            yield _adopt, (owner, namesake)
         if any(uid not in world.vmis or not world.vmis[uid].ending for uid in owner.stops):
             yield _obey, (owner,)
         # Requests are seen to in their order: a start that followed a stop waits for that to be done and taken off
@@ -207,6 +211,18 @@ def _owners(world: World) -> Iterator[Step]:
         own = sum(vmi.owner is owner and not (vmi.ending and owner.kind == REPLICA_SET) for vmi in world.vmis.values())
         if own < owner.replicas:
             yield _create, (owner,)
+
+
+def _adopt(_world: World, owner: Owner, vmi: Vmi) -> None:
+    """What somebody has made of a VM's name is its own from then on (ClaimVirtualMachineInstanceByName)."""
+    vmi.owner = owner
+    if owner.strategy == "Halted":
+        vmi.ending = True
+        return
+    if vmi.node:
+        owner.placed.add(vmi.uid)
+    if vmi.phase == "Running":
+        owner.ran.add(vmi.uid)
 
 
 def _obey(world: World, owner: Owner) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any, TypeAlias
 
 from unit.plugins.module_utils._execution.simulation.driven import Driven
+from unit.plugins.module_utils._execution.simulation.invocations import TwoInvocations
 from unit.plugins.module_utils._execution.simulation.machine import (
     OneNode,
     OneNodeAsPlanned,
@@ -235,6 +236,24 @@ HISTORIES: Mapping[str, History] = {
             ("begin", {"shape": bytes(21) + b"`fg"}),
             ("somebody_scales_a_replica_set", {"replicas": 2, "then": _QUIET, "which": 0}),
             ("a_vm_can_be_migrated_or_no_longer", {"lagging": 0, "then": bytes(10) + b"\x01\x03", "which": 0}),
+        ),
+    ),
+    "a node that somebody uncordons while a drain stands still after its last look": (
+        TwoInvocations,
+        (
+            ("begin", {"shape": bytes(24)}),
+            ("stands_still", {"at": 1, "fates": 0, "lagging": 0, "which": 0}),
+            ("somebody_cordons_or_uncordons", {"node": "n1", "then": _QUIET}),
+        ),
+    ),
+    "a VMI of the name of a VM that was stopped": (
+        Restored,
+        (
+            ("begin", {"shape": b"\x00\x98" + bytes(21) + b"\x08"}),
+            ("a_vm_can_be_migrated_or_no_longer", {"lagging": 0, "then": bytes(9) + b"\x01" * 3, "which": 1}),
+            ("a_budget_changes", {"then": _QUIET}),
+            ("the_node_is_given_back", {"then": _QUIET}),
+            ("a_vm_comes", {"byte": 8, "lagging": 0, "then": _QUIET, "which": 0}),
         ),
     ),
     "a VM that can be migrated by the time it is to be interrupted": (

@@ -38,8 +38,8 @@ def add(world: World, name: str, byte: int, batch: tuple[str, ...]) -> None:
     owner = None
     if what >= 3:
         kind = REPLICA_SET if what == 4 else VM
-        if any(other.name == name and other.kind != kind for other in world.owners.values()):
-            return  # a replica set names its VMIs as no VM is named
+        if any(other.name == name for other in world.owners.values()):
+            return  # no two have one name, and a replica set names its VMIs as no VM is named
         strategy = "Manual" if what == 5 else "Always"
         owner = Owner(world.uid("owner"), kind, name, strategy, group=group, picky=picky, migratable=migratable)
     vmi = world.add_vmi(name, owner, "", migratable=migratable, group=group, picky=picky)
