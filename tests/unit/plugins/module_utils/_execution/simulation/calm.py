@@ -15,7 +15,8 @@ _ROUNDS, _QUIET = 150, 13
 def come_to_rest(world: World, processes: list[Process]) -> dict[str, bool]:
     """Whether each node is empty at the end. What is left on one has to be named, and the end to come in good time."""
     world.calm, world.tight = True, False
-    world.cordons = {node: OURS for process in processes for node in process.batch}
+    holders = [process for process in processes if process.invocation == world.holder]
+    world.cordons = {node: OURS for process in holders for node in process.batch}
     for process in processes:
         process.calm_down()
     quiet, before = 0, ""
@@ -33,7 +34,6 @@ def come_to_rest(world: World, processes: list[Process]) -> dict[str, bool]:
             break
     else:
         raise AssertionError(f"this does not come to an end: {before}")
-    holders = [process for process in processes if process.invocation == world.holder]
     # One that is done, or has run out of time, or has lost its node, looks no more.
     for process in (process for process in holders if process.is_running or process.drain.is_lost):
         process.judge.end(process.drain)

@@ -22,7 +22,12 @@ from hypothesis.stateful import run_state_machine_as_test
 
 from unit.plugins.module_utils._execution.simulation.driven import Driven
 from unit.plugins.module_utils._execution.simulation.histories import HISTORIES, replay
-from unit.plugins.module_utils._execution.simulation.invocations import TwoInvocations
+from unit.plugins.module_utils._execution.simulation.invocations import (
+    TwoInvocations,
+    TwoInvocationsAsPlanned,
+    TwoInvocationsOfTwoBatches,
+    TwoInvocationsOfTwoNodes,
+)
 from unit.plugins.module_utils._execution.simulation.machine import (
     OneNode,
     OneNodeAsPlanned,
@@ -37,9 +42,26 @@ from unit.plugins.module_utils._execution.simulation.moving import Moved
 from unit.plugins.module_utils._execution.simulation.restoring import Restored
 from unit.plugins.module_utils._execution.simulation.returning import Returns
 
-BY_MODEL: tuple[type[Driven], ...] = (OneNode, TwoNodes, OneOfTwo, TwoBatches, TwoInvocations, Returns, Restored, Moved)
+BY_MODEL: tuple[type[Driven], ...] = (
+    OneNode,
+    TwoNodes,
+    OneOfTwo,
+    TwoBatches,
+    TwoInvocations,
+    TwoInvocationsOfTwoNodes,
+    TwoInvocationsOfTwoBatches,
+    Returns,
+    Restored,
+    Moved,
+)
 # A history of theirs takes some ten times as long.
-AS_PLANNED: tuple[type[Driven], ...] = (OneNodeAsPlanned, TwoNodesAsPlanned, OneOfTwoAsPlanned, TwoBatchesAsPlanned)
+AS_PLANNED: tuple[type[Driven], ...] = (
+    OneNodeAsPlanned,
+    TwoNodesAsPlanned,
+    OneOfTwoAsPlanned,
+    TwoBatchesAsPlanned,
+    TwoInvocationsAsPlanned,
+)
 MACHINES = (*BY_MODEL, *AS_PLANNED)
 # Of a round by each machine.
 _EXAMPLES = 100

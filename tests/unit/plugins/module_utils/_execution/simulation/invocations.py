@@ -11,7 +11,8 @@ from hypothesis.stateful import precondition
 from unit.plugins.module_utils._execution.simulation.chances import Chances
 from unit.plugins.module_utils._execution.simulation.driven import BYTES, SMALL, happens
 from unit.plugins.module_utils._execution.simulation.fates import DRAWN
-from unit.plugins.module_utils._execution.simulation.machine import Simulation
+from unit.plugins.module_utils._execution.simulation.machine import Simulation, TwoBatches, TwoNodes
+from unit.plugins.module_utils._execution.simulation.planning import ByProduct
 from unit.plugins.module_utils._execution.simulation.world import LEASE
 
 # Invocations, more of which make nothing else happen.
@@ -33,16 +34,20 @@ class TwoInvocations(Simulation):
         self._process(which).wake(fates)
         self._disturbed(then)
 
-    @precondition(lambda self: len(self.processes) < _MOST)
+    @precondition(lambda self: self.world.holder < _MOST - 1)
     @happens(then=BYTES, forced=st.booleans(), remembering=st.booleans())
     def another_one_takes_over(self, then: bytes, forced: bool, remembering: bool) -> None:
         """By force, or as the Lease has not been renewed for as long as it lasts."""
-        before = self.processes[-1]
+        world = self.world
+        holders = [process for process in self.processes if process.invocation == world.holder]
         if not forced:
-            before.is_paused = True
-            self.world.now += LEASE
-        self.world.take_over()
-        self.processes.append(before.heir(self.world, self.judge, self.world.holder, remembering=remembering))
+            for process in holders:
+                process.is_paused = True
+            world.now += LEASE
+        world.take_over()
+        self.processes += [
+            process.heir(world, self.judge, world.holder, remembering=remembering) for process in holders
+        ]
         self._disturbed(then)
 
     def teardown(self) -> None:
@@ -53,3 +58,21 @@ class TwoInvocations(Simulation):
         finally:
             for process in self.processes:
                 process.leave()
+
+
+class TwoInvocationsOfTwoNodes(TwoInvocations, TwoNodes):
+    """Each drains both nodes."""
+
+    batch = TwoNodes.batch
+
+
+class TwoInvocationsOfTwoBatches(TwoInvocations, TwoBatches):
+    """The last one gives the first node back, and goes on with the second one."""
+
+    alone = False
+
+
+class TwoInvocationsAsPlanned(TwoInvocations):
+    """By the product's planner, whose plan in force the next one finds."""
+
+    planning = ByProduct([TwoInvocations.batch])

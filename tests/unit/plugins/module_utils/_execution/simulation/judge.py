@@ -78,6 +78,7 @@ class Judge:
         foreseen = {vmi.name: vmi.size for vmi in world.vmis.values()}
         kept = rules.reserve(replace(world, pods={}), {}) >= sum(foreseen.values()) + CAP_CLUSTER
         self._foreseen = foreseen if kept else {}
+        world.happened["a reserve is there to be kept"] += kept
 
     def of(self, world: World) -> Judge:
         """The judge of a copy of the model, who knows as much."""

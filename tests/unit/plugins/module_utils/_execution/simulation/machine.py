@@ -278,7 +278,7 @@ class TwoBatches(OneNode):
     @happens(then=BYTES)
     def the_next_batch_asks_for_its_turn(self, then: bytes) -> None:
         """A node that is done is given back first; what it has sent away stays there."""
-        (first,) = self.processes
+        first = self.processes[-1]
         done = {"n1"} if first.drain.is_done and not first.is_running and self.world.is_empty("n1", None) else set()
         if remainder.turn_of(self.batches[1], self.batches, done).is_open:
             self._begin_the_next(first, is_back=bool(done))
@@ -296,10 +296,12 @@ class TwoBatches(OneNode):
             first.leave()
             del world.cordons["n1"]
             world.given_back.add("n1")
-            self.processes.clear()
+            self.processes.remove(first)
         world.cordons[node], world.epochs[node] = OURS, "2"
         plan = self.planning.made(world, self.batches[1])
-        self.processes.append(Process(world, self.judge, node, self.batches[1], plan, self.planning, first.ways))
+        self.processes.append(
+            Process(world, self.judge, node, self.batches[1], plan, self.planning, first.ways, first.invocation)
+        )
 
 
 class OneNodeAsPlanned(OneNode):
