@@ -34,7 +34,7 @@ def searches(workspace: Workspace, seed: int) -> Iterator[Command]:
     )
     for words in (
         ("differential", "--cases", "1000", "--seed", number, "--scores"),
-        ("unit.plugins.module_utils._execution.simulation.campaign", "--histories", "5000", "--seed", number),
+        ("simulation.campaign", "--histories", "5000", "--seed", number),
         ("unit.checker.clusters", "--clusters", "600", "--seed", number),
         ("unit.checker.mending", "--clusters", "200", "--seed", number),
         ("unit.checker.free_orders", "--clusters", "100", "--seed", number),

@@ -10,13 +10,13 @@ import pytest
 
 from ansible_collections.virtops.kubevirt.plugins.filter.feasible_nodes import feasible_nodes
 
-from unit.plugins.module_utils._execution.simulation import listing
-from unit.plugins.module_utils._execution.simulation.campaign import AS_PLANNED, BY_MODEL, MACHINES, drive
-from unit.plugins.module_utils._execution.simulation.driven import Driven
-from unit.plugins.module_utils._execution.simulation.histories import HISTORIES, replay
-from unit.plugins.module_utils._execution.simulation.mutants import MUTANTS
-from unit.plugins.module_utils._execution.simulation.scene import build
-from unit.plugins.module_utils._execution.simulation.world import ROOM, ZONES
+from simulation import listing
+from simulation.campaign import AS_PLANNED, BY_MODEL, MACHINES, drive
+from simulation.driven import Driven
+from simulation.histories import HISTORIES, replay
+from simulation.mutants import MUTANTS
+from simulation.scene import build
+from simulation.world import ROOM, ZONES
 
 
 @pytest.mark.parametrize("machine", MACHINES)

@@ -154,6 +154,7 @@ def seen(vm: SeenVm | None, *vmis: SeenVmi, **changes: Any) -> Any:
         (seen(stopped("Manual"), HELD_BACK), None, f"waiting, {STILL}, or its former VMI to be gone"),
         (seen(stopped("Always")), None, "starting"),
         (seen(stopped("Always"), RUNS), FORGET, "waiting"),
+        (seen(stopped("Always"), MADE_BY_OTHERS), None, "starting, a VMI of its name is not its own"),
         (seen(stopped("Manual"), FAILED), START, "waiting, its VMI has failed, and another one is asked for"),
         (seen(None), FORGET, "waiting"),
         (seen(SeenVm("uid-of-another", "Always")), FORGET, "waiting"),

@@ -18,15 +18,15 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.slots 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.standing import Standing
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import Plan
 
-from unit.plugins.module_utils._execution.simulation import notes, requests
-from unit.plugins.module_utils._execution.simulation.chances import Chances, Died, Halting
-from unit.plugins.module_utils._execution.simulation.deeds import Deeds
-from unit.plugins.module_utils._execution.simulation.fates import Fate
-from unit.plugins.module_utils._execution.simulation.judge import Judge
-from unit.plugins.module_utils._execution.simulation.notes import Notes
-from unit.plugins.module_utils._execution.simulation.planning import Mending, Planning
-from unit.plugins.module_utils._execution.simulation.watches import Watches
-from unit.plugins.module_utils._execution.simulation.world import OURS, RUN, World
+from simulation import notes, requests
+from simulation.chances import Chances, Died, Halting
+from simulation.deeds import Deeds
+from simulation.fates import Fate
+from simulation.judge import Judge
+from simulation.notes import Notes
+from simulation.planning import Mending, Planning
+from simulation.watches import Watches
+from simulation.world import OURS, RUN, World
 
 # Migrations of a VM are planned anew until so many have failed.
 BUDGET = 3

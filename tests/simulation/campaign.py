@@ -20,15 +20,15 @@ from typing import Any
 from hypothesis import HealthCheck, Phase, seed, settings
 from hypothesis.stateful import run_state_machine_as_test
 
-from unit.plugins.module_utils._execution.simulation.driven import Driven
-from unit.plugins.module_utils._execution.simulation.histories import HISTORIES, replay
-from unit.plugins.module_utils._execution.simulation.invocations import (
+from simulation.driven import Driven
+from simulation.histories import HISTORIES, replay
+from simulation.invocations import (
     TwoInvocations,
     TwoInvocationsAsPlanned,
     TwoInvocationsOfTwoBatches,
     TwoInvocationsOfTwoNodes,
 )
-from unit.plugins.module_utils._execution.simulation.machine import (
+from simulation.machine import (
     OneNode,
     OneNodeAsPlanned,
     OneOfTwo,
@@ -38,9 +38,9 @@ from unit.plugins.module_utils._execution.simulation.machine import (
     TwoNodes,
     TwoNodesAsPlanned,
 )
-from unit.plugins.module_utils._execution.simulation.moving import Moved
-from unit.plugins.module_utils._execution.simulation.restoring import Restored
-from unit.plugins.module_utils._execution.simulation.returning import Returns
+from simulation.moving import Moved
+from simulation.restoring import Restored
+from simulation.returning import Returns
 
 BY_MODEL: tuple[type[Driven], ...] = (
     OneNode,

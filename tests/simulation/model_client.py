@@ -24,11 +24,11 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._model.migration 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import JsonObject
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.prospect import Prospect
 
-from unit.plugins.module_utils._execution.simulation.chances import Chances
-from unit.plugins.module_utils._execution.simulation.planner import HOSTNAME
-from unit.plugins.module_utils._execution.simulation.sight import see_migration, see_vmi
-from unit.plugins.module_utils._execution.simulation.watches import LAG
-from unit.plugins.module_utils._execution.simulation.world import NAMESPACE, RUN, ZONES, Moving, Pod, Vmi, World
+from simulation.chances import Chances
+from simulation.planner import HOSTNAME
+from simulation.sight import see_migration, see_vmi
+from simulation.watches import LAG
+from simulation.world import NAMESPACE, RUN, ZONES, Moving, Pod, Vmi, World
 
 
 class ModelClient:

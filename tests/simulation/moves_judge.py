@@ -19,9 +19,9 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.reduce
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.replacement import Replacement
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import Action, ActionKind
 
-from unit.plugins.module_utils._execution.simulation import rules
-from unit.plugins.module_utils._execution.simulation.judge import Judge
-from unit.plugins.module_utils._execution.simulation.world import NAMESPACE, World
+from simulation import rules
+from simulation.judge import Judge
+from simulation.world import NAMESPACE, World
 
 
 class MovesJudge:

@@ -26,9 +26,9 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._model.migration 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan import remainder
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import Plan
 
-from unit.plugins.module_utils._execution.simulation import controllers, deeds, process
-from unit.plugins.module_utils._execution.simulation.fates import CHANGED
-from unit.plugins.module_utils._execution.simulation.world import Pod, Vmi, World
+from simulation import controllers, deeds, process
+from simulation.fates import CHANGED
+from simulation.world import Pod, Vmi, World
 
 Patch = Callable[[pytest.MonkeyPatch], None]
 

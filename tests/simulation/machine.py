@@ -12,16 +12,16 @@ from hypothesis.stateful import initialize, precondition
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan import remainder
 
-from unit.plugins.module_utils._execution.simulation import controllers, requests
-from unit.plugins.module_utils._execution.simulation.calm import come_to_rest
-from unit.plugins.module_utils._execution.simulation.chances import Chances
-from unit.plugins.module_utils._execution.simulation.driven import BYTES, SMALL, Disturbed, happens
-from unit.plugins.module_utils._execution.simulation.fates import BITS, DRAWN
-from unit.plugins.module_utils._execution.simulation.judge import Judge
-from unit.plugins.module_utils._execution.simulation.planning import ByModel, ByProduct, Planning
-from unit.plugins.module_utils._execution.simulation.process import BUDGET, Process, Ways
-from unit.plugins.module_utils._execution.simulation.scene import MOST, add, build
-from unit.plugins.module_utils._execution.simulation.world import (
+from simulation import controllers, requests
+from simulation.calm import come_to_rest
+from simulation.chances import Chances
+from simulation.driven import BYTES, SMALL, Disturbed, happens
+from simulation.fates import BITS, DRAWN
+from simulation.judge import Judge
+from simulation.planning import ByModel, ByProduct, Planning
+from simulation.process import BUDGET, Process, Ways
+from simulation.scene import MOST, add, build
+from simulation.world import (
     OURS,
     REPLICA_SET,
     ROOM,
@@ -252,7 +252,7 @@ class Simulation(Disturbed):
 class OneNode(Simulation):
     """Its process can keep KubeVirt's caps."""
 
-    batch = ("n1",)
+    batch: tuple[str, ...] = ("n1",)
     alone = True
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from datetime import datetime, timezone
 
-from unit.plugins.module_utils._execution.simulation.world import (
+from simulation.world import (
     CAP_CLUSTER,
     CAP_OUTBOUND,
     REPLICA_SET,

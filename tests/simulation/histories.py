@@ -8,18 +8,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, TypeAlias
 
-from unit.plugins.module_utils._execution.simulation.driven import Driven
-from unit.plugins.module_utils._execution.simulation.invocations import TwoInvocations
-from unit.plugins.module_utils._execution.simulation.machine import (
+from simulation.driven import Driven
+from simulation.invocations import TwoInvocations
+from simulation.machine import (
     OneNode,
     OneNodeAsPlanned,
     TwoBatches,
     TwoNodes,
     TwoNodesAsPlanned,
 )
-from unit.plugins.module_utils._execution.simulation.moving import Moved
-from unit.plugins.module_utils._execution.simulation.restoring import Restored
-from unit.plugins.module_utils._execution.simulation.returning import Returns
+from simulation.moving import Moved
+from simulation.restoring import Restored
+from simulation.returning import Returns
 
 # A machine, and what happens to it, in order: the names of its rules with what they are given.
 History: TypeAlias = tuple[type["Driven"], tuple[tuple[str, Mapping[str, Any]], ...]]

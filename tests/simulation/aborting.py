@@ -12,12 +12,12 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.run_trac
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.undoing import Undoing
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.migration import Migration
 
-from unit.plugins.module_utils._execution.simulation import controllers, requests
-from unit.plugins.module_utils._execution.simulation.chances import Died
-from unit.plugins.module_utils._execution.simulation.process import ModelClock
-from unit.plugins.module_utils._execution.simulation.returning import Return
-from unit.plugins.module_utils._execution.simulation.sight import see_migration
-from unit.plugins.module_utils._execution.simulation.world import NAMESPACE, OURS, RUN, Moving, World
+from simulation import controllers, requests
+from simulation.chances import Died
+from simulation.process import ModelClock
+from simulation.returning import Return
+from simulation.sight import see_migration
+from simulation.world import NAMESPACE, OURS, RUN, Moving, World
 
 # Seconds that it waits, and steps that it takes for what was stopped for a node.
 _PATIENCE, _STEPS = 8.0, 12

@@ -20,15 +20,15 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import
     action_id,
 )
 
-from unit.plugins.module_utils._execution.simulation import controllers, requests
-from unit.plugins.module_utils._execution.simulation.chances import Chances
-from unit.plugins.module_utils._execution.simulation.driven import BYTES, SMALL, Disturbed, happens
-from unit.plugins.module_utils._execution.simulation.fates import BITS, DRAWN
-from unit.plugins.module_utils._execution.simulation.mover import SECONDS, Mover
-from unit.plugins.module_utils._execution.simulation.moves_judge import MovesJudge
-from unit.plugins.module_utils._execution.simulation.planner import HOSTNAME
-from unit.plugins.module_utils._execution.simulation.scene import add
-from unit.plugins.module_utils._execution.simulation.world import NAMESPACE, THEIRS, ZONES, Pod, PodSet, Vmi, World
+from simulation import controllers, requests
+from simulation.chances import Chances
+from simulation.driven import BYTES, SMALL, Disturbed, happens
+from simulation.fates import BITS, DRAWN
+from simulation.mover import SECONDS, Mover
+from simulation.moves_judge import MovesJudge
+from simulation.planner import HOSTNAME
+from simulation.scene import add
+from simulation.world import NAMESPACE, THEIRS, ZONES, Pod, PodSet, Vmi, World
 
 _VMS, _ROUNDS, _TASKS = 5, 120, 4
 _WHILE = 6.0

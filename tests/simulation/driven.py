@@ -13,10 +13,10 @@ from typing import Any
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
 
-from unit.plugins.module_utils._execution.simulation import controllers, requests
-from unit.plugins.module_utils._execution.simulation.judge import Judge
-from unit.plugins.module_utils._execution.simulation.moves_judge import MovesJudge
-from unit.plugins.module_utils._execution.simulation.world import World
+from simulation import controllers, requests
+from simulation.judge import Judge
+from simulation.moves_judge import MovesJudge
+from simulation.world import World
 
 BYTES = st.binary(min_size=12, max_size=12)
 SMALL = st.integers(0, 15)

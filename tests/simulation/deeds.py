@@ -13,9 +13,9 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transpor
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.persistence import May, always
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.commands import Answer, Command
 
-from unit.plugins.module_utils._execution.simulation.chances import Chances, Died, denied, unanswered
-from unit.plugins.module_utils._execution.simulation.fates import UNANSWERED, Fate, answer_of
-from unit.plugins.module_utils._execution.simulation.world import World
+from simulation.chances import Chances, Died, denied, unanswered
+from simulation.fates import UNANSWERED, Fate, answer_of
+from simulation.world import World
 
 
 @dataclass

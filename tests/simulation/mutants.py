@@ -33,8 +33,8 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._model.migration 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import VMI_REPLICA_SET
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import Plan
 
-from unit.plugins.module_utils._execution.simulation import requests
-from unit.plugins.module_utils._execution.simulation.mutant_loops import LOOPS, Patch, always
+from simulation import requests
+from simulation.mutant_loops import LOOPS, Patch, always
 
 
 def ignores_after(patch: pytest.MonkeyPatch) -> None:

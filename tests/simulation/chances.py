@@ -12,7 +12,7 @@ from http import HTTPStatus
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.failure import Failure
 
-from unit.plugins.module_utils._execution.simulation.fates import BITS, BUSY, FATES, TROUBLE, Fate
+from simulation.fates import BITS, BUSY, FATES, TROUBLE, Fate
 
 
 class Died(BaseException):

@@ -19,8 +19,8 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.observ
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.migration import Migration
 
-from unit.plugins.module_utils._execution.simulation.chances import Chances
-from unit.plugins.module_utils._execution.simulation.sight import (
+from simulation.chances import Chances
+from simulation.sight import (
     see_migrations,
     see_pods,
     see_replica_sets,
@@ -28,7 +28,7 @@ from unit.plugins.module_utils._execution.simulation.sight import (
     see_vmis,
     see_vms,
 )
-from unit.plugins.module_utils._execution.simulation.world import World
+from simulation.world import World
 
 # No watch lags further behind than this, in seconds; less than what the reducer gives a migration to show.
 LAG = 20.0

@@ -8,12 +8,12 @@ from __future__ import annotations
 from hypothesis import strategies as st
 from hypothesis.stateful import precondition
 
-from unit.plugins.module_utils._execution.simulation.chances import Chances
-from unit.plugins.module_utils._execution.simulation.driven import BYTES, SMALL, happens
-from unit.plugins.module_utils._execution.simulation.fates import DRAWN
-from unit.plugins.module_utils._execution.simulation.machine import Simulation, TwoBatches, TwoNodes
-from unit.plugins.module_utils._execution.simulation.planning import ByProduct
-from unit.plugins.module_utils._execution.simulation.world import LEASE
+from simulation.chances import Chances
+from simulation.driven import BYTES, SMALL, happens
+from simulation.fates import DRAWN
+from simulation.machine import Simulation, TwoBatches, TwoNodes
+from simulation.planning import ByProduct
+from simulation.world import LEASE
 
 # Invocations, more of which make nothing else happen.
 _MOST = 3
@@ -22,7 +22,7 @@ _MOST = 3
 class TwoInvocations(Simulation):
     """The last one holds the run. What one was let through to do before it stood still, nothing keeps it from."""
 
-    batch = ("n1",)
+    batch: tuple[str, ...] = ("n1",)
 
     @happens(which=SMALL, lagging=st.integers(0, 7), fates=DRAWN, at=st.integers(0, 3))
     def stands_still(self, which: int, lagging: int, fates: int, at: int) -> None:

@@ -26,7 +26,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._model.migration 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import HOSTNAME, REQUIRED
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot import Snapshot, from_plain
 
-from unit.plugins.module_utils._execution.simulation.world import (
+from simulation.world import (
     CAP_CLUSTER,
     CAP_OUTBOUND,
     LARGE,

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.commands import Migrate
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import ActionKind, Plan
 
-from unit.plugins.module_utils._execution.simulation.world import LARGE, OURS, ROOM, ZONES, World
+from simulation.world import LARGE, OURS, ROOM, ZONES, World
 
 
 def broken(world: World) -> frozenset[str]:

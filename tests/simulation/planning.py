@@ -26,8 +26,8 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.in_force
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.plan_options import PlanOptions
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.run_plan import plan_run
 
-from unit.plugins.module_utils._execution.simulation import listing, planner
-from unit.plugins.module_utils._execution.simulation.world import RUN, World
+from simulation import listing, planner
+from simulation.world import RUN, World
 
 
 @dataclass(frozen=True, slots=True)

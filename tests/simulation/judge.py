@@ -43,9 +43,9 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.reduce
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import Action, ActionKind, Plan
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.remainder import LEAVING
 
-from unit.plugins.module_utils._execution.simulation import rules
-from unit.plugins.module_utils._execution.simulation.fates import PASSING
-from unit.plugins.module_utils._execution.simulation.world import (
+from simulation import rules
+from simulation.fates import PASSING
+from simulation.world import (
     CAP_CLUSTER,
     FRESH,
     OURS,

@@ -26,7 +26,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import
     action_id,
 )
 
-from unit.plugins.module_utils._execution.simulation.world import NAMESPACE, REPLICA_SET, ZONES, Pod, Vmi, World
+from simulation.world import NAMESPACE, REPLICA_SET, ZONES, Pod, Vmi, World
 
 HOSTNAME = "kubernetes.io/hostname"
 EMPTY = Plan("run-1", PlannedCluster("c", "v1", "v1"), PlannedFrom("s", "t"), {}, Verdict.FEASIBLE, (), ())

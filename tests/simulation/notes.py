@@ -16,7 +16,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._execution import
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.memory import Remembered
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.reducer import Record
 
-from unit.plugins.module_utils._execution.simulation.world import World
+from simulation.world import World
 
 # Seconds after which what can wait is written again.
 _PAUSE = 5.0

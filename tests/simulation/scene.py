@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from unit.plugins.module_utils._execution.simulation.world import LARGE, OURS, REPLICA_SET, VM, ZONES, Owner, World
+from simulation.world import LARGE, OURS, REPLICA_SET, VM, ZONES, Owner, World
 
 # VMs, more of which make nothing else happen.
 MOST = 9

@@ -5,9 +5,9 @@
 
 from __future__ import annotations
 
-from unit.plugins.module_utils._execution.simulation import controllers
-from unit.plugins.module_utils._execution.simulation.process import Process
-from unit.plugins.module_utils._execution.simulation.world import OURS, World
+from simulation import controllers
+from simulation.process import Process
+from simulation.world import OURS, World
 
 _ROUNDS, _QUIET = 150, 13
 

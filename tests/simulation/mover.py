@@ -27,14 +27,14 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects im
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import Action, ActionKind
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.requests import plan_requests
 
-from unit.plugins.module_utils._execution.simulation import requests
-from unit.plugins.module_utils._execution.simulation.chances import Chances, Died
-from unit.plugins.module_utils._execution.simulation.deeds import Deeds
-from unit.plugins.module_utils._execution.simulation.fates import Fate
-from unit.plugins.module_utils._execution.simulation.model_client import MigrationWatch, ModelClient
-from unit.plugins.module_utils._execution.simulation.moves_judge import MovesJudge
-from unit.plugins.module_utils._execution.simulation.process import ModelClock, Silent
-from unit.plugins.module_utils._execution.simulation.world import World
+from simulation import requests
+from simulation.chances import Chances, Died
+from simulation.deeds import Deeds
+from simulation.fates import Fate
+from simulation.model_client import MigrationWatch, ModelClient
+from simulation.moves_judge import MovesJudge
+from simulation.process import ModelClock, Silent
+from simulation.world import World
 
 # Seconds that a task has, and something in it until its end.
 SECONDS = 240.0

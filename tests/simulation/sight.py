@@ -15,8 +15,8 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.observ
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.migration import Migration
 
-from unit.plugins.module_utils._execution.simulation import planner
-from unit.plugins.module_utils._execution.simulation.world import (
+from simulation import planner
+from simulation.world import (
     NAMESPACE,
     REPLICA_SET,
     RUN,

@@ -8,14 +8,14 @@ from __future__ import annotations
 from hypothesis import strategies as st
 from hypothesis.stateful import precondition
 
-from unit.plugins.module_utils._execution.simulation import controllers
-from unit.plugins.module_utils._execution.simulation.aborting import abort
-from unit.plugins.module_utils._execution.simulation.chances import Chances
-from unit.plugins.module_utils._execution.simulation.driven import BYTES, Driven, happens
-from unit.plugins.module_utils._execution.simulation.fates import BITS, DRAWN
-from unit.plugins.module_utils._execution.simulation.machine import OneNode
-from unit.plugins.module_utils._execution.simulation.returning import Return
-from unit.plugins.module_utils._execution.simulation.world import OURS, ZONES
+from simulation import controllers
+from simulation.aborting import abort
+from simulation.chances import Chances
+from simulation.driven import BYTES, Driven, happens
+from simulation.fates import BITS, DRAWN
+from simulation.machine import OneNode
+from simulation.returning import Return
+from simulation.world import OURS, ZONES
 
 _ROUNDS = 30
 

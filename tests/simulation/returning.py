@@ -30,15 +30,15 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import
     plan_of,
 )
 
-from unit.plugins.module_utils._execution.simulation import controllers, requests
-from unit.plugins.module_utils._execution.simulation.chances import Chances, Died
-from unit.plugins.module_utils._execution.simulation.deeds import Deeds
-from unit.plugins.module_utils._execution.simulation.driven import Driven, happens
-from unit.plugins.module_utils._execution.simulation.fates import BITS, DRAWN, FORBIDDEN, Fate
-from unit.plugins.module_utils._execution.simulation.process import ModelClock, Silent
-from unit.plugins.module_utils._execution.simulation.scene import build
-from unit.plugins.module_utils._execution.simulation.sight import see_replica_sets, see_vmi, see_vms
-from unit.plugins.module_utils._execution.simulation.world import (
+from simulation import controllers, requests
+from simulation.chances import Chances, Died
+from simulation.deeds import Deeds
+from simulation.driven import Driven, happens
+from simulation.fates import BITS, DRAWN, FORBIDDEN, Fate
+from simulation.process import ModelClock, Silent
+from simulation.scene import build
+from simulation.sight import see_replica_sets, see_vmi, see_vms
+from simulation.world import (
     NAMESPACE,
     REPLICA_SET,
     ROOM,

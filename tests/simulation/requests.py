@@ -28,8 +28,8 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.starti
     start_stage,
 )
 
-from unit.plugins.module_utils._execution.simulation.sight import see_vm, see_vmi
-from unit.plugins.module_utils._execution.simulation.world import REPLICA_SET, VM, Mark, Moving, Owner, Vmi, World
+from simulation.sight import see_vm, see_vmi
+from simulation.world import REPLICA_SET, VM, Mark, Moving, Owner, Vmi, World
 
 
 def carry_out(world: World, command: Command) -> Answer:
