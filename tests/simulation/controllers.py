@@ -219,6 +219,8 @@ def _adopt(_world: World, owner: Owner, vmi: Vmi) -> None:
     if owner.strategy == "Halted":
         vmi.ending = True
         return
+    if vmi.alive:  # a start that was asked for has come about (isTrimFirstChangeRequestNeeded)
+        owner.asked = False
     if vmi.node:
         owner.placed.add(vmi.uid)
     if vmi.phase == "Running":

@@ -254,6 +254,7 @@ HISTORIES: Mapping[str, History] = {
             ("a_budget_changes", {"then": _QUIET}),
             ("the_node_is_given_back", {"then": _QUIET}),
             ("a_vm_comes", {"byte": 8, "lagging": 0, "then": _QUIET, "which": 0}),
+            ("vms_start", {"choices": _QUIET, "fates": 0}),
         ),
     ),
     "a VM that can be migrated by the time it is to be interrupted": (

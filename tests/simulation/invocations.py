@@ -69,8 +69,6 @@ class TwoInvocationsOfTwoNodes(TwoInvocations, TwoNodes):
 class TwoInvocationsOfTwoBatches(TwoInvocations, TwoBatches):
     """The last one gives the first node back, and goes on with the second one."""
 
-    alone = False
-
 
 class TwoInvocationsAsPlanned(TwoInvocations):
     """By the product's planner, whose plan in force the next one finds."""

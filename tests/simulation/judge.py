@@ -322,7 +322,7 @@ class Judge:
             assert entry.target_node in world.places[entry.successor_uid], f"{entry} is not where it says"
             if fresh and successor is not None:
                 assert successor.node == entry.target_node, f"{entry} is not where it says"
-                assert entry.owner_kind != REPLICA_SET or successor.owner is not None
+                assert successor.owner is not None or not entry.owner_kind, f"{entry} is nobody's"
         elif isinstance(entry, Interrupting) and (
             entry.reason.startswith("it has ended") or (entry.outcome == ENDED and entry.owner_kind == REPLICA_SET)
         ):

@@ -292,6 +292,7 @@ class TwoBatches(OneNode):
     def _begin_the_next(self, first: Process, *, is_back: bool) -> None:
         world, (node,) = self.world, self.batches[1]
         world.happened["a second batch begins"] += 1
+        world.happened["a second batch begins after another invocation has taken over"] += world.holder > 0
         if is_back:
             first.leave()
             del world.cordons["n1"]

@@ -111,6 +111,18 @@ def believes_watches_that_a_node_is_empty(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(NodeDrain, "_is_empty", always(True))
 
 
+def asks_whose_a_node_is_before_the_last_look_at_it(patch: pytest.MonkeyPatch) -> None:
+    right = NodeDrain._is_empty
+
+    def is_empty(self: NodeDrain) -> bool:
+        self._guard(0.0)
+        found = right(self)
+        self._guarded_at = float("inf") if found else self._guarded_at
+        return found
+
+    patch.setattr(NodeDrain, "_is_empty", is_empty)
+
+
 def ends_while_something_is_under_way(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(draining, "under_way", always([]))
 
@@ -181,6 +193,7 @@ LOOPS: tuple[Patch, ...] = (
     never_asks_whose_run_and_nodes_are,
     asks_whose_the_run_is_only_once,
     believes_watches_that_a_node_is_empty,
+    asks_whose_a_node_is_before_the_last_look_at_it,
     ends_while_something_is_under_way,
     gives_up_what_can_still_leave,
     begins_what_nobody_will_remember,

@@ -235,6 +235,20 @@ def _taking(stages: Collection[StartStage], for_this: StartStage) -> Callable[..
     return stage
 
 
+def takes_anybodys_vmi_of_its_name_for_its_own(patch: pytest.MonkeyPatch) -> None:
+    right = starting.start_stage
+
+    def stage(vm: SeenVm, vmi: SeenVmi | None, node: str) -> StartStage:
+        return right(vm, replace(vmi, owner_uid=vm.uid) if vmi is not None else None, node)
+
+    for where in (requests, starting):
+        patch.setattr(where, "start_stage", stage)
+
+
+def takes_anybodys_vmi_of_its_name_for_its_successor(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(SeenVmi, "may_be_of", always(True))
+
+
 def starts_what_somebody_has_stopped(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(requests, "start_stage", _taking({StartStage.UNWANTED}, StartStage.WANTED))
 
@@ -325,6 +339,8 @@ MUTANTS: Mapping[str, Patch] = {
         leaves_it_to_others_to_try_again,
         goes_where_the_old_plan_said,
         takes_an_ending_vmi_for_a_running_one,
+        takes_anybodys_vmi_of_its_name_for_its_own,
+        takes_anybodys_vmi_of_its_name_for_its_successor,
         starts_what_somebody_has_stopped,
         takes_an_end_before_it_ran_for_somebodys_wish,
         leaves_off_what_has_failed,

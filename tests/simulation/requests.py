@@ -22,6 +22,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.comman
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.interrupting import STOPPED_BY_OTHERS
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.starting import (
     LEFT_OFF,
+    NOT_ITS_OWN,
     STILL_ENDING,
     StartStage,
     is_on_its_way,
@@ -152,8 +153,8 @@ def start(world: World, command: Start, *, half: bool = False) -> Answer:
     if how_far is StartStage.UNWANTED:
         take_mark_off(owner, command.node)
         return Answer(command, LEFT_OFF)
-    if how_far is StartStage.ENDING:
-        return Answer(command, STILL_ENDING, passing=True)
+    if how_far in (StartStage.ENDING, StartStage.TAKEN):
+        return Answer(command, STILL_ENDING if how_far is StartStage.ENDING else NOT_ITS_OWN, passing=True)
     if how_far is StartStage.WANTED:
         assert not owner.unwanted, f"{command}, but somebody wants it off"
         if owner.strategy == "Manual" and not is_on_its_way(seen, shown):

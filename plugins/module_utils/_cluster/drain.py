@@ -140,10 +140,8 @@ class NodeDrain(PlanRun):
     def _conclude(self) -> None:
         """See whether it is over, or whether another plan is needed."""
         if self.here.none and not self.record.unfinished:
-            if (
-                self._is_empty()
-            ):  # whose it is is asked last: whoever stands still may hear late of a cordon that is off
-                self._guard(0.0)
+            if self._is_empty():
+                self._guard(0.0)  # at last: whoever stood still before may not know that the cordon is off
                 self.is_over = True
         elif self._is_given_up():
             self.is_over = self.is_lost = not draining.under_way(self.record)

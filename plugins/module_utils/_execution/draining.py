@@ -207,8 +207,11 @@ def under_way(record: Record) -> list[Entry]:
 
 def off(record: Record, look: Observation) -> tuple[str, ...]:
     """Titles of VMs that were to be restarted and run nowhere, as nothing starts them again."""
-    failed = (entry.title for entry in record.failed if isinstance(entry, Interrupting) and entry.is_off)
-    return tuple(title for title in failed if title not in look.vmis or look.vmis[title].has_ended)
+    failed = [entry for entry in record.failed if isinstance(entry, Interrupting) and entry.is_off]
+    seen = [(entry, look.vmis.get(entry.title)) for entry in failed]
+    return tuple(
+        entry.title for entry, vmi in seen if vmi is None or vmi.has_ended or not vmi.may_be_of(entry.owner_kind)
+    )
 
 
 def hindrances(plan: Plan, here: Remaining) -> Iterator[Blocked]:

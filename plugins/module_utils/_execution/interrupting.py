@@ -384,7 +384,9 @@ class Interrupting(Timed):
         look, others = moment.look, {self.uid, *self.known, *moment.taken}
         if not self._watches_siblings:
             found = look.vmis.get(self.title)
-            return found if found is not None and found.uid not in others and not found.has_ended else None
+            if found is None or found.uid in others or found.has_ended:
+                return None
+            return found if found.may_be_of(self.owner_kind) else None
         new = [vmi for vmi in look.siblings.get(self.owner_uid, ()) if vmi.uid not in others and not vmi.has_ended]
         # One that was taken for it stays it; of several new ones the first by name.
         return next((vmi for vmi in new if vmi.uid == self.successor_uid), new[0] if new else None)

@@ -17,6 +17,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._model.migration 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import (
     FAILED,
     SUCCEEDED,
+    VM,
     Object,
     controller,
     is_finished,
@@ -82,6 +83,10 @@ class SeenVmi:
     @property
     def has_ended(self) -> bool:
         return is_finished(self.phase)
+
+    def may_be_of(self, kind: str) -> bool:
+        """Whether an owner of that kind may have made it. What is nobody's KubeVirt makes a VM's own a little later."""
+        return kind != VM or self.owner_kind == VM
 
     @property
     def has_succeeded(self) -> bool:

@@ -65,12 +65,14 @@ class StartStage(Enum):
     """How far a VM is that was stopped for a node.
 
     WANTED: it has yet to get back what it ran with. ENDING: its former VMI has to end first, and even runs meanwhile.
+    TAKEN: a VMI of its name is not its own. KubeVirt makes one its own that is nobody's, unless that ends before.
     UNWANTED: somebody else has stopped it since. COMING: all that it needs has been asked for. FAILED: what came has
     failed, and nothing brings another one. GONE: what came is no more, and nothing tells why.
     """
 
     WANTED = "wanted"
     ENDING = "ending"
+    TAKEN = "taken"
     UNWANTED = "unwanted"
     COMING = "coming"
     RUNS = "runs"
@@ -81,8 +83,12 @@ class StartStage(Enum):
 def start_stage(vm: SeenVm, vmi: SeenVmi | None, node: str) -> StartStage:
     """vmi: the VM's, looked at later than the VM."""
     before = vm.before.get(node, "")
+    if vm.strategy == HALTED and (not before or before in BY_REQUEST):
+        return StartStage.UNWANTED
+    if vmi is not None and vmi.owner_uid != vm.uid:
+        return StartStage.TAKEN
     if vm.strategy == HALTED:
-        return StartStage.WANTED if before and before not in BY_REQUEST else StartStage.UNWANTED
+        return StartStage.WANTED
     ending = vmi is not None and is_ending(vm, vmi)
     if not is_on_its_way(vm, vmi):
         if node not in vm.before:
@@ -96,8 +102,7 @@ def start_stage(vm: SeenVm, vmi: SeenVmi | None, node: str) -> StartStage:
         return StartStage.COMING
     if ending:
         return StartStage.ENDING
-    # What somebody has made of its name KubeVirt takes for its own a little later, unless it is of something else.
-    return StartStage.RUNS if vmi.phase == "Running" and vmi.owner_uid == vm.uid else StartStage.COMING
+    return StartStage.RUNS if vmi.phase == "Running" else StartStage.COMING
 
 
 def _why_off(vm: SeenVm, vmi: SeenVmi | None) -> StartStage:
@@ -298,14 +303,14 @@ class Starting(Timed):
         return entry, None if waits else Start(self.action, self.namespace, self.name, self.uid, self.source_node)
 
     def _following(self, found: StartStage, vmi: SeenVmi | None, moment: Moment) -> tuple[Starting, TakeMarkOff | None]:
+        if found is StartStage.TAKEN:
+            return replace(self, message=NOT_ITS_OWN), None
         if found is StartStage.ENDING:
             return replace(self, message=STILL_THERE if vmi is not None and vmi.has_ended else STILL_ENDING), None
         if found is StartStage.RUNS and vmi is not None:
             return replace(self, node=vmi.node, message=""), self._take_mark_off()
         if vmi is not None and vmi.ending and vmi.has_ended:
             return replace(self, outcome=STARTING, message=STILL_THERE), None
-        if vmi is not None and vmi.owner_uid != self.uid:
-            return replace(self, outcome=STARTING, message=NOT_ITS_OWN), None
         since = self.asked_since or moment.now
         # At first the scheduler may still see the taint of a node that was uncordoned right before.
         heard = vmi is not None and moment.now - since >= _MORE

@@ -43,6 +43,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.comman
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.starting import (
     HALTED_UNMARKED,
     LEFT_OFF,
+    NOT_ITS_OWN,
     STILL_ENDING,
     StartStage,
 )
@@ -209,7 +210,8 @@ class Verbs:
         how_far = machines.start(self._client, vm, command.node, dry_run=self._settings.dry_run)
         if how_far is StartStage.UNWANTED:
             return Answer(command, LEFT_OFF if command.node in find_marks(vm) else HALTED_UNMARKED)
-        return Answer(command, STILL_ENDING, passing=True) if how_far is StartStage.ENDING else None
+        waits = {StartStage.ENDING: STILL_ENDING, StartStage.TAKEN: NOT_ITS_OWN}.get(how_far)
+        return Answer(command, waits, passing=True) if waits else None
 
     def _take_mark_off(self, command: TakeMarkOff) -> Answer | None:
         dry_run = self._settings.dry_run

@@ -19,6 +19,7 @@ from ansible_collections.virtops.kubevirt.plugins.modules.node_drain import main
 from testbed.pki import Authority
 from unit.plugins.support.draining_api import (
     BUDGET,
+    PODS,
     SUBRESOURCES,
     VMIS,
     DrainingApi,
@@ -250,3 +251,13 @@ def test_what_a_reboot_changes_is_told(drain: Any, api: DrainingApi, check: bool
         api.node("n1")["status"]["nodeInfo"] = {"bootID": "b2"}
         last = drain(state="verified")
         assert (last["boot_id"], last["heartbeat"], last["left"]) == ("b2", heartbeat, [])
+
+
+def test_a_node_that_is_uncordoned_while_it_is_verified_is_not_called_empty(drain: Any, api: DrainingApi) -> None:
+    drain()
+
+    def uncordon(_request: Request) -> None:
+        api.node("n1")["spec"].pop("unschedulable", None)
+
+    api.faults[PODS] = uncordon
+    assert drain(state="verified")["error"]["reason"] == "NotCordoned"

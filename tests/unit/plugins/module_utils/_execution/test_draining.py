@@ -14,6 +14,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.draini
     failures,
     hindrances,
     is_lost,
+    off,
     present,
     remaining,
     replaced,
@@ -24,6 +25,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.draini
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.interrupting import Interrupting
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.migrating import Migrating
+from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.observation import SeenVmi
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.reducer import (
     Execution,
     Record,
@@ -31,6 +33,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.reduce
     answered,
     follow,
 )
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import VM
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import ActionKind, Blocked
 
 from unit.plugins.module_utils._execution.moments import NOW, launcher, look, seen_pod, seen_vmi
@@ -279,3 +282,19 @@ def test_what_no_answer_tells_of_is_under_way_until_a_look_does() -> None:
     assert [entry.title for entry in under_way(record)] == ["shop/web", "shop/cache"]
     record, commands = advance(given, record, _LOOK, NOW + 9, closed)
     assert (commands, under_way(record)) == ((), [])
+
+
+@pytest.mark.parametrize(
+    ("found", "is_off"),
+    [
+        ((), True),
+        ((seen_vmi("db", owner_kind=VM),), False),
+        ((seen_vmi("db", owner_kind=VM, phase="Failed"),), True),
+        ((seen_vmi("db"),), True),
+    ],
+    ids=["gone", "runs", "failed", "made by others"],
+)
+def test_who_was_to_be_restarted_is_off_unless_it_is_seen_to_run(found: tuple[SeenVmi, ...], is_off: bool) -> None:
+    restart = Interrupting.begin(action(ActionKind.RESTART, vm("db"), "n1", "n2"))
+    failed = replace(restart, outcome="failed", owner_kind=VM, owner_uid="uid-vm")
+    assert off(Record({restart.action: failed}), look(*found)) == (("shop/db",) if is_off else ())

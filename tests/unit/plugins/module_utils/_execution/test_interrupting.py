@@ -133,6 +133,17 @@ def test_a_restart_is_over_when_its_successor_runs() -> None:
     assert waiting.step(moment(running, after=9.0))[0].status() == "restarted on n5 in 9 s"
 
 
+def test_a_vmi_that_somebody_makes_of_its_name_is_no_successor() -> None:
+    """KubeVirt makes it the VM's own a little later, or another one when that is gone."""
+    entry, _command = asked(RESTART, WEB)
+    made = seen_vmi(uid="uid-new", node="n5")
+    for when in (3.0, 6.0):
+        entry, _nothing = entry.step(moment(made, after=when, vms={"shop/web": SeenVm("uid-vm", "Always")}))
+        assert entry.status() == "restarting"
+    adopted = replace(made, owner_kind=VM, owner="web", owner_uid="uid-vm")
+    assert entry.step(moment(adopted, after=9.0))[0].status() == "restarted on n5 in 9 s"
+
+
 def test_who_was_made_anew_on_its_node_before_anything_was_done_is_not_restarted() -> None:
     """But who was, and comes to its node again, is."""
     anew = seen_vmi(uid="uid-new", **OF_VM)

@@ -48,9 +48,15 @@ START = Start(WEB.id, "shop", "web", "uid-vm", "n1")
 FORGET = TakeMarkOff(WEB.id, VM, "shop", "web", "uid-vm", "n1")
 FORGET_SET = TakeMarkOff(SET.id, VMI_REPLICA_SET, "shop", "set", "uid-set", "n1")
 
-RUNS = seen_vmi(uid="uid-new", owner_uid="uid-vm")
-PENDING, MADE_BY_OTHERS = replace(RUNS, node="", phase="Scheduling"), replace(RUNS, owner_uid="")
-ENDING, HELD_BACK = seen_vmi(ending=True), seen_vmi(ending=True, phase="Failed")
+
+def of_web(**changes: Any) -> SeenVmi:
+    """A VMI that is the VM's own."""
+    return seen_vmi(owner_kind=VM, owner="web", owner_uid="uid-vm", **changes)
+
+
+RUNS = of_web(uid="uid-new")
+PENDING, MADE_BY_OTHERS = replace(RUNS, node="", phase="Scheduling"), replace(RUNS, owner_kind="", owner_uid="")
+ENDING, HELD_BACK = of_web(ending=True), of_web(ending=True, phase="Failed")
 STILL = "its guest has yet to shut down"
 STOPS = frozenset({"uid-web"})
 
@@ -65,13 +71,14 @@ def stopped(strategy: str, before: str = "", node: str = "n1", **fields: Any) ->
     [
         (stopped("Halted", "Always"), None, StartStage.WANTED),
         (stopped("Halted", "Always"), ENDING, StartStage.WANTED),
-        (stopped("Halted", "Always"), seen_vmi(), StartStage.WANTED),
+        (stopped("Halted", "Always"), of_web(), StartStage.WANTED),
         (stopped("Always"), ENDING, StartStage.ENDING),
         (stopped("Always"), None, StartStage.COMING),
         (stopped("Always"), PENDING, StartStage.COMING),
         (stopped("Always"), RUNS, StartStage.RUNS),
-        (stopped("Always"), MADE_BY_OTHERS, StartStage.COMING),
+        (stopped("Always"), MADE_BY_OTHERS, StartStage.TAKEN),
         (stopped("Always", "Always"), RUNS, StartStage.WANTED),
+        (stopped("Halted", "Always"), MADE_BY_OTHERS, StartStage.TAKEN),
         (stopped("Halted"), None, StartStage.UNWANTED),
         (stopped("Halted"), RUNS, StartStage.UNWANTED),
         (stopped("Halted", "Manual"), None, StartStage.UNWANTED),
@@ -88,7 +95,7 @@ def test_a_vm_that_runs_by_itself_gets_its_strategy_back_at_once(
     ("vm", "vmi", "expected"),
     [
         (stopped("Manual", "Manual"), None, StartStage.WANTED),
-        (stopped("Manual", "Manual", stops=STOPS), seen_vmi(), StartStage.ENDING),
+        (stopped("Manual", "Manual", stops=STOPS), of_web(), StartStage.ENDING),
         (stopped("Manual", "Manual", stops=STOPS), None, StartStage.ENDING),
         (stopped("Manual", "Manual"), ENDING, StartStage.ENDING),
         (stopped("Manual", "Manual", start_requested=True), None, StartStage.WANTED),
@@ -97,11 +104,13 @@ def test_a_vm_that_runs_by_itself_gets_its_strategy_back_at_once(
         (stopped("Manual"), PENDING, StartStage.COMING),
         (stopped("Manual"), RUNS, StartStage.RUNS),
         (stopped("Manual", "Manual"), RUNS, StartStage.WANTED),
-        (stopped("Manual"), seen_vmi(phase="Succeeded"), StartStage.UNWANTED),
+        (stopped("Manual", "Manual"), MADE_BY_OTHERS, StartStage.TAKEN),
+        (stopped("Manual"), replace(MADE_BY_OTHERS, phase="Succeeded"), StartStage.TAKEN),
+        (stopped("Manual"), of_web(phase="Succeeded"), StartStage.UNWANTED),
         (stopped("Manual", ending=True), None, StartStage.UNWANTED),
-        (stopped("RerunOnFailure"), seen_vmi(phase="Failed"), StartStage.COMING),
-        (stopped("RerunOnFailure"), seen_vmi(phase="Succeeded"), StartStage.UNWANTED),
-        (stopped("Once"), seen_vmi(phase="Succeeded"), StartStage.UNWANTED),
+        (stopped("RerunOnFailure"), of_web(phase="Failed"), StartStage.COMING),
+        (stopped("RerunOnFailure"), of_web(phase="Succeeded"), StartStage.UNWANTED),
+        (stopped("Once"), of_web(phase="Succeeded"), StartStage.UNWANTED),
     ],
 )
 def test_a_vm_that_starts_by_request_is_asked_for_when_its_former_vmi_has_ended(
@@ -110,7 +119,7 @@ def test_a_vm_that_starts_by_request_is_asked_for_when_its_former_vmi_has_ended(
     assert start_stage(vm, vmi, "n1") is expected
 
 
-FAILED = seen_vmi(uid="uid-new", phase="Failed")
+FAILED = of_web(uid="uid-new", phase="Failed")
 HELD = frozenset({"uid-new"})
 
 
@@ -154,7 +163,7 @@ def seen(vm: SeenVm | None, *vmis: SeenVmi, **changes: Any) -> Any:
         (seen(stopped("Manual"), HELD_BACK), None, f"waiting, {STILL}, or its former VMI to be gone"),
         (seen(stopped("Always")), None, "starting"),
         (seen(stopped("Always"), RUNS), FORGET, "waiting"),
-        (seen(stopped("Always"), MADE_BY_OTHERS), None, "starting, a VMI of its name is not its own"),
+        (seen(stopped("Always"), MADE_BY_OTHERS), None, "waiting, a VMI of its name is not its own"),
         (seen(stopped("Manual"), FAILED), START, "waiting, its VMI has failed, and another one is asked for"),
         (seen(None), FORGET, "waiting"),
         (seen(SeenVm("uid-of-another", "Always")), FORGET, "waiting"),
@@ -333,7 +342,12 @@ def test_who_starts_after_another_waits_until_that_has_its_node_or_none(
     late = replace(action(ActionKind.START, ObjectReference(VM, "shop", "api", "uid-api"), "n1"), after=(WEB.id,))
     plan, execution = plan_of([WEB, late]), Execution("", "", kinds=frozenset({ActionKind.START}))
     vms = {"shop/api": SeenVm("uid-api", "Halted", before={"n1": "Always"}), **({"shop/web": first} if first else {})}
-    shown = look(*vmi, *((seen_vmi("api"),) if alive else ()), vms=vms, words=words)
+    shown = look(
+        *vmi,
+        *((seen_vmi("api", owner_kind=VM, owner="api", owner_uid="uid-api"),) if alive else ()),
+        vms=vms,
+        words=words,
+    )
     record, asked = follow(plan, Record(), execution), set[str]()
     for now in (NOW, NOW + 5.0):
         record, commands = advance(plan, record, shown, now, execution)
