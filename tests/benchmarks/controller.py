@@ -58,8 +58,8 @@ class Figures:
     migration_seconds: of one, on average, without its wait in KubeVirt's queue. span: from the first migration's
     creation to the last one's end, of each batch and then summed up. bound: what it would be if KubeVirt's caps were
     always made full use of. wall_bound: that and the maintenance of all batches. cpu_of_a_task: of node_drain that
-    finds nothing to do by the run's plan. memory: MiB that all processes had together at most, where what they share
-    counts for each of them. lines: of stdout and stderr.
+    finds nothing to do by the run's plan. memory: MiB that all processes had together at most, of which what several
+    share counts once. lines: of stdout and stderr.
     """
 
     batches: int

@@ -88,13 +88,13 @@ def play(folder: Path, name: str, plays: list[Object], variables: dict[str, Any]
 
 
 def memory_of(pid: int) -> float:
-    """MiB that a process and its descendants have now."""
+    """MiB that a process and its descendants have now; what several share counts once."""
     size = 0
     with suppress(psutil.NoSuchProcess):
         first = psutil.Process(pid)
         for process in (first, *first.children(recursive=True)):
             with suppress(psutil.NoSuchProcess):
-                size += process.memory_info().rss
+                size += process.memory_full_info().pss
     return size / MEBIBYTE
 
 
