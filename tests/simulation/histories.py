@@ -257,6 +257,20 @@ HISTORIES: Mapping[str, History] = {
             ("vms_start", {"choices": _QUIET, "fates": 0}),
         ),
     ),
+    "a VM that is brought back to a node whose drain has given up, and has never known it there": (
+        OneNode,
+        (
+            ("begin", {"shape": b"\r" + bytes(14) + b"\x1b\x1b\x1b+8\xa8\x08\x08\x08"}),
+            ("looks", {"cut": 0, "failing": None, "fates": 11534352, "lagging": 0, "which": 0}),
+            ("a_budget_changes", {"then": b"\x01" * 10 + b"\x03\x01"}),
+            ("nobody_looks", {"choices": _QUIET}),
+            ("somebody_brings_a_vm_back", {"then": _QUIET, "which": 0}),
+            (
+                "somebody_wants_a_vm_off_that_is_ending",
+                {"gone": False, "then": b"\x00\x00\x00\x00\xdd\x03\x03\x03\x05\x07\x00\x00", "which": 0},
+            ),
+        ),
+    ),
     "a VM that can be migrated by the time it is to be interrupted": (
         OneNode,
         (

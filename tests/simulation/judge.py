@@ -222,8 +222,8 @@ class Judge:
             told |= {action.object.uid for action in drain.plan.actions}
             told |= {entry.uid for entry in drain.record.entries.values() if not entry.unfinished}
             told |= {item.uid for item in drain.here.all if item.ending}
-            known = self._world.snapshots[drain.plan.snapshot.sha256].sizes
-            told |= {vmi.uid for vmi in drain.here.vmis if vmi.uid not in known}
+            known = self._world.snapshots[drain.plan.snapshot.sha256].places
+            told |= {vmi.uid for vmi in drain.here.vmis if (vmi.uid, drain.execution.node) not in known}
         for item in drain.here.all:
             assert item.uid in told or (item.namespace, item.name) in names, f"{item} is left without a reason"
 
