@@ -88,7 +88,7 @@ def play(folder: Path, name: str, plays: list[Object], variables: dict[str, Any]
 
 
 def memory_of(pid: int) -> float:
-    """MiB that a process and its descendants have now; what several share counts once."""
+    """MiB that a process and its descendants have now; what processes share is divided among them."""
     size = 0
     with suppress(psutil.NoSuchProcess):
         first = psutil.Process(pid)

@@ -334,10 +334,12 @@ class Judge:
             owner = self._world.owners.get(entry.owner_uid)
             own = sum(vmi.owner is owner and vmi.alive and not vmi.ending for vmi in self._world.vmis.values())
             return owner is not None and own < self._world.wanted(owner)
+        owners = [owner for owner in self._world.owners.values() if owner.name == entry.name]
         vmi = self._world.vmi(entry.name)
         if vmi is not None and vmi.alive:
-            return True
-        owners = (owner for owner in self._world.owners.values() if owner.name == entry.name)
+            is_adopted = not vmi.ending and any(owner.strategy != "Halted" for owner in owners)
+            if vmi.owner is not None or not entry.owner_kind or is_adopted:
+                return True
         return any(owner.strategy == "Always" or owner.asked for owner in owners)
 
     def _migration_result(self, entry: Migrating, *, fresh: bool) -> None:

@@ -362,8 +362,8 @@ class Interrupting(Timed):
             )
         if not self._is_of_vm:
             return self
-        vm = moment.look.vms.get(self._owner)
-        if vm is not None and vm.brings_back(moment.look.vmis.get(self.title)):
+        vm, vmi = moment.look.vms.get(self._owner), moment.look.vmis.get(self.title)
+        if vm is not None and (vm.brings_back(vmi) or vm.adopts(vmi)):
             return self
         is_wanted_off = vm is None or vm.ending or vm.strategy == HALTED
         if (is_wanted_off and self.is_unsure) or (vm is None and not self.owner_uid):  # maybe nobody has restarted it

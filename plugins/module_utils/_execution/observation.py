@@ -122,6 +122,15 @@ class SeenVm:
             before={node: mark.run_strategy for node, mark in find_marks(vm).items()},
         )
 
+    def adopts(self, vmi: SeenVmi | None) -> bool:
+        """Whether KubeVirt makes a VMI of its name, which is nobody's, its own and lets it run on.
+
+        Follows ClaimObject in pkg/controller/controller_ref_manager.go.
+        """
+        if vmi is None or vmi.owner_uid or vmi.ending or vmi.has_ended:
+            return False
+        return not self.ending and self.strategy != HALTED
+
     def brings_back(self, vmi: SeenVmi | None) -> bool:
         """Whether its next VMI comes, with nothing more asked for, when this one has gone or there is none.
 

@@ -52,6 +52,8 @@ _OFF_UNMARKED = (
     "it was stopped for the node, and nothing starts it, as somebody has replaced it since or taken its mark away; "
     "start it by virtctl start, or set its run strategy to Halted if it is to stay off"
 )
+# What was waited for, when it is to be asked for a start.
+_PASSED = (STILL_ENDING, STILL_THERE, NOT_ITS_OWN)
 _FAILED = "its VMI has failed, and another one is asked for"
 _GONE = "it ended before it was seen running; start it, or set its run strategy to Halted if it is to stay off"
 _DELETED = "by somebody else since it was stopped"
@@ -83,12 +85,10 @@ class StartStage(Enum):
 def start_stage(vm: SeenVm, vmi: SeenVmi | None, node: str) -> StartStage:
     """vmi: the VM's, looked at later than the VM."""
     before = vm.before.get(node, "")
-    if vm.strategy == HALTED and (not before or before in BY_REQUEST):
-        return StartStage.UNWANTED
+    if vm.strategy == HALTED:
+        return StartStage.WANTED if before and before not in BY_REQUEST else StartStage.UNWANTED
     if vmi is not None and vmi.owner_uid != vm.uid:
         return StartStage.TAKEN
-    if vm.strategy == HALTED:
-        return StartStage.WANTED
     ending = vmi is not None and is_ending(vm, vmi)
     if not is_on_its_way(vm, vmi):
         if node not in vm.before:
@@ -287,7 +287,7 @@ class Starting(Timed):
             # A single look may fall between the end of one VMI and KubeVirt's note that it starts the next.
             why = _GONE if self.source_node in vm.before else _OFF_UNMARKED
             return self._failed(why, moment.now) if self.is_missing else entry, None
-        runs_on = vmi is not None and not (vmi.has_ended or is_ending(vm, vmi))
+        runs_on = vmi is not None and vmi.owner_uid == vm.uid and not (vmi.has_ended or is_ending(vm, vmi))
         if found is StartStage.WANTED and not (moment.ready or runs_on):
             return replace(entry, message=OTHERS_FIRST), None
         if found in (StartStage.WANTED, StartStage.UNWANTED, StartStage.FAILED):
@@ -298,7 +298,7 @@ class Starting(Timed):
 
     def _asking(self, now: float, *, again: bool) -> tuple[Starting, Start | None]:
         pause = RETRY_AFTER * 2 ** min(self.attempts, _DOUBLINGS) if again else RETRY_AFTER
-        entry = replace(self, message=_FAILED) if again else self
+        entry = replace(self, message=_FAILED if again else "" if self.message in _PASSED else self.message)
         waits = self.asked_at and now - self.asked_at < pause
         return entry, None if waits else Start(self.action, self.namespace, self.name, self.uid, self.source_node)
 

@@ -162,26 +162,33 @@ def start(client: Client, vm: JsonObject, node: str, *, dry_run: bool) -> StartS
     if how_far is StartStage.UNWANTED:
         take_mark_off(client, vm, VM, node, dry_run=dry_run)
     if how_far is StartStage.WANTED:
-        if seen.strategy in BY_REQUEST and not is_on_its_way(seen, vmi):
-            _ask_to_start(client, vm, dry_run=dry_run)
+        needs_request = seen.strategy in BY_REQUEST and not is_on_its_way(seen, vmi)
+        if needs_request and not _ask_to_start(client, vm, dry_run=dry_run):
+            return StartStage.TAKEN
         _give_strategy_back(client, vm, node, dry_run=dry_run)
     if how_far is StartStage.FAILED:
         if seen.strategy == ONCE:
             _stop_again(client, vm, node, dry_run=dry_run)
-        else:
-            _ask_to_start(client, vm, dry_run=dry_run)
+        elif not _ask_to_start(client, vm, dry_run=dry_run):
+            return StartStage.TAKEN
     return how_far
 
 
-def _ask_to_start(client: Client, vm: JsonObject, *, dry_run: bool) -> None:
-    """virt-api takes no request while a VMI runs or an older request is pending."""
+def _ask_to_start(client: Client, vm: JsonObject, *, dry_run: bool) -> bool:
+    """False if a VMI has its name that is not its own: virt-api takes no request while one runs.
+
+    Nor does it while an older request is pending.
+    """
     try:
         request(client, "start", vm["metadata"]["namespace"], vm["metadata"]["name"], dry_run=dry_run)
     except Failure as error:
         # Somebody else was quicker; else it is refused for good.
         vmi = _seen_vmi(client, vm) if error.status == HTTPStatus.CONFLICT else None
+        if vmi is not None and vmi.owner_uid != vm["metadata"]["uid"]:
+            return False
         if vmi is None or not is_on_its_way(SeenVm.of(vm), vmi):
             raise
+    return True
 
 
 def _seen_vmi(client: Client, vm: JsonObject) -> SeenVmi | None:

@@ -133,15 +133,29 @@ def test_a_restart_is_over_when_its_successor_runs() -> None:
     assert waiting.step(moment(running, after=9.0))[0].status() == "restarted on n5 in 9 s"
 
 
-def test_a_vmi_that_somebody_makes_of_its_name_is_no_successor() -> None:
-    """KubeVirt makes it the VM's own a little later, or another one when that is gone."""
+@pytest.mark.parametrize("strategy", ["Always", "Manual"])
+def test_a_vmi_that_somebody_makes_of_its_name_is_no_successor(strategy: str) -> None:
+    """KubeVirt makes it the VM's own a little later."""
     entry, _command = asked(RESTART, WEB)
     made = seen_vmi(uid="uid-new", node="n5")
-    for when in (3.0, 6.0):
-        entry, _nothing = entry.step(moment(made, after=when, vms={"shop/web": SeenVm("uid-vm", "Always")}))
+    for when in (3.0, 6.0, 7.0):
+        entry, _nothing = entry.step(moment(made, after=when, vms={"shop/web": SeenVm("uid-vm", strategy)}))
         assert entry.status() == "restarting"
     adopted = replace(made, owner_kind=VM, owner="web", owner_uid="uid-vm")
     assert entry.step(moment(adopted, after=9.0))[0].status() == "restarted on n5 in 9 s"
+
+
+@pytest.mark.parametrize(
+    ("made", "strategy"),
+    [({"ending": True}, "Manual"), ({"owner_uid": "uid-set"}, "Manual"), ({}, "Halted")],
+    ids=["ending", "of something else", "of a VM that is off"],
+)
+def test_what_kubevirt_does_not_make_a_vms_own_does_not_bring_it_back(made: dict[str, Any], strategy: str) -> None:
+    entry, _command = asked(RESTART, WEB)
+    shown = seen_vmi(uid="uid-new", node="n5", **made)
+    for when in (3.0, 6.0):
+        entry, _nothing = entry.step(moment(shown, after=when, vms={"shop/web": SeenVm("uid-vm", strategy)}))
+    assert entry.status() == f"failed, it has ended, and nothing starts it again, as its VM has run strategy {strategy}"
 
 
 def test_who_was_made_anew_on_its_node_before_anything_was_done_is_not_restarted() -> None:

@@ -78,7 +78,7 @@ def stopped(strategy: str, before: str = "", node: str = "n1", **fields: Any) ->
         (stopped("Always"), RUNS, StartStage.RUNS),
         (stopped("Always"), MADE_BY_OTHERS, StartStage.TAKEN),
         (stopped("Always", "Always"), RUNS, StartStage.WANTED),
-        (stopped("Halted", "Always"), MADE_BY_OTHERS, StartStage.TAKEN),
+        (stopped("Halted", "Always"), MADE_BY_OTHERS, StartStage.WANTED),
         (stopped("Halted"), None, StartStage.UNWANTED),
         (stopped("Halted"), RUNS, StartStage.UNWANTED),
         (stopped("Halted", "Manual"), None, StartStage.UNWANTED),
