@@ -108,9 +108,10 @@ def verify(module: Module, client: Client) -> JsonObject:
     progress = Progress.of(params, f"node {params['name']}")
     task = _Task(module, client, progress, DrainMemory(client, params, progress), None)
     before = facts_before(client, params["name"])
+    task.require()
     observer = Observer(client, [params["name"]], _run_label(params), params["unschedulable_timeout"])
     look = observer.first()
-    task.require()  # later than the look: what was uncordoned meanwhile may not be empty any more
+    task.require()  # as before the look: what was uncordoned meanwhile may not be empty any more
     return {**drain_results.verified(client.server, params["name"], look), **before}
 
 

@@ -21,13 +21,14 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._model.cordon imp
 class HeldNodes:
     """wanted: how one of them is taken. hold: of the run, None if there is none, or nothing is to be changed.
 
-    taken: what has become of each by now.
+    taken: what has become of each by now. cordons: how each was the owner's when it was first seen to be.
     """
 
     client: Client
     wanted: Request
     hold: RunHold | None
     taken: list[Transition] = field(default_factory=list)
+    cordons: dict[str, Cordon] = field(default_factory=dict)
 
     @property
     def have_changed(self) -> bool:
@@ -40,13 +41,27 @@ class HeldNodes:
         for name in nodes:
             wanted = replace(self.wanted, node=name)
             self.taken.append(maintenance.begin(self.client, wanted, wait_seconds=0, pause=0, may=may))
-            epochs[name] = _epoch(self.taken[-1].after.cordon)
+            cordon = self.taken[-1].after.cordon
+            if cordon is not None:
+                self.cordons[name] = cordon
+            epochs[name] = _epoch(cordon)
         return epochs
 
     def require(self, nodes: Iterable[str]) -> dict[str, str]:
-        """See that they are the owner's, by whomever they were taken. The same by node. Raises Failure."""
-        wanted = replace(self.wanted, dry_run=False)
-        return {name: _epoch(maintenance.require(self.client, replace(wanted, node=name))) for name in nodes}
+        """See that they are the owner's, by whomever they were taken, and still are. The same by node. Raises Failure.
+
+        One that was given back, and taken anew for the same owner, may have been sent something in between.
+        """
+        epochs = {}
+        for name in nodes:
+            wanted = replace(self.wanted, dry_run=False, node=name)
+            cordon = maintenance.require(self.client, wanted)
+            first = self.cordons.setdefault(name, cordon)
+            # A cordon of somebody else, which is kept, never gets the owner's mark.
+            if cordon.marked and (not first.marked or cordon.since != first.since):
+                raise maintenance.taken_anew(self.client, wanted, cordon)
+            epochs[name] = _epoch(cordon)
+        return epochs
 
     def require_all(self, nodes: Iterable[str]) -> None:
         """See, before something is done, that run and nodes are ours; check mode does nothing. Raises Failure."""

@@ -256,6 +256,18 @@ def _not_cordoned(client: Client, request: Request, mark: Mark | None) -> Failur
     )
 
 
+def taken_anew(client: Client, request: Request, cordon: Cordon) -> Failure:
+    """Of a node that is its owner's now, but was not all the time since it was taken."""
+    return Failure(
+        f"drain node {request.node}",
+        client.server,
+        f"it has been uncordoned since it was taken, and cordoned again at {brief(cordon.since or '')}, so something"
+        " may have come to it in between",
+        "Find out who needs it; started again, the same run or drain empties it of what is there now.",
+        reason=NOT_CORDONED,
+    )
+
+
 def _held(client: Client, request: Request, verb: str, lease: NodeLease) -> Failure:
     until = lease.expires_at.strftime("%Y-%m-%dT%H:%M:%SZ") if lease.expires_at else "ever"
     return Failure(

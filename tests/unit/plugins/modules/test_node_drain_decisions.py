@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport import persistence
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.cordon import CORDON_NOTE, Mark
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.migration import SOURCE_LABEL
 from ansible_collections.virtops.kubevirt.plugins.modules.node_drain import main
 
@@ -25,6 +26,7 @@ from unit.plugins.support.draining_api import (
     DrainingApi,
     busy_node,
     pod_path,
+    take_anew,
     vm_path,
 )
 from unit.plugins.support.fake_api import SILENCE, Answer, Object, Request, refusal, serving
@@ -253,11 +255,26 @@ def test_what_a_reboot_changes_is_told(drain: Any, api: DrainingApi, check: bool
         assert (last["boot_id"], last["heartbeat"], last["left"]) == ("b2", heartbeat, [])
 
 
-def test_a_node_that_is_uncordoned_while_it_is_verified_is_not_called_empty(drain: Any, api: DrainingApi) -> None:
+def uncordon(api: DrainingApi, node: str) -> None:
+    api.node(node)["spec"].pop("unschedulable", None)
+
+
+@pytest.mark.parametrize("happens", [uncordon, take_anew])
+def test_a_node_that_is_uncordoned_while_it_is_verified_is_not_called_empty(
+    drain: Any, api: DrainingApi, happens: Callable[[DrainingApi, str], None]
+) -> None:
+    """Though it may be cordoned again by the same owner."""
     drain()
-
-    def uncordon(_request: Request) -> None:
-        api.node("n1")["spec"].pop("unschedulable", None)
-
-    api.faults[PODS] = uncordon
+    api.faults[PODS] = lambda _request: happens(api, "n1")
     assert drain(state="verified")["error"]["reason"] == "NotCordoned"
+
+
+def test_a_cordon_that_was_kept_and_is_the_owners_by_now_was_not_there_all_the_time(
+    drain: Any, api: DrainingApi
+) -> None:
+    api.node("n1")["spec"]["unschedulable"] = True
+    drain(foreign_cordon="keep")
+    mark = Mark("me", "2026-01-01T00:00:00Z")
+    metadata = api.node("n1")["metadata"]
+    api.faults[PODS] = lambda _request: metadata.setdefault("annotations", {}).update({CORDON_NOTE: mark.to_text()})
+    assert drain(state="verified", foreign_cordon="keep")["error"]["reason"] == "NotCordoned"

@@ -20,7 +20,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._model.cordon imp
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.stopped_mark import StoppedNote, find_marks, noted
 
 from testbed.pki import Authority
-from unit.plugins.support.draining_api import BUDGET, SUBRESOURCES, pod_path, vm_path
+from unit.plugins.support.draining_api import BUDGET, SUBRESOURCES, pod_path, take_anew, vm_path
 from unit.plugins.support.fake_api import SILENCE, Answer, Request, refusal
 from unit.plugins.support.migrating_api import KUBEVIRT, MIGRATIONS, migrations_path, vmi_path
 from unit.plugins.support.modules import ModuleRunner
@@ -63,10 +63,20 @@ def is_uncordoned_by_kubectl(api: RunApi) -> None:
     api.node("n1")["spec"].pop("unschedulable")
 
 
+def is_taken_anew(api: RunApi) -> None:
+    """By its owner, after it was given back."""
+    take_anew(api, "n1")
+
+
 @pytest.mark.parametrize(
     ("happens", "reason", "words"),
     [
         (is_taken, "RunLost", "Cannot"),
+        (
+            is_taken_anew,
+            "NotCordoned",
+            "it has been uncordoned since it was taken, and cordoned again at 2030-01-01T00:00:00Z",
+        ),
         (
             is_uncordoned,
             "NotCordoned",

@@ -9,7 +9,7 @@ What real servers answer is proved on the testbed; here they answer in any order
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -22,6 +22,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._execution import
     migrating,
     starting,
 )
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.cordon import CORDON_NOTE, find_mark
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import (
     VM,
     VMI_REPLICA_SET,
@@ -381,3 +382,11 @@ def busy_node() -> DrainingApi:
 def writes_to(api: DrainingApi, *, beyond: str = NODES) -> list[Request]:
     """What was written apart from the cordon."""
     return [request for request in api.writes() if beyond not in request.path and "/leases" not in request.path]
+
+
+def take_anew(api: DrainingApi, node: str) -> None:
+    """Its owner has given a node back meanwhile, and cordons it again."""
+    mark = find_mark(api.node(node))
+    assert mark is not None
+    anew = replace(mark, since="2030-01-01T00:00:00Z")
+    api.node(node)["metadata"]["annotations"][CORDON_NOTE] = anew.to_text()
