@@ -340,7 +340,9 @@ class Interrupting(Timed):
         """
         ours, theirs = self.was_asked, self.reason == STOPPED_BY_OTHERS
         acted = self.has_acted
-        if not ours and (self.is_unsure or self.title not in moment.look.vmis):
+        found = moment.look.vmis.get(self.title)
+        is_known = found is not None and (found.uid == self.uid or found.may_be_of(self.owner_kind or VM))
+        if not ours and (self.is_unsure or not is_known):
             if not self.is_missing:
                 return replace(self, outcome=ENDING, is_missing=True)
             vm, replica_set = moment.look.vms.get(self._owner), moment.look.replica_sets.get(self._owner)

@@ -26,6 +26,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects im
     VM,
     VMI_REPLICA_SET,
     JsonObject,
+    controller,
     has_ended,
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.run_strategy import (
@@ -96,7 +97,7 @@ class Interruptions:
         if not command.stop or not _is_marked(command, owner):
             return False
         vmi = self._vmi(command)
-        if vmi is None or has_ended(vmi):
+        if vmi is None or has_ended(vmi) or _is_of_others(command, vmi):
             return command.owner_kind == VMI_REPLICA_SET or run_strategy(owner) in (HALTED, *BY_REQUEST)
         is_it = vmi["metadata"]["uid"] == command.uid
         if command.owner_kind == VMI_REPLICA_SET:
@@ -229,6 +230,12 @@ class Interruptions:
 def _is_going(item: JsonObject) -> bool:
     """Whether it was told to go: as an owner it starts nothing again."""
     return "deletionTimestamp" in item["metadata"]
+
+
+def _is_of_others(command: Interrupt, vmi: JsonObject) -> bool:
+    """Whether it has the name only, and keeps it: what is nobody's KubeVirt makes the VM's own, and lets run on."""
+    owner = controller(vmi)
+    return owner is not None and owner["uid"] != command.owner_uid
 
 
 def _is_marked(command: Interrupt, owner: JsonObject) -> bool:

@@ -52,11 +52,12 @@ def test_a_vm_whose_mark_another_process_has_taken_off_is_not_stopped_without_on
     assert api.objects[vm_path("db")]["spec"]["runStrategy"] == strategy
 
 
+@pytest.mark.parametrize("is_taken", [False, True], ids=["gone", "its name is taken"])
 @pytest.mark.parametrize("strategy", ["Always", "Manual"])
 def test_the_mark_of_a_vm_that_another_process_has_stopped_meanwhile_stays(
-    drain: Any, api: DrainingApi, strategy: str
+    drain: Any, api: DrainingApi, strategy: str, is_taken: bool
 ) -> None:
-    """The VM can be migrated by now, so that this one is about to spare it."""
+    """The VM can be migrated by now, so that this one is about to spare it. A VMI of its name may be another's."""
     api.add_vm("db", strategy)
     status = api.objects[vmi_path("db")]["status"]
     stopped = list[str]()
@@ -72,10 +73,15 @@ def test_the_mark_of_a_vm_that_another_process_has_stopped_meanwhile_stays(
         if strategy == "Always":
             api.objects[vm_path("db")]["spec"]["runStrategy"] = "Halted"
         api.objects.pop(vmi_path("db"))
+        if is_taken:
+            api.start("db", "n2", number=5)
+            (owner,) = api.objects[vmi_path("db")]["metadata"]["ownerReferences"]
+            owner |= {"kind": "VirtualMachineInstanceReplicaSet", "uid": "uid-of-a-set"}
         return refusal(409, "Conflict", "the object has been modified")
 
     api.faults |= {act_path("stop", "db"): busy, vm_path("db"): overtaken}
     assert drain(policies=STOP).get("msg") is None
     assert (api.acts, len(stopped), list(find_marks(api.objects[vm_path("db")]))) == ([], 1, ["n1"])
     assert any("stopped.virtops" in name for name in api.node("n1")["metadata"]["annotations"]), "the note stays, too"
+    api.objects.pop(vmi_path("db"), None)
     assert drain(state="restored")["started"][0]["outcome"] == "started"

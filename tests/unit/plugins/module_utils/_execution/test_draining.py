@@ -199,7 +199,8 @@ def test_what_has_left_and_is_here_again_is_planned_anew() -> None:
 def test_who_has_come_under_the_name_of_one_that_had_gone_is_planned_anew() -> None:
     """As long as nothing was done: who is stopped, and comes again all the same, would be stopped again and again."""
     moves = plan(MOVE, EVICT, STOP)
-    anew = look(seen_vmi(uid="uid-2"), seen_pod(uid="uid-3"), seen_vmi("db", uid="uid-4"))
+    db = seen_vmi("db", uid="uid-4", owner_kind=VM, owner="db", owner_uid="uid-of-db")
+    anew = look(seen_vmi(uid="uid-2"), seen_pod(uid="uid-3"), db)
     record, _none = advance(moves, follow(moves, Record(), N1), anew, NOW, N1)
     assert replaced(record, remaining("n1", anew, None)) == {MOVE.id, EVICT.id, STOP.id}
     there = look(seen_vmi(), seen_pod(), seen_vmi("db"))

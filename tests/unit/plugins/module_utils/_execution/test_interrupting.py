@@ -119,7 +119,8 @@ def test_who_is_restarted_for_another_reason_in_the_end_says_so() -> None:
 
 
 def test_another_vm_of_its_name_is_left_alone() -> None:
-    entry, command = STOP.step(moment(seen_vmi(uid="uid-of-another")))
+    another = seen_vmi(uid="uid-of-another", owner_kind=VM, owner="web", owner_uid="uid-of-another-vm")
+    entry, command = STOP.step(moment(another))
     assert (entry.outcome, command) == ("ended", None)
 
 
@@ -230,6 +231,17 @@ def test_whether_a_vm_that_is_gone_was_stopped_its_mark_tells(marks: dict[str, s
     found = SeenVm("uid-vm", "Halted", before=marks)
     ended, _nothing = entry.step(moment(vms={"shop/web": found}))
     assert (ended.outcome, ended.reason) == (outcome, "" if outcome == "stopped" else STOPPED_BY_OTHERS)
+
+
+@pytest.mark.parametrize(("marks", "outcome"), [({"n1": "Always"}, "stopped"), ({}, "ended")])
+def test_a_vmi_that_somebody_gives_its_name_tells_nothing_of_a_vm_that_was_stopped(
+    marks: dict[str, str], outcome: str
+) -> None:
+    made = seen_vmi(uid="uid-of-nobody")
+    entry, _nothing = STOP.step(moment(made))
+    assert (entry.outcome, entry.questions().vms) == ("ending", frozenset({"shop/web"}))
+    ended, command = entry.step(moment(made, vms={"shop/web": SeenVm("uid-vm", "Halted", before=marks)}))
+    assert (ended.outcome, command) == (outcome, None)
 
 
 def test_who_has_stopped_a_vm_is_said_unless_it_has_moved_away() -> None:
