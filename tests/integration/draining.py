@@ -112,10 +112,8 @@ class Yard:
             "evictionStrategy": eviction_strategy,
             **({} if tolerations is None else {"tolerations": list(tolerations)}),
         }
-        template = {"metadata": {"labels": {"app": name}}, "spec": spec}
         if run_strategy:
-            vm = {"runStrategy": run_strategy, "template": template}
-            self._create("VirtualMachine", name, vm, KUBEVIRT, "virtualmachines")
+            self.make_vm(name, run_strategy, spec)
         else:
             self._create("VirtualMachineInstance", name, spec, KUBEVIRT, VMIS)
         if run_strategy == "Manual":
@@ -123,6 +121,11 @@ class Yard:
         self._wait(f"{name} to run on {node}", lambda: self.exists(name) and self._is_ready(name))
         assert self.node_of(name) == node
         return self.vmi(name)
+
+    def make_vm(self, name: str, run_strategy: str, spec: Object) -> None:
+        """A VM with this spec of its VMI."""
+        vm = {"runStrategy": run_strategy, "template": {"metadata": {"labels": {"app": name}}, "spec": spec}}
+        self._create("VirtualMachine", name, vm, KUBEVIRT, "virtualmachines")
 
     def never_end(self, *names: str) -> None:
         """Let migrations of these VMs go on until something else ends them. Once a test."""

@@ -214,7 +214,10 @@ def _owners(world: World) -> Iterator[Step]:
 
 
 def _adopt(_world: World, owner: Owner, vmi: Vmi) -> None:
-    """What somebody has made of a VM's name is its own from then on (ClaimVirtualMachineInstanceByName)."""
+    """What is nobody's and has a VM's name is its own from then on (ClaimVirtualMachineInstanceByName).
+
+    As if a VM that was deleted without it had left it behind: of one by hand a halted VM would end nothing.
+    """
     vmi.owner = owner
     if owner.strategy == "Halted":
         vmi.ending = True

@@ -125,7 +125,8 @@ class SeenVm:
     def adopts(self, vmi: SeenVmi | None) -> bool:
         """Whether KubeVirt makes a VMI of its name, which is nobody's, its own and lets it run on.
 
-        Follows ClaimObject in pkg/controller/controller_ref_manager.go.
+        Follows ClaimObject in pkg/controller/controller_ref_manager.go. One that was made by hand would run on as well
+        where its VM is halted, as no sync of that VM gets so far; but that VM has not brought it back.
         """
         if vmi is None or vmi.owner_uid or vmi.ending or vmi.has_ended:
             return False
