@@ -278,6 +278,17 @@ HISTORIES: Mapping[str, History] = {
             ("a_vm_can_be_migrated_or_no_longer", {"lagging": 0, "then": _QUIET, "which": 0}),
         ),
     ),
+    "a VM that has left before its migration is seen, of which no answer has told": (
+        OneNode,
+        (
+            ("begin", {"shape": bytes(21) + b"\x08\x088"}),
+            ("a_budget_changes", {"then": _QUIET}),
+            ("a_budget_changes", {"then": _QUIET}),
+            ("a_budget_changes", {"then": b"\x00\x00\x01\x03\x00\x00" + b"\x01" * 6}),
+            ("looks", {"cut": 0, "failing": None, "fates": 22, "lagging": 0, "which": 0}),
+            ("a_budget_changes", {"then": b"\x01\x01\x01\x03\xb4\x03\x04" + bytes(5)}),
+        ),
+    ),
     "a VM that ends while its migration waits, and another one of its node that follows": (
         OneNode,
         (

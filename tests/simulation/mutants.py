@@ -307,6 +307,17 @@ def does_not_count_what_was_lost(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(slots, "_takes_a_place", lambda entry: entry.in_flight)
 
 
+def takes_who_has_left_before_a_migration_shows_for_somebody_elses(patch: pytest.MonkeyPatch) -> None:
+    right = Migrating._without_migration
+
+    def without(self: Migrating, vmi: SeenVmi | None, moment: Moment) -> Any:
+        if self.is_unsure and vmi is not None and vmi.node != self.source_node:
+            return self._knowing(acted=False)._found_elsewhere(vmi, moment), None
+        return right(self, vmi, moment)
+
+    patch.setattr(Migrating, "_without_migration", without)
+
+
 MUTANTS: Mapping[str, Patch] = {
     mutant.__name__: mutant
     for mutant in (
@@ -319,6 +330,7 @@ MUTANTS: Mapping[str, Patch] = {
         does_not_count_what_it_creates_at_a_time,
         creates_under_a_new_name_after_a_lost_answer,
         does_not_wait_until_its_migration_shows,
+        takes_who_has_left_before_a_migration_shows_for_somebody_elses,
         believes_the_first_look_after_a_success,
         tries_for_ever,
         calls_a_node_empty_while_pods_of_vms_end,

@@ -53,12 +53,12 @@ def _migrate(world: World, command: Migrate) -> Answer:
         return Answer(command)
     # Who keeps to one plan leaves it to the scheduler when a target is free.
     if command.target in world.cordons and not command.binding:
-        return Answer(command, f"{command.target} has been cordoned", passing=True)
+        return Answer(command, f"{command.target} has been cordoned", passing=True, needless=True)
     vmi = world.vmi(command.vmi)
     if vmi is None or vmi.uid != command.uid or not vmi.alive:
         return Answer(command, "the VM is not there any more", passing=command.binding)
     if vmi.node != command.source:
-        return Answer(command, "the VM has moved meanwhile", passing=True)
+        return Answer(command, "the VM has moved meanwhile", passing=True, needless=True)
     if not vmi.migratable:
         return Answer(command, "the VMI cannot be migrated")
     if world.moving(vmi):

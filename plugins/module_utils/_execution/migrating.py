@@ -47,10 +47,9 @@ class Migrating:
 
     heading: the node that the newest attempt is pinned to, empty if it may be any. phases: of the newest attempt.
     failed: attempts that came to nothing. past: uids of migrations after which the VM was brought back. refusal: why a
-    migration cannot be created for now. suspect: a look that needs a second one at the VMI, as it may be older than the
-    migration's end. has_acted: one was created, as far as is known. is_unsure: no answer tells whether one was;
-    had_acted: whether one was before. is_recalled: what failed was another process's, and where the VMI goes next has
-    to be planned first.
+    migration cannot be created for now. suspect: the VMI has to be read anew, as it may have been before the migration
+    ended. has_acted: one was created, as far as is known. is_unsure: no answer tells whether one was; had_acted:
+    whether one was before. is_recalled: another process's has failed, and a plan has to tell where the VMI goes next.
     """
 
     action: str
@@ -95,10 +94,8 @@ class Migrating:
     def redirected(self, action: Action) -> Migrating:
         """After the plan has changed: where it is to go now, or next if what is on its way fails."""
         entry = replace(self, target_node=action.target, selector=dict(action.selector), is_recalled=False)
-        if self.outcome == MIGRATING:
-            return entry
         if not self.has_failed:
-            return entry if self.outcome == WAITING else self
+            return entry if self.unfinished else self
         return replace(entry, outcome=WAITING, migration="", migration_uid="", scheduler_message="", refusal="")
 
     def forgotten(self) -> Migrating | None:
@@ -172,7 +169,7 @@ class Migrating:
             return self, None
         vmi, current = moment.look.vmi(self.title, self.uid), self._current(moment)
         if current is None:
-            return self._without_migration(vmi, moment)
+            return self._unanswered(vmi, moment) if self.is_unsure else self._without_migration(vmi, moment)
         own = self._is_own(current, moment)
         known = self._knowing(acted=own and self.asked_at > 0)
         entry = known.following(current, _number(current.name) if own else 1)
@@ -205,22 +202,12 @@ class Migrating:
             unsure = replace(self, has_acted=True, is_unsure=True, had_acted=before, asked_at=now)
             return unsure.answered(replace(answer, lost=False), now) if answer.refused else unsure
         if not answer.refused:
-            return replace(
-                self,
-                outcome=MIGRATING,
-                heading=command.target,
-                migration=command.name,
-                migration_uid="",
-                attempts=_number(command.name),
-                phases=(),
-                refusal="",
-                scheduler_message="",
-                asked_at=now,
-                has_acted=True,
-                is_unsure=False,
-            )
+            asked = replace(self, heading=command.target, migration=command.name, attempts=_number(command.name))
+            known = replace(asked, asked_at=now, has_acted=True, is_unsure=False, refusal="", scheduler_message="")
+            return replace(known, outcome=MIGRATING, migration_uid="", phases=())
         if answer.passing:
-            return replace(self, refusal=answer.refused, asked_at=now)
+            known = self._knowing(acted=False) if answer.needless else self
+            return replace(known, refusal=answer.refused, asked_at=now)
         failed = (*self.failed, FailedAttempt("", answer.refused, command.target))
         return replace(self, outcome=NOT_MIGRATED, failed=failed, refusal="")
 
@@ -248,10 +235,10 @@ class Migrating:
         return ", ".join(words)
 
     def result(self) -> JsonObject:
-        names = ("namespace", "name", "outcome", "source_node", "target_node", "node", "migration", "attempts")
-        details = ("seconds", "failure_reason", "scheduler_message")
+        nodes, words = ("source_node", "target_node", "node"), ("failure_reason", "scheduler_message")
+        names = ("namespace", "name", "outcome", *nodes, "migration", "attempts", "seconds", *words)
         return {
-            **{name: getattr(self, name) for name in (*names, *details)},
+            **{name: getattr(self, name) for name in names},
             "node_selector": dict(self.selector),
             "phases": [{"phase": phase, "reached_at": time} for phase, time in self.phases],
         }
@@ -270,10 +257,16 @@ class Migrating:
         flying = [entry for entry in found if entry.unfinished]
         return max(flying or new, key=lambda entry: _number(entry.name), default=None)
 
+    def _unanswered(self, vmi: SeenVmi | None, moment: Moment) -> tuple[Migrating, Migrate | None]:
+        """Asked for once more, it is found by its name where its VM has left by it, and takes its place until then."""
+        waited, may_ask = moment.now - self.asked_at, moment.ready and moment.slot
+        if waited < RETRY_AFTER:
+            return self, None
+        if vmi is None or vmi.node == self.source_node or (waited >= _UNSEEN and not may_ask):
+            return self._knowing(acted=False)._without_migration(vmi, moment)
+        return self, self._command(moment) if may_ask else None
+
     def _without_migration(self, vmi: SeenVmi | None, moment: Moment) -> tuple[Migrating, Migrate | None]:
-        if self.is_unsure:
-            is_early = moment.now - self.asked_at < RETRY_AFTER
-            return (self, None) if is_early else self._knowing(acted=False)._without_migration(vmi, moment)
         if self.migration and not self.suspect:
             is_new = not self.migration_uid and moment.now - self.asked_at < RETRY_AFTER
             return self if is_new else replace(self, suspect=True), None
@@ -293,9 +286,12 @@ class Migrating:
             return replace(waits, refusal=why), None
         if not (moment.ready and moment.slot) or moment.now - self.asked_at < RETRY_AFTER:
             return waits, None
+        return waits, self._command(moment)
+
+    def _command(self, moment: Moment) -> Migrate:
         number = max((_number(entry.name) for entry in self._known(moment)), default=0)
         name = f"{self.name[:_LONGEST]}-{moment.token(self.uid)}-{max(number, self.attempts) + 1}"
-        return waits, Migrate(
+        return Migrate(
             action=self.action,
             namespace=self.namespace,
             vmi=self.name,

@@ -128,10 +128,6 @@ class Verbs:
             return replace(refusal, passing=True) if error.gone else refusal
 
     def _migrate(self, command: Migrate) -> Answer | None:
-        # Where nobody plans anew, it is left to the scheduler whether a pod may go to a node, and when.
-        closed = "" if command.binding else self._closed(command.target)
-        if why := closed or self._has_left(command):
-            return Answer(command, why, passing=True)
         item = migrations.manifest(
             command.namespace,
             command.name,
@@ -141,6 +137,12 @@ class Verbs:
             self._settings.unschedulable_timeout,
             source=command.source,
         )
+        # Where nobody plans anew, it is left to the scheduler whether a pod may go to a node, and when.
+        closed = "" if command.binding else self._closed(command.target)
+        if why := closed or self._has_left(command):
+            # It may have left by this very migration, by a request that had no answer.
+            is_made = not self._settings.dry_run and migrations.existing(self._client, item) is not None
+            return None if is_made else Answer(command, why, passing=True, needless=True)
         try:
             migrations.create(self._client, item, dry_run=self._settings.dry_run)
         except Failure as error:

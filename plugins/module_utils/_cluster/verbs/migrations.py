@@ -83,18 +83,22 @@ def _known(client: Client, migration: JsonObject, refusal: Failure) -> JsonObjec
 
     refusal: of a request that may have been sent before without an answer; nothing was done where there is none.
     """
-    name = f"{migration['metadata']['namespace']}/{migration['metadata']['name']}"
-    path = migration_path(migration["metadata"]["namespace"], migration["metadata"]["name"])
     try:
-        found = find(client, path, f"read migration {name}")
+        found = existing(client, migration)
     except Failure as error:
         if error.passing:
             raise
         return None
-    if found and _purpose(found) == _purpose(migration):
-        return found
-    refusal.maybe_done = False
-    return None
+    if found is None:
+        refusal.maybe_done = False
+    return found
+
+
+def existing(client: Client, migration: JsonObject) -> JsonObject | None:
+    """The same migration as the cluster has it, None if it has none. Raises Failure."""
+    namespace, name = migration["metadata"]["namespace"], migration["metadata"]["name"]
+    found = find(client, migration_path(namespace, name), f"read migration {namespace}/{name}")
+    return found if found and _purpose(found) == _purpose(migration) else None
 
 
 def _unpinned(error: Failure) -> Failure:

@@ -15,10 +15,14 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transpor
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.failure import Failure
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.persistence import Persistence
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs import migrations
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.answers import VerbSettings
+from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.carrying_out import Verbs
+from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.commands import Migrate
 
 from testbed.pki import Authority
 from unit.plugins.support.fake_api import Answer, Request, refusal, serving
 from unit.plugins.support.migrating_api import HOSTNAME, MigratingApi, migrations_path, shop, vmi_path
+from unit.plugins.support.object_api import NODES
 
 Change = Callable[[MigratingApi], Any]
 PATH = f"{migrations_path()}/db-1"
@@ -156,3 +160,27 @@ def test_a_migration_is_not_cancelled_because_its_node_is_gone(client: Client, a
     with pytest.raises(Failure, match="read node n9"):
         migrations.cancel(client.guarded(gone), begun)
     assert PATH in api.objects
+
+
+def moves(api: MigratingApi) -> None:
+    api.objects[vmi_path("db")]["status"]["nodeName"] = "n2"
+
+
+def cordons(api: MigratingApi) -> None:
+    api.objects[f"{NODES}/n2"]["spec"] = {"unschedulable": True}
+
+
+@pytest.mark.parametrize("change", [moves, end_vm, cordons])
+@pytest.mark.parametrize("is_made", [True, False])
+def test_who_asks_again_finds_it_though_its_vm_has_left_by_it(
+    client: Client, api: MigratingApi, change: Change, is_made: bool
+) -> None:
+    """Or its target has been cordoned since. Where there is none, nothing was done before, either."""
+    if is_made:
+        migrations.create(client, manifest())
+    change(api)
+    uid = api.objects[vmi_path("db")]["metadata"]["uid"] if vmi_path("db") in api.objects else ""
+    command = Migrate("1.migrate.shop/db", "shop", "db", uid, "db-1", "n1", "n2", {HOSTNAME: "n2"})
+    (answer,), trouble = Verbs(client, VerbSettings(run="mine")).carry_out([command])
+    assert (bool(answer.refused), answer.passing, answer.needless, trouble) == (*[not is_made] * 3, None)
+    assert len(api.migrations()) == is_made

@@ -335,57 +335,6 @@ def test_it_says_where_it_stands(seen: Any, words: dict[str, str], status: str) 
     assert entry.status() == status
 
 
-def test_a_migration_whose_answer_is_lost_counts_as_asked_for() -> None:
-    entry, command = Migrating.begin(action(ActionKind.MIGRATE, vm("web"), "n1", "n2")).step(moment(seen_vmi()))
-    assert command is not None
-    lost = entry.answered(Answer(command, lost=True), NOW)
-    assert (lost.outcome, lost.has_acted) == ("waiting", True)
-    flying, _nothing = lost.step(moment(seen_vmi(), migration(command.name, "Scheduling"), after=1.0))
-    assert (flying.outcome, flying.has_acted) == ("migrating", True)
-    assert not entry.answered(Answer(command, "not now", passing=True), NOW).has_acted
-
-
-@pytest.mark.parametrize("words", ["", "the server fails"])
-def test_one_that_a_later_look_does_not_show_has_changed_nothing(words: str) -> None:
-    lost = BEGUN.answered(Answer(first_command(), words, passing=bool(words), lost=True), NOW)
-    lost = lost.answered(Answer(first_command(), words, passing=bool(words), lost=True), NOW)
-    early, nothing = lost.step(moment(seen_vmi(), after=1.0))
-    assert (early.has_acted, early.is_unsure, nothing) == (True, True, None)
-    intact, again = lost.step(moment(seen_vmi(), after=2.0))
-    assert (intact.has_acted, intact.is_unsure, again) == (False, False, first_command())
-    theirs, _nothing = lost.step(moment(seen_vmi(), migration("web-of-another-7", "Running"), after=1.0))
-    assert (theirs.outcome, theirs.has_acted) == ("migrating", False)
-
-
-def test_what_was_done_before_a_lost_answer_stays_done() -> None:
-    failed = moment(seen_vmi(), migration(NAME, "Failed"), retries=1)
-    entry, again = created().step(failed)[0].step(failed)
-    assert (entry.has_acted, again and again.name) == (True, NAME.removesuffix("1") + "2")
-    assert again is not None
-    lost = entry.answered(Answer(again, lost=True), NOW)
-    assert lost.is_unsure
-    intact, again = lost.step(moment(seen_vmi(), migration(NAME, "Failed"), retries=1, after=2.0))
-    assert (intact.has_acted, intact.is_unsure, again is not None) == (True, False, True)
-
-
-@pytest.mark.parametrize(
-    "answers",
-    [
-        [Answer(first_command(), lost=True), Answer(first_command(), "a webhook forbids it")],
-        [Answer(first_command(), "a webhook forbids it", lost=True)],
-    ],
-    ids=["asked twice", "sent twice"],
-)
-def test_what_is_refused_after_a_lost_answer_may_have_been_done_before(answers: list[Answer]) -> None:
-    entry = BEGUN
-    for answer in answers:
-        entry = entry.answered(answer, NOW)
-    again = entry.redirected(WANTED)
-    assert (entry.outcome, again.outcome, again.has_acted) == ("failed", "waiting", True)
-    flying, _nothing = again.step(moment(seen_vmi(), migration(NAME, "Scheduling"), after=1.0))
-    assert (flying.outcome, flying.has_acted) == ("migrating", True)
-
-
 def test_a_migration_that_nobody_saw_end_has_no_duration() -> None:
     entry, command = Migrating.begin(action(ActionKind.MIGRATE, vm("web"), "n1", "n2")).step(moment(seen_vmi()))
     assert command is not None
