@@ -23,6 +23,8 @@ PLACES = (
     "plugins/plugin_utils/__init__.py",
     "tests/checker/__init__.py",
     "tests/simulation/__init__.py",
+    "tests/testbed/__init__.py",
+    "tests/tools/__init__.py",
 )
 _ENTRY = re.compile(r"^ *(\w+(?:\.py|/)) +\S", re.MULTILINE)
 # A file or folder, not one that somebody is to make, as `<name>.py`, nor one outside the repository, as `~/.cache/`.
