@@ -289,6 +289,17 @@ HISTORIES: Mapping[str, History] = {
             ("a_budget_changes", {"then": b"\x01\x01\x01\x03\xb4\x03\x04" + bytes(5)}),
         ),
     ),
+    "a VM that has left by somebody else while no answer has told of a migration of its own": (
+        TwoBatches,
+        (
+            ("begin", {"shape": b"\x01" + bytes(21) + b"\x08 "}),
+            ("a_vm_comes", {"byte": 0, "lagging": 0, "then": bytes(3) + b"\x01" * 6 + b"\x03\x01\x01", "which": 0}),
+            ("a_vm_can_be_migrated_or_no_longer", {"lagging": 0, "then": _QUIET, "which": 0}),
+            ("somebody_brings_a_vm_back", {"then": _QUIET, "which": 0}),
+            ("saves", {"then": _QUIET, "which": 0}),
+            ("time_goes_by", {"choices": b"\x00" + b"\x01" * 9 + b"\xe8\xe0", "fates": 384}),
+        ),
+    ),
     "a VM that ends while its migration waits, and another one of its node that follows": (
         OneNode,
         (

@@ -122,7 +122,7 @@ class Judge:
             for name in action.after:
                 self._has_ended(name, command)
             if isinstance(command, Migrate):
-                self._migrate(command, action, fresh=fresh)
+                self._migrate(command, action, fresh=fresh, again=record.entries[command.action].is_unsure)
             if isinstance(command, Interrupt):
                 self._interrupt(command, action, plan, fresh=fresh)
             if isinstance(command, Evict) and fresh:
@@ -270,7 +270,8 @@ class Judge:
         if action.kind is ActionKind.STOP:
             assert not any(world.pods_of(uid)), f"{command} does not wait for the pod of {name}"
 
-    def _migrate(self, command: Migrate, action: Action, *, fresh: bool) -> None:
+    def _migrate(self, command: Migrate, action: Action, *, fresh: bool, again: bool) -> None:
+        """again: no answer has told of it, so that only asking once more does, wherever its VM is by now."""
         assert (command.source, command.target) == (action.source, action.target), f"{command} is not {action}"
         assert dict(command.selector) == dict(action.selector), f"{command} is not {action}"
         namesakes = [entry for entry in self._world.migrations.values() if entry.vmi.uid == command.uid and entry.ours]
@@ -280,7 +281,8 @@ class Judge:
         if fresh:
             vmi = self._world.vmis.get(command.uid)
             assert vmi is not None, f"{command} for a VM that is gone"
-            assert (vmi.alive, vmi.node) == (True, command.source), f"{command} for {vmi}"
+            assert vmi.alive, f"{command} for {vmi}"
+            assert again or vmi.node == command.source, f"{command} for {vmi}"
             settled = [entry for entry in namesakes if entry.name == command.name]
             assert not settled, f"{command} has the name of a migration that is there"
 
