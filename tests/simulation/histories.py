@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any, TypeAlias
 
 from simulation.driven import Driven
-from simulation.invocations import TwoInvocations
+from simulation.invocations import TwoInvocations, TwoInvocationsOfTwoBatches
 from simulation.machine import (
     OneNode,
     OneNodeAsPlanned,
@@ -306,6 +306,21 @@ HISTORIES: Mapping[str, History] = {
             ("begin", {"shape": b"\x02" + bytes(20) + b"\x08\x18\x08"}),
             ("a_vm_ends", {"how": 0, "then": bytes(6) + b"\x01\x03\x00\x00\x00\x01", "which": 1}),
             ("a_vm_ends", {"how": 0, "then": b"\x03\x03\x03\x03\x03{\xb4\x04\x04\x00\x00\x00", "which": 0}),
+        ),
+    ),
+    "a VM that comes while a process stands still between its last look and its end": (
+        TwoInvocationsOfTwoBatches,
+        (
+            ("begin", {"shape": bytes(22) + b"\x088"}),
+            ("a_budget_changes", {"then": _QUIET}),
+            ("a_budget_changes", {"then": _QUIET}),
+            ("a_budget_changes", {"then": _QUIET}),
+            ("a_budget_changes", {"then": _QUIET}),
+            ("nobody_looks", {"choices": _QUIET}),
+            ("somebody_deletes_a_migration", {"then": bytes(10) + b"@\x80", "which": 0}),
+            ("nobody_looks", {"choices": _QUIET}),
+            ("stands_still", {"at": 1, "fates": 0, "lagging": 0, "which": 0}),
+            ("somebody_brings_a_vm_back", {"then": bytes(10) + b"\x01\x01", "which": 0}),
         ),
     ),
 }

@@ -248,13 +248,20 @@ class Process:
     def _end(self) -> None:
         drain, self.is_running = self.drain, False
         self.world.happened["a drain runs out of time"] += not drain.is_over and self.world.now >= drain.ends_at
-        if drain.is_over and not drain.is_lost:
+        if drain.is_over and not drain.is_lost and self._may_be_maintained():
             self.world.happened["a maintenance begins"] += 1
             self.judge.maintained(self.node, drain.first, self.invocation)
         if drain.is_lost:
             self.world.happened["a drain is lost"] += 1
             self.judge.lost(drain)
         self.notes.end(drain.record, is_done=drain.is_done)
+
+    def _may_be_maintained(self) -> bool:
+        """As of role drain's own last look, which finds who has come while the process stood still after its own."""
+        if self._watches.late and not self.world.is_empty(self.node, self.drain.first):
+            self.world.happened["a node that was seen to be empty is not any more"] += 1
+            return False
+        return True
 
     def _judge(self) -> None:
         """What the last look has come to."""

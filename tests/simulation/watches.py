@@ -40,6 +40,7 @@ _MIGRATIONS, _VMIS, _PODS = 1, 2, 4
 class Watches:
     """nodes: those looked at. sources: nodes that the migrations looked at leave. fresh: all seen last is as of now.
 
+    late: whoever looks has stood still after its last look.
     _at: when each that is watched was seen for the last time.
     """
 
@@ -48,6 +49,7 @@ class Watches:
     nodes: set[str]
     sources: set[str] = field(default_factory=set)
     fresh: bool = False
+    late: bool = False
     _vmis: Mapping[str, SeenVmi] = field(default_factory=dict)
     _pods: Mapping[str, SeenPod] = field(default_factory=dict)
     _migrations: Mapping[str, tuple[Migration, ...]] = field(default_factory=dict)
@@ -64,8 +66,8 @@ class Watches:
     def look(self, questions: Questions, seconds: float) -> Observation:
         self.chances.asks()
         seen = self._look(questions)
-        if self.chances.stands_still():
-            self.fresh = False
+        self.late = self.chances.stands_still()
+        self.fresh = self.fresh and not self.late
         return seen
 
     def forget(self) -> None:
