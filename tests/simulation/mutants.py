@@ -308,14 +308,14 @@ def does_not_count_what_was_lost(patch: pytest.MonkeyPatch) -> None:
 
 
 def takes_who_has_left_before_a_migration_shows_for_somebody_elses(patch: pytest.MonkeyPatch) -> None:
-    right = Migrating._without_migration
+    right = Migrating._unanswered
 
-    def without(self: Migrating, vmi: SeenVmi | None, moment: Moment) -> Any:
-        if self.is_unsure and vmi is not None and vmi.node != self.source_node:
+    def unanswered(self: Migrating, vmi: SeenVmi | None, moment: Moment) -> Any:
+        if vmi is not None and vmi.node != self.source_node:
             return self._knowing(acted=False)._found_elsewhere(vmi, moment), None
         return right(self, vmi, moment)
 
-    patch.setattr(Migrating, "_without_migration", without)
+    patch.setattr(Migrating, "_unanswered", unanswered)
 
 
 MUTANTS: Mapping[str, Patch] = {

@@ -258,11 +258,13 @@ class Migrating:
         return max(flying or new, key=lambda entry: _number(entry.name), default=None)
 
     def _unanswered(self, vmi: SeenVmi | None, moment: Moment) -> tuple[Migrating, Migrate | None]:
-        """Asked for once more, it is found by its name where its VM has left by it, and takes its place until then."""
+        """Asked for once more, it is found by its name, also where its VM has left; it has its place until then."""
         waited, may_ask = moment.now - self.asked_at, moment.ready and moment.slot
         if waited < RETRY_AFTER:
             return self, None
-        if vmi is None or vmi.node == self.source_node or (waited >= _UNSEEN and not may_ask):
+        is_home = vmi is not None and vmi.node == self.source_node
+        # Where nothing begins any more, nobody waits for its turn.
+        if vmi is None or (is_home and (may_ask or not moment.begins)) or (waited >= _UNSEEN and not may_ask):
             return self._knowing(acted=False)._without_migration(vmi, moment)
         return self, self._command(moment) if may_ask else None
 

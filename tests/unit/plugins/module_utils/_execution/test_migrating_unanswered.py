@@ -89,6 +89,17 @@ def test_one_whose_vm_has_left_by_it_takes_its_place_until_it_is_known() -> None
     assert (none.is_unsure, there_already.outcome, there_already.has_acted) == (False, "already_there", False)
 
 
+@pytest.mark.parametrize("no_turn", [{"slot": False}, {"ready": False}], ids=["no place", "not ready"])
+def test_one_that_has_no_turn_when_it_could_be_asked_for_again_takes_its_place(no_turn: dict[str, bool]) -> None:
+    lost = BEGUN.answered(Answer(first_command(), lost=True), NOW)
+    kept, nothing = lost.step(moment(seen_vmi(), after=29.0, **no_turn))
+    assert (kept.is_unsure, kept.has_acted, nothing) == (True, True, None)
+    intact, again = kept.step(moment(seen_vmi(), after=29.0))
+    assert (intact.is_unsure, again) == (False, first_command())
+    intact, nothing = kept.step(moment(seen_vmi(), after=30.0, **no_turn))
+    assert (intact.is_unsure, intact.has_acted, nothing) == (False, False, None)
+
+
 def test_one_whose_vm_is_gone_is_nobodys_any_more() -> None:
     lost = BEGUN.answered(Answer(first_command(), lost=True), NOW)
     ended, command = lost.step(moment(after=3.0))
