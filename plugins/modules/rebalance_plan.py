@@ -224,12 +224,12 @@ error:
       sample: Check the address and port, and that the API server runs and is reachable from this machine.
 """
 
-from ansible_collections.virtops.kubevirt.plugins.module_utils._module.rebalancing_task import find_moves, spec
+from ansible_collections.virtops.kubevirt.plugins.module_utils._module import rebalancing_task
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module.run import run
 
 
 def main() -> None:
-    run(find_moves, argument_spec=spec(), supports_check_mode=True)
+    run(rebalancing_task.find_moves, argument_spec=rebalancing_task.spec(), supports_check_mode=True)
 
 
 if __name__ == "__main__":

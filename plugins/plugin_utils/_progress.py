@@ -23,7 +23,7 @@ from typing import Any
 from ansible import constants
 from ansible.utils.display import Display
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.standing import Standing
-from ansible_collections.virtops.kubevirt.plugins.module_utils._module.progress import decode, find_standing
+from ansible_collections.virtops.kubevirt.plugins.module_utils._module.progress import decode_line, find_standing
 from ansible_collections.virtops.kubevirt.plugins.plugin_utils._scoreboard import SharedScoreboard
 
 display = Display()
@@ -72,7 +72,7 @@ class Screen:
         """Raises ValueError for what no module says."""
         standing = find_standing(message)
         if standing is None:
-            line, is_detail = decode(message)
+            line, is_detail = decode_line(message)
             if not is_detail or display.verbosity > 0:
                 display.display(line, stderr=True)
             return

@@ -9,7 +9,6 @@ from collections.abc import Callable, Container, Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.looks import objects
-from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.looks.objects import listed, migrations_path
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.client import Client
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.failure import Failure
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs.leases import Leases
@@ -106,7 +105,8 @@ def find_traces(client: Client, run: str, namespace: str) -> RunTraces:
     """Raises Failure."""
     labelled = {"labelSelector": f"{RUN_LABEL}={run}"}
     migrations = map(
-        read_migration, listed(client, migrations_path(None), "list the migrations of the run", **labelled)
+        read_migration,
+        objects.listed(client, objects.migrations_path(None), "list the migrations of the run", **labelled),
     )
     leases, nodes = _leases(client, run, namespace), read_nodes(client)
     return RunTraces(

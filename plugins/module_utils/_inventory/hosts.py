@@ -20,7 +20,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._inventory.addres
     usable,
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._inventory.groups import NodeFacts, NodeGroup, groups
-from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.fitness import fitness, is_ready
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.fitness import fitness, is_node_ready
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.labels import SCHEDULABLE
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.cordon import MAINTAINED, find_cordon
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.invalid_request import InvalidRequest
@@ -211,7 +211,7 @@ def _variables(node: Object, facts: NodeFacts, rules: HostRules) -> Iterator[tup
     yield "node_region", facts.region
     yield "node_addresses", addresses(node)
     yield "node_taints", [_taint(entry) for entry in spec.get("taints") or ()]
-    yield "node_ready", is_ready(node)
+    yield "node_ready", is_node_ready(node)
     yield "node_cordoned", facts.cordon is not None
     yield "node_cordon", asdict(facts.cordon) if facts.cordon else {}
     yield "node_maintained", facts.maintained

@@ -82,7 +82,7 @@ def node_obstacles(
     return tuple(_obstacles(node, now, most_silence, before or BeforeMaintenance()))
 
 
-def is_ready(node: Object) -> bool:
+def is_node_ready(node: Object) -> bool:
     return bool(_ready(node).get("status") == "True")
 
 
@@ -97,7 +97,7 @@ def heartbeat(node: Object) -> str:
 
 
 def _obstacles(node: Object, now: datetime, most_silence: int, before: BeforeMaintenance) -> Iterator[NodeObstacle]:
-    if not is_ready(node):
+    if not is_node_ready(node):
         yield NodeObstacle("it is not Ready", "see to its kubelet")
     booted = boot_id(node)
     has_rebooted = bool(before.boot_id) and booted not in ("", before.boot_id)

@@ -10,12 +10,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model import quantity
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model import csi_migration, quantity
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.csi_migration import (
     CsiVolume,
     TranslatedVolume,
     VolumeNodeAffinity,
-    migration,
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Object, controller
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.selectors import (
@@ -157,7 +156,7 @@ def persistent_volume(raw: Object) -> PersistentVolume:
         attributes_class=spec.get("volumeAttributesClassName") or "",
         topology=topology,
         csi=CsiVolume(csi["driver"], csi["volumeHandle"]) if csi else None,
-        migration=migration(spec, metadata.get("labels") or {}, topology),
+        migration=csi_migration.migration(spec, metadata.get("labels") or {}, topology),
     )
 
 

@@ -60,11 +60,11 @@ class Progress:
         return cls(_Fifo(path) if path else _nobody, about)
 
     def tell(self, line: str) -> None:
-        self._deliver(encode(self._prefix + line, detail=False))
+        self._deliver(encode_line(self._prefix + line, detail=False))
 
     def detail(self, line: str) -> None:
         """Only shown with -v."""
-        self._deliver(encode(self._prefix + line, detail=True))
+        self._deliver(encode_line(self._prefix + line, detail=True))
 
     def totals(self, text: str) -> None:
         """How far the task is, with the time of day before it: seldom, and only if it is further than at the last."""
@@ -72,7 +72,7 @@ class Progress:
         if now < self._next_totals or text in ("", self._last_totals):
             return
         self._next_totals, self._last_totals = now + TOTALS_EVERY, text
-        self._deliver(encode(f"{time.strftime('%H:%M:%S')} {self._prefix}{text}", detail=False))
+        self._deliver(encode_line(f"{time.strftime('%H:%M:%S')} {self._prefix}{text}", detail=False))
 
     def stands(self, standing: Standing) -> None:
         """Where a drain stands, for the totals of its batch: at once if that is new, else now and then."""
@@ -82,7 +82,7 @@ class Progress:
             self._deliver(_STANDING + standing.encoded().encode() + b"\n")
 
 
-def encode(line: str, *, detail: bool) -> bytes:
+def encode_line(line: str, *, detail: bool) -> bytes:
     """One message, cut to what is written in one piece."""
     content, room = printable(line).encode(errors="replace"), _AT_ONCE - 2
     if len(content) > room:
@@ -90,7 +90,7 @@ def encode(line: str, *, detail: bool) -> bytes:
     return (_DETAIL if detail else _TOLD) + content + b"\n"
 
 
-def decode(message: bytes) -> tuple[str, bool]:
+def decode_line(message: bytes) -> tuple[str, bool]:
     """The line of a message, without its end, and whether it is detail."""
     return printable(message[1:].rstrip(b"\n").decode(errors="replace")), message[:1] == _DETAIL
 

@@ -26,13 +26,13 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects im
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.occupant import Occupant
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.pod import Pod
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.pod import pod as parsed
+from ansible_collections.virtops.kubevirt.plugins.module_utils._planner import waits
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.assumptions import assumptions_of_starts
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.board import Board
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.drain import Solution
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.ground import Ground
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.residents import Machine
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.search import Step
-from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.waits import needs
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.scores.registry import Profile
 
 _READY = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
@@ -165,7 +165,7 @@ def place(ground: Ground, waiting: Iterable[Object], profile: Profile) -> list[s
 
 def _needed(newcomer: Pod, others: Mapping[str, Occupant], ground: Ground) -> tuple[str, ...]:
     """The names of those that have to be there before a newcomer."""
-    return tuple(name for name, other in others.items() if needs(newcomer, [other], ground.state.namespaces))
+    return tuple(name for name, other in others.items() if waits.needs(newcomer, [other], ground.state.namespaces))
 
 
 def _land(

@@ -224,10 +224,10 @@ def finish(scene: Scene, course: Course) -> Solution:
 
 def plan(scene: Scene, profile: Profile = Profile.LOW_NODE_UTILIZATION) -> DrainPlan:
     """The plan to play a scene; raises as `plan_drain` does."""
-    return described(solve(scene, profile))
+    return drain_of(solve(scene, profile))
 
 
-def described(solution: Solution) -> DrainPlan:
+def drain_of(solution: Solution) -> DrainPlan:
     """What a solution means for everything on the nodes."""
     scene, board = solution.scene, solution.scene.board
     machines, steps = [vm for vm in scene.residents.machines if not vm.helps], outcome.numbered(solution.waves)

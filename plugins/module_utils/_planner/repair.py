@@ -28,7 +28,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.carrying
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.drain import (
     Scene,
     Solution,
-    described,
+    drain_of,
     prepare,
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.drain_plan import DrainPlan
@@ -172,7 +172,7 @@ class _Repair:
             unasked=course.unasked,
         )
         before = next((action.after for action in old if action.kind is ActionKind.CORDON), ())
-        drain = described(solution)
+        drain = drain_of(solution)
         found = batch_actions(batch.number, solution, drain, waits, before=before, options=options, begun=lingering)
         actions = _explained(found.actions, planned, found.leaving, course.objections, failures)
         held = [*found.blocked]

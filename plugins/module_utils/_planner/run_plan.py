@@ -28,7 +28,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.carrying
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.drain import (
     Scene,
     Solution,
-    described,
+    drain_of,
     prepare,
     unknown_names,
 )
@@ -129,7 +129,7 @@ class GrowingPlan:
     def take(self, solution: Solution, drain: DrainPlan | None = None) -> set[str]:
         """The names of all nodes that are not as they were. drain: the solution's, if somebody has it already."""
         scene, number = solution.scene, len(self._batches) + 1
-        drain = drain or described(solution)
+        drain = drain or drain_of(solution)
         begun = {step.mover.id for step in scene.under_way}
         waits = find_waits(scene.board, solution.steps, last=solution.last, begun=begun)
         profile, shaken = self._options.profile, self._shaken

@@ -27,7 +27,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.actions import nodes_not_emptied
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.batching import Batching
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.bound import bounded
-from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.drain import Solution, described
+from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.drain import Solution, drain_of
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.drain_plan import DrainPlan
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.ground import Ground
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.mover import Mover
@@ -170,13 +170,13 @@ class _Search:
             solution = self._drained(nodes, room=not self.rules.free)
             trial = _judged(solution, self._bound, short=bool(self.growing.unreserved(solution)))
             if not self.rules.free or not any(trial.cost):
-                drain = described(solution)
+                drain = drain_of(solution)
                 stuck = self._stuck(solution, drain)
                 if not self.rules.free or not stuck:
                     self._take(solution, drain)
                     return
                 self.hopeless |= stuck
-            elif trial.works and (stuck := self._stuck(solution, described(solution))):
+            elif trial.works and (stuck := self._stuck(solution, drain_of(solution))):
                 self.hopeless |= stuck
             elif best is None or trial.cost < best.cost:
                 best = trial

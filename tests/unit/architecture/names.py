@@ -3,7 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """One name, one meaning: no two files of module_utils define public classes, types or constants of the same name.
 
-Whoever reads `Rule`, `Change` or `SCHEMA` far from its import shall not have to ask which one.
+Whoever reads `Rule`, `Change` or `SCHEMA` far from its import shall not have to ask which one. Functions of the same
+name are told apart by their modules, as `plan_file.write` is: by its name alone only one of them is imported.
 """
 
 from __future__ import annotations
@@ -14,12 +15,15 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from fnmatch import fnmatch
 
+from unit.architecture.imports import imported, module_name
 from unit.architecture.tree import Tree, parse
 
 # Names that mean two things for a good reason, with the reason.
 KNOWN: Mapping[str, str] = {
     "REASON": "each filter of the scheduler has one",
     "RULE": "each rule of the linter is one",
+    "each": "shapes and projections, which are two of the same objects, are written in the same words",
+    "resource": "as `each`",
 }
 # Files that are only read as `shapes.VM`, and name what all of them have in common.
 SERIES = ("plugins/module_utils/_model/shapes_*.py", "plugins/module_utils/_model/projection_*.py")
@@ -41,6 +45,26 @@ def check(tree: Tree) -> Iterator[str]:
     for name, paths in sorted(homes.items()):
         if len(paths) > 1 and name not in KNOWN:
             yield f"{paths[1]}: {name} is defined in {paths[0]} too; import it, or give one of them another name."
+    yield from _by_name_alone(tree)
+
+
+def _by_name_alone(tree: Tree) -> Iterator[str]:
+    """Functions that are imported without their modules, and are not the only ones of their names that are."""
+    functions = {
+        f"{module_name(path)}.{node.name}": path
+        for path, text in tree.matching("plugins/module_utils/*.py")
+        for node in parse(text).body
+        if isinstance(node, ast.FunctionDef)
+    }
+    homes: defaultdict[str, dict[str, str]] = defaultdict(dict)
+    for path, text in tree.matching("plugins/*.py"):
+        for _line, full in imported(path, text):
+            if full in functions:
+                homes[full.rpartition(".")[2]].setdefault(functions[full], path)
+    for name, found in sorted(homes.items()):
+        if len(found) > 1 and name not in KNOWN:
+            (first, _path), (second, path) = sorted(found.items())[:2]
+            yield f"{path}: {name} of {second} is imported by its name alone, as that of {first} is; import its module."
 
 
 def _defined(node: ast.stmt) -> str | None:

@@ -11,13 +11,8 @@ from pathlib import Path
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport import private_file
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.failure import Failure
-from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.document import (
-    PlanError,
-    decode,
-    encode,
-    from_json,
-    sha256,
-)
+from ansible_collections.virtops.kubevirt.plugins.module_utils._plan import document
+from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.document import PlanError
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import Plan
 
 _WHAT = "the plan"
@@ -32,12 +27,12 @@ def load_plan(source: object) -> Plan:
     The file of a handle must still hold the plan that it held then, and any file must be for its owner alone.
     """
     if isinstance(source, Mapping) and "schema" in source:
-        return from_json(source)
+        return document.from_json(source)
     if isinstance(source, (str, os.PathLike)):
         return _read(Path(source), private=True)
     path = source.get("plan_path") if isinstance(source, Mapping) else None
     if isinstance(source, Mapping) and not path and "document" in source:
-        return from_json(source["document"])
+        return document.from_json(source["document"])
     if not isinstance(source, Mapping) or not path or not isinstance(path, (str, os.PathLike)):
         raise PlanError(
             f"A plan is expected, got {source!r:.60}. Give the path of its file, or what maintenance_plan returned."
@@ -50,7 +45,7 @@ def load_plan(source: object) -> Plan:
 
 def require_same(path: str | os.PathLike[str], plan: Plan, wanted: str) -> None:
     """Raise PlanError unless a plan, read from a path, has the hash that is wanted."""
-    found = sha256(plan)
+    found = document.sha256(plan)
     if found != wanted:
         raise PlanError(
             f"{path}: the plan is not the one that was meant (sha256 {found}, expected {wanted}): the file was "
@@ -78,7 +73,7 @@ def check_writable(path: Path) -> None:
 
 def write(path: Path, plan: Plan) -> None:
     """Replace a file. Raises Failure, with all as it was."""
-    private_file.write(path, [encode(plan)], _WHAT)
+    private_file.write(path, [document.encode(plan)], _WHAT)
 
 
 def write_text(path: Path, plan: Plan, lines: Sequence[str]) -> None:
@@ -115,7 +110,7 @@ def text_beside(path: Path) -> Path:
 
 def _text(plan: Plan, lines: Sequence[str]) -> bytes:
     """The content of a plan's text."""
-    return "".join(f"{line}\n" for line in (f"{_DIGEST}{sha256(plan)}.", *lines)).encode()
+    return "".join(f"{line}\n" for line in (f"{_DIGEST}{document.sha256(plan)}.", *lines)).encode()
 
 
 def _first_line(path: Path) -> str:
@@ -130,6 +125,6 @@ def _first_line(path: Path) -> str:
 def _read(path: Path, *, private: bool) -> Plan:
     content = private_file.read(path, _WHAT, "maintenance_plan", private=private)
     try:
-        return decode(content)
+        return document.decode(content)
     except PlanError as error:
         raise PlanError(f"{path}: {error}") from error

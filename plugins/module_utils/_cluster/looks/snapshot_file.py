@@ -14,18 +14,13 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transpor
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport.collector import (
     paused_collector,
 )
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model import snapshot_format
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Object
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot import (
     Header,
     Snapshot,
     SnapshotError,
     from_plain,
-)
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot_format import (
-    Document,
-    decode,
-    decode_header,
-    decode_list,
 )
 
 _WHAT = "the snapshot"
@@ -67,7 +62,7 @@ def find_header(path: Path) -> Header | None:
         return None
     try:
         with path.open("rb") as stream:
-            header = decode_header(stream.readline())
+            header = snapshot_format.decode_header(stream.readline())
             digest = hashlib.sha256()
             while chunk := stream.read(_CHUNK):
                 digest.update(chunk)
@@ -83,8 +78,8 @@ def find_nodes(path: Path) -> list[Object] | None:
     """
     try:
         with path.open("rb") as stream:
-            decode_header(stream.readline())
-            return list(decode_list(stream, "nodes"))
+            snapshot_format.decode_header(stream.readline())
+            return list(snapshot_format.decode_list(stream, "nodes"))
     except (OSError, SnapshotError):
         return None
 
@@ -99,7 +94,7 @@ def create_folder(path: Path) -> None:
     private_file.create_folder(path, _WHAT)
 
 
-def write(path: Path, document: Document) -> int:
+def write(path: Path, document: snapshot_format.Document) -> int:
     """Replace a file and return its size in bytes. Raises Failure, with all as it was."""
     return private_file.write(path, document.chunks(), _WHAT)
 
@@ -108,6 +103,6 @@ def _read(path: Path) -> Snapshot:
     content = private_file.read(path, _WHAT, "cluster_snapshot")
     try:
         with paused_collector():
-            return decode(content)
+            return snapshot_format.decode(content)
     except SnapshotError as error:
         raise SnapshotError(f"{path}: {error}") from error

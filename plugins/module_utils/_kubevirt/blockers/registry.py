@@ -20,7 +20,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blocker
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blockers.live_migratable import live_migratable
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blockers.quota import quota
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blockers.state import state
-from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blockers.target_pod import target_pod
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blockers.target_pod import no_target_pod
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blockers.utility_volumes import utility_volumes
 
 BLOCKER_RULES: tuple[BlockerRule, ...] = (
@@ -32,7 +32,7 @@ BLOCKER_RULES: tuple[BlockerRule, ...] = (
     backup,
     utility_volumes,
     several_pods,
-    target_pod,
+    no_target_pod,
     limit_range,
     quota,
     hotplug,

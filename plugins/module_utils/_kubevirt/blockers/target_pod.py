@@ -15,7 +15,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.blocker
 )
 
 
-def target_pod(candidate: Candidate) -> Iterator[Blocker]:
+def no_target_pod(candidate: Candidate) -> Iterator[Blocker]:
     pod = candidate.target_pod
     if isinstance(pod, NoTargetPod) and candidate.running:
         problem = f"KubeVirt can make no target pod for the VMI: {pod.problem}"

@@ -9,14 +9,8 @@ from collections.abc import Iterator
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.configuration import Configuration
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.labels import doubtful_labels
-from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.launcher import traits
+from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.launcher import traits, volumes
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.launcher.devices import unknown_networks
-from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.launcher.volumes import (
-    STATE,
-    claims,
-    plugged_volumes,
-    state_claim,
-)
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.namespaces import Namespace
 from ansible_collections.virtops.kubevirt.plugins.module_utils._kubevirt.target_resources import are_known
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import Object
@@ -53,7 +47,9 @@ def open_questions_of_migration(
         found.append(
             f"sizes of the pod if KubeVirt's configuration has changed since the VM started, {_of(configuration)}"
         )
-    if traits.needs_state(vmi) and all(volume["name"] != STATE for volume in target_pod["spec"].get("volumes") or ()):
+    if traits.needs_state(vmi) and all(
+        volume["name"] != volumes.STATE for volume in target_pod["spec"].get("volumes") or ()
+    ):
         found.append("PersistentVolumeClaim for the state of the VM, which KubeVirt makes anew for the target")
     return found
 
@@ -77,7 +73,7 @@ def _of_networks(vmi: Object, configuration: Configuration, namespace: Namespace
 
 
 def _of_volumes(vmi: Object, namespace: Namespace) -> Iterator[str]:
-    if traits.needs_state(vmi) and not state_claim(vmi, namespace):
+    if traits.needs_state(vmi) and not volumes.state_claim(vmi, namespace):
         yield "PersistentVolumeClaim for the state of the VM, which KubeVirt makes when the VM first starts"
     yield from _plugged(vmi)
     yield from _missing_claims(vmi, namespace)
@@ -86,13 +82,13 @@ def _of_volumes(vmi: Object, namespace: Namespace) -> Iterator[str]:
 
 
 def _missing_claims(vmi: Object, namespace: Namespace) -> Iterator[str]:
-    for claim in claims(vmi):
+    for claim in volumes.claims(vmi):
         if claim not in namespace.claims:
             yield f"PersistentVolumeClaim {claim}, which is not there; KubeVirt makes no pod before it is"
 
 
 def _plugged(vmi: Object) -> Iterator[str]:
-    for name in sorted(plugged_volumes(vmi)):
+    for name in sorted(volumes.plugged_volumes(vmi)):
         yield f"volume {name}, which is plugged in by a pod of its own"
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from ansible_collections.virtops.kubevirt.plugins.module_utils._module.progress import Progress, encode
+from ansible_collections.virtops.kubevirt.plugins.module_utils._module.progress import Progress, encode_line
 from ansible_collections.virtops.kubevirt.plugins.plugin_utils import _progress, _scoreboard
 from ansible_collections.virtops.kubevirt.plugins.plugin_utils._scoreboard import SharedScoreboard
 
@@ -140,8 +140,8 @@ def test_totals_are_shown_with_the_time_of_day_as_long_as_the_drain_lasts(
     board = SharedScoreboard(tmp_path, clock)
     with _progress.Screen(board) as screen:
         screen.show(message("n1", 1))
-        screen.show(encode("node n1: told", detail=False))
-        screen.show(encode("node n1: a detail", detail=True))
+        screen.show(encode_line("node n1: told", detail=False))
+        screen.show(encode_line("node n1: a detail", detail=True))
         clock.now = 10
         screen.show(message("n1", 2))
     with _progress.Screen(board) as screen:

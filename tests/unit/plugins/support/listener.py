@@ -10,7 +10,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.standing import Standing
-from ansible_collections.virtops.kubevirt.plugins.module_utils._module.progress import decode, find_standing
+from ansible_collections.virtops.kubevirt.plugins.module_utils._module.progress import decode_line, find_standing
 from ansible_collections.virtops.kubevirt.plugins.plugin_utils._progress import listening
 
 
@@ -30,7 +30,7 @@ def listener() -> Iterator[Heard]:
         if standing := find_standing(message):
             heard.standings.append(standing)
             return
-        line, is_detail = decode(message)
+        line, is_detail = decode_line(message)
         (heard.details if is_detail else heard.told).append(line)
 
     with ExitStack() as open_ones:

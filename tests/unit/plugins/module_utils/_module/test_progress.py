@@ -18,8 +18,8 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.standi
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.printable import printable
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module.progress import (
     Progress,
-    decode,
-    encode,
+    decode_line,
+    encode_line,
     find_standing,
 )
 
@@ -51,7 +51,7 @@ class Board:
 
     def __call__(self, message: bytes) -> None:
         standing = find_standing(message)
-        line, is_detail = decode(message) if standing is None else (f"{standing.gone} gone", False)
+        line, is_detail = decode_line(message) if standing is None else (f"{standing.gone} gone", False)
         self.lines.append(f"({line})" if is_detail else line)
 
 
@@ -61,7 +61,7 @@ def test_lines_arrive_with_their_kind_and_subject(tmp_path: Path) -> None:
         progress.tell("shop/db: migrated")
         progress.detail("shop/db: Running")
         messages = os.read(fifo, 1 << 16).splitlines()
-    assert [decode(message) for message in messages] == [
+    assert [decode_line(message) for message in messages] == [
         ("node n1: shop/db: migrated", False),
         ("node n1: shop/db: Running", True),
     ]
@@ -76,7 +76,7 @@ def test_a_reader_that_has_gone_does_no_harm(tmp_path: Path) -> None:
     progress = Progress.of({"_progress": str(tmp_path / "fifo")})
     with reader(tmp_path / "fifo") as fifo:
         progress.tell("heard")
-        assert decode(os.read(fifo, 1 << 16))[0] == "heard"
+        assert decode_line(os.read(fifo, 1 << 16))[0] == "heard"
     progress.tell("unheard")
 
 
@@ -108,17 +108,17 @@ def test_only_a_fifo_is_written_to(tmp_path: Path) -> None:
 @pytest.mark.parametrize("text", ["\x1b]0;title\x07after", "one\r\ntwo\u2028three", "\u202eesrever", "żółć 你好 ✓"])
 def test_hostile_text_is_only_text(text: str) -> None:
     shown = printable(text)
-    assert decode(encode(text, detail=False)) == (shown, False)
+    assert decode_line(encode_line(text, detail=False)) == (shown, False)
     # The listener does not rely on it that the module has seen to that.
-    assert decode(b"=" + text.encode())[0] == shown
+    assert decode_line(b"=" + text.encode())[0] == shown
 
 
 @pytest.mark.parametrize("text", ["x" * 10_000, "é" * 5_000, "a" + "é" * 5_000, "\ud800" * 9_000, "x" * 4_094])
 def test_a_message_is_written_in_one_piece(text: str) -> None:
-    message = encode(text, detail=True)
+    message = encode_line(text, detail=True)
     assert len(message) <= select.PIPE_BUF
     assert message.count(b"\n") == 1
-    line, is_detail = decode(message.rstrip(b"\n"))
+    line, is_detail = decode_line(message.rstrip(b"\n"))
     assert is_detail
     assert set(line) <= {*printable(text), "…"}, "nothing is cut in its middle"
 
@@ -149,7 +149,7 @@ def test_several_writers_do_not_mix(tmp_path: Path) -> None:
         os.close(keeper)
         listener.join()
     assert lines
-    assert {len(set(decode(line)[0].rstrip("…"))) for line in lines} == {1}
+    assert {len(set(decode_line(line)[0].rstrip("…"))) for line in lines} == {1}
 
 
 def test_totals_are_told_seldom_and_only_if_there_is_something_new() -> None:
@@ -188,7 +188,7 @@ def test_a_standing_is_read_as_it_was_told() -> None:
     (message,) = messages
     assert message.count(b"\n") == 1
     assert find_standing(message.rstrip(b"\n")) == told
-    assert find_standing(encode("#a line", detail=False)) is None
+    assert find_standing(encode_line("#a line", detail=False)) is None
 
 
 @pytest.mark.parametrize("message", [b"#", b"#{}", b"#[]", b'#"text"', b"#\xff", b"#" + b"[" * 5])

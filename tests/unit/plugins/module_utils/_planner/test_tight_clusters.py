@@ -86,7 +86,7 @@ def test_a_plan_that_fails_leaves_the_cluster_as_it_was(monkeypatch: pytest.Monk
     lists = tight_cluster(3)
     ground = Ground(Snapshot(lists))
     with monkeypatch.context() as broken:
-        broken.setattr(drain, "described", failed)
+        broken.setattr(drain, "drain_of", failed)
         with pytest.raises(QuantityError):
             plan_drains(ground, [["n0", "n1"]])
     assert plan_drains(ground, [["n0"]]) == [plan_drain(lists, ["n0"])]
