@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: Contributors to the virtops.kubevirt project
 # SPDX-License-Identifier: GPL-3.0-or-later
 #
-# Every target makes ready what it needs: Python >= 3.11, make and git are enough to begin with.
+# Every target makes ready what it needs: Python 3.11, 3.12 or 3.13, make and git are enough to begin with.
 
 STACK ?= 2.19
 SECONDS ?= 600

@@ -30,6 +30,7 @@ NODES = ("printed-0", "printed-1")
 COLLECTION = Path(__file__).parents[2]
 README, PLANNING = COLLECTION / "README.md", COLLECTION / "roles/plan_maintenance/README.md"
 GUIDE = COLLECTION / "docs/docsite/rst/when_something_goes_wrong.rst"
+MARKS = {"node-role.kubernetes.io/worker": "", "topology.kubernetes.io/zone": "bcn"}
 # Where a path that started from the collection, or from a playbook or role of it, would lead.
 PARTS = ("playbooks", "roles", "plugins", "meta")
 ACCOUNTS = "virtops-kubevirt"
@@ -63,9 +64,14 @@ def of_collection() -> set[str]:
 
 @pytest.fixture
 def folder(yard: Yard, tmp_path: Path) -> Iterator[Path]:
-    """With what the READMEs say that is there: an inventory, tasks, a playbook that plans, a file for the plugin."""
-    marks = {"node-role.kubernetes.io/worker": "", "topology.kubernetes.io/zone": "bcn"}
-    yard.testbed.api.patch(resource_path("v1", "nodes", name=NODES[0]), {"metadata": {"labels": marks}})
+    """With what the READMEs say that is there: an inventory, tasks, a playbook that plans, a file for the plugin.
+
+    Nothing is left of a run of the same name that has maintained the nodes.
+    """
+    for name in NODES:
+        marks = MARKS if name == NODES[0] else dict.fromkeys(MARKS)
+        labels: dict[str, str | None] = {**marks, "virtops.kubevirt/maintained": None}
+        yard.testbed.api.patch(resource_path("v1", "nodes", name=name), {"metadata": {"labels": labels}})
     place, before = tmp_path / "my cluster", of_collection()
     place.mkdir()
     (place / "inventory").write_text(f"[workers]\n{NODES[0]}\n")
@@ -140,6 +146,20 @@ def test_never_seeks_elsewhere_the_plan_that_it_has_written(enter: Run, folder: 
     assert node["metadata"]["labels"].get("virtops.kubevirt/maintained") == "kernel-6.12"
     assert not yard.cordoned(NODES[0])
     assert (written(folder), plan.read_bytes()) == (there, content)
+
+
+def test_one_node_and_then_the_others_by_an_approved_plan(enter: Run, folder: Path, yard: Yard) -> None:
+    yard.testbed.api.patch(resource_path("v1", "nodes", name=NODES[1]), {"metadata": {"labels": MARKS}})
+    variables = block(README, "plan_maintenance_batch_constraints").replace("batch: 3", "batch: 2")
+    (folder / "kernel.yml").write_text(variables.replace("rebooted: true", "rebooted: false"))
+    (folder / "plan.yml").write_text(block(README, "virtops.kubevirt.no_limit"))
+    first = enter(printed(README, "kernel.yml", "worker-1").replace("worker-1", NODES[0]))
+    enter(printed(README, "plan_maintenance_path"))
+    digest = json.loads((folder / "plan.json").read_bytes())["sha256"]
+    assert digest in (folder / "plan.txt").read_text().splitlines()[0]
+    others = enter(printed(README, "plan_maintenance_file").replace("…", digest))
+    done = [[name for name in NODES if f'"maintained {name}"' in run.stdout] for run in (first, others)]
+    assert done == [[NODES[0]], [NODES[1]]]
 
 
 def by_hand(yard: Yard) -> list[str]:
