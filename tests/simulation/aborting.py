@@ -65,6 +65,7 @@ class Abort(Undoing):
         return RunTraces(
             migrations=tuple(map(see_migration, unfinished)),
             nodes=tuple(node for node, whose in world.cordons.items() if whose == OURS),
+            kept=(),
             leases=(),
             stopped_for=tuple(sorted({node for owner in world.owners.values() for node in owner.stopped_for})),
             done=(),

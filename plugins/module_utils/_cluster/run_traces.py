@@ -38,35 +38,39 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._model.stopped_ma
 
 @dataclass(frozen=True, slots=True)
 class RunTraces:
-    """migrations: unfinished ones. nodes: that carry its mark. leases: of nodes. stopped_for: nodes.
+    """migrations: unfinished ones. nodes: that it has cordoned. leases: of nodes. stopped_for: nodes.
 
-    done: nodes that it is done with, by name. There is nothing to be undone of them.
+    kept: nodes that it has taken beside a cordon of somebody else. done: nodes that it is done with, by name. There is
+    nothing to be undone of them.
     """
 
     migrations: tuple[Migration, ...]
     nodes: tuple[str, ...]
+    kept: tuple[str, ...]
     leases: tuple[JsonObject, ...]
     stopped_for: tuple[str, ...]
     done: tuple[str, ...]
 
     def lines(self) -> list[str]:
         """What is to be undone, one line each."""
-        held = {lease_name(node) for node in self.nodes}
+        held = {lease_name(node) for node in (*self.nodes, *self.kept)}
         return [
             *map(line_of_migration, self.migrations),
             *map(line_of_cordon, self.nodes),
+            *(f"mark on node {node}, beside a cordon of somebody else" for node in self.kept),
             *(line_of_lease(lease) for lease in self.leases if lease["metadata"]["name"] not in held),
             *map(line_of_stopped, self.stopped_for),
         ]
 
     def without(self, lines: Container[str]) -> RunTraces:
-        """What is to be undone besides. Where a cordon is left out, so is the Lease of its node."""
+        """What is to be undone besides. Where a cordon is left out, so are mark and Lease of its node."""
         out = {lease_name(node) for node in (*self.nodes, *nodes_of(self.leases)) if line_of_cordon(node) in lines}
         leases = (lease for lease in self.leases if lease["metadata"]["name"] not in out)
         return replace(
             self,
             migrations=tuple(migration for migration in self.migrations if line_of_migration(migration) not in lines),
             nodes=tuple(node for node in self.nodes if line_of_cordon(node) not in lines),
+            kept=tuple(node for node in self.kept if line_of_cordon(node) not in lines),
             leases=tuple(lease for lease in leases if line_of_lease(lease) not in lines),
             stopped_for=tuple(node for node in self.stopped_for if line_of_stopped(node) not in lines),
         )
@@ -84,7 +88,7 @@ class Stopped:
 
 @dataclass(frozen=True, slots=True)
 class RunLeft:
-    """What a run that ends has not brought back. stopped: in order. taken: nodes that carry its mark, by name.
+    """What a run that ends has not brought back. stopped: in order. taken: nodes that carry a mark of it, by name.
 
     leases: of nodes without any mark of it, which it has given back, though it was kept from releasing them.
     """
@@ -109,9 +113,11 @@ def find_traces(client: Client, run: str, namespace: str) -> RunTraces:
         objects.listed(client, objects.migrations_path(None), "list the migrations of the run", **labelled),
     )
     leases, nodes = _leases(client, run, namespace), read_nodes(client)
+    cordoned = _taken(nodes, run, CORDON_NOTE)
     return RunTraces(
         migrations=tuple(migration for migration in migrations if migration.unfinished),
-        nodes=_taken(nodes, run),
+        nodes=cordoned,
+        kept=tuple(node for node in _taken(nodes, run, KEPT) if node not in cordoned),
         leases=leases,
         stopped_for=tuple(_nodes_waiting(client, run, nodes)),
         done=tuple(sorted(nodes_done(nodes, run))),
@@ -121,8 +127,8 @@ def find_traces(client: Client, run: str, namespace: str) -> RunTraces:
 def find_left(client: Client, run: str, namespace: str) -> RunLeft:
     """Raises Failure."""
     leases, nodes = _leases(client, run, namespace), read_nodes(client)
-    taken = _taken(nodes, run)
-    held = {lease_name(node) for node in (*taken, *_taken(nodes, run, KEPT))}
+    taken = tuple(sorted({*_taken(nodes, run, CORDON_NOTE), *_taken(nodes, run, KEPT)}))
+    held = {lease_name(node) for node in taken}
     return RunLeft(
         stopped=tuple(sorted(_stopped(client, run, nodes))),
         taken=taken,
@@ -180,7 +186,7 @@ def _leases(client: Client, run: str, namespace: str) -> tuple[JsonObject, ...]:
     return tuple(lease for lease in labelled if parse_lease(lease).holder == run)
 
 
-def _taken(nodes: Iterable[JsonObject], run: str, annotation: str = CORDON_NOTE) -> tuple[str, ...]:
+def _taken(nodes: Iterable[JsonObject], run: str, annotation: str) -> tuple[str, ...]:
     marks = ((node["metadata"]["name"], find_mark(node, annotation)) for node in nodes)
     return tuple(name for name, mark in marks if mark and mark.owner == run)
 

@@ -124,7 +124,7 @@ class Undoing:
         """One thing after the other, so that nothing moves to a node that is about to be free. Raises Failure."""
         self._set_aside.clear()
         self._cancel(traces.migrations)
-        for node in sorted({*traces.nodes, *nodes_of(traces.leases)}):
+        for node in sorted({*traces.nodes, *traces.kept, *nodes_of(traces.leases)}):
             self._give_back(node)
         # Those that are left, as their nodes are gone. A node that is not given back keeps its Lease beside its mark:
         # without it another operator would take the node for free.

@@ -13,7 +13,7 @@ import pytest
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.transport import persistence
 from ansible_collections.virtops.kubevirt.plugins.module_utils._cluster.verbs import renewer
-from ansible_collections.virtops.kubevirt.plugins.module_utils._model.cordon import MAINTAINED
+from ansible_collections.virtops.kubevirt.plugins.module_utils._model.cordon import CORDON_NOTE, KEPT, MAINTAINED
 from ansible_collections.virtops.kubevirt.plugins.modules import node_maintenance
 from ansible_collections.virtops.kubevirt.plugins.modules.maintenance_run import main
 
@@ -107,6 +107,15 @@ def test_a_lease_of_others_stays(maintain: Maintain, api: RunApi, given_back: No
     assert LEASE in api.objects
 
 
+@pytest.fixture
+def kept(maintain: Maintain, node: Node, api: RunApi) -> None:
+    """The run has taken n1 beside a cordon of somebody else."""
+    maintain()
+    node(owner="others", run=None, invocation=None)
+    del api.objects[LEASE]
+    node(foreign_cordon="keep")
+
+
 @pytest.mark.parametrize("cordoned_by_others", [False, True])
 def test_a_node_that_is_still_taken_stays_held(
     maintain: Maintain, node: Node, api: RunApi, cordoned_by_others: bool
@@ -116,8 +125,31 @@ def test_a_node_that_is_still_taken_stays_held(
         node(owner="others", run=None, invocation=None)
         del api.objects[LEASE]
     node(foreign_cordon="keep")
-    maintain(state="released")
+    result = maintain(state="released")
     assert LEASE in api.objects
+    assert (result["still_taken"], result["left"]) == (["n1"], ["node n1, not given back"])
+
+
+def test_a_node_that_is_given_back_beside_a_cordon_of_others_is_not_left(
+    maintain: Maintain, node: Node, kept: None
+) -> None:
+    node(foreign_cordon="keep", state="uncordoned", maintained=True)
+    assert maintain(state="released")["left"] == []
+
+
+@pytest.mark.parametrize("held", [True, False])
+def test_one_that_is_not_is_given_back_with_the_run_whether_its_lease_is_there_or_not(
+    maintain: Maintain, api: RunApi, kept: None, held: bool
+) -> None:
+    if not held:
+        del api.objects[LEASE]
+    foretold = maintain(state="aborted", check=True, diff=True)["diff"]["before"]
+    assert "mark on node n1, beside a cordon of somebody else\n" in foretold
+    assert ("cordon of node n1" in foretold, "lease node-n1" in foretold) == (False, False)
+    assert maintain(state="aborted", force=True)["given_back"] == ["n1"]
+    found = api.node("n1")
+    assert (LEASE in api.objects, found["spec"]["unschedulable"]) == (False, True)
+    assert [KEPT in found["metadata"]["annotations"], CORDON_NOTE in found["metadata"]["annotations"]] == [False, True]
 
 
 def test_a_lease_that_cannot_be_released_is_told_and_the_run_stays_held(
