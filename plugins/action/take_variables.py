@@ -16,7 +16,7 @@ from ansible.plugins.action import ActionBase
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.invalid_request import InvalidRequest
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module.texts import understood
 from ansible_collections.virtops.kubevirt.plugins.plugin_utils import _variables
-from ansible_collections.virtops.kubevirt.plugins.plugin_utils._variables import Owner, RoleNotFound, is_blank
+from ansible_collections.virtops.kubevirt.plugins.plugin_utils._variables import Named, Owner, RoleNotFound, is_blank
 
 Values = dict[str, Any]
 
@@ -45,12 +45,15 @@ class ActionModule(ActionBase):  # type: ignore[misc]  # Ansible is published wi
         try:
             owner = self._owner(arguments)
             others = [_variables.role(_ROLES / name) for name in arguments["roles"]]
-            seen = self._seen(owner, arguments["hosts"])
+            seen = self._seen(owner, others, arguments["hosts"])
             _variables.check_names(owner, others, seen)
+            if arguments["hosts"] and len(seen) == 1:
+                # As with a plan that was approved: its nodes may be those of any host.
+                _variables.check_names(owner, (), {**seen, **self._variables["hostvars"]})
             _variables.check_values(owner, others, {host: self._literal(host, others) for host in seen})
             values = self._values(owner)
             given = _variables.taken(owner, values)
-            roles, files = (_named(owner, arguments[option], given) for option in ("named_roles", "named_tasks"))
+            roles, files = (self._named(owner, arguments[name], given, seen) for name in ("named_roles", "named_tasks"))
             _variables.check_roles(owner, roles, self._find_role)
             _variables.check_tasks(owner, files, self._loader.load_from_file)
         except InvalidRequest as error:
@@ -68,13 +71,16 @@ class ActionModule(ActionBase):  # type: ignore[misc]  # Ansible is published wi
         found = _variables.role(Path(role._role_path))
         return replace(found, others=found.others.union(arguments["others"]))
 
-    def _seen(self, owner: Owner, hosts: str | None) -> dict[str, Iterable[str]]:
+    def _seen(self, owner: Owner, others: Iterable[Owner], hosts: str | None) -> dict[str, Iterable[str]]:
         """Names of variables by host. `hosts`: the variable that names further hosts, or groups of them."""
         seen: dict[str, Iterable[str]] = {self._variables["inventory_hostname"]: self._variables}
-        named = understood(owner.attempted, owner.options, self._evaluated([hosts])) if hosts else {}
+        options = {name: option for each in (owner, *others) for name, option in each.options.items()}
+        named = understood(owner.attempted, options, self._evaluated([hosts])) if hosts else {}
         groups, everything = self._variables["groups"], self._variables["hostvars"]
-        for name in named.get(hosts or "", ()):
-            for host in groups.get(name, (name,)):
+        listed = named.get(hosts or "")
+        # What else it may be is told with all other values.
+        for name in listed if isinstance(listed, list) else ():
+            for host in groups.get(name, (name,)) if isinstance(name, str) else ():
                 if host in everything:
                     seen[host] = everything[host]
         return seen
@@ -101,6 +107,20 @@ class ActionModule(ActionBase):  # type: ignore[misc]  # Ansible is published wi
                     found[name] = self._templar.template(variables[name])
         return {name: value for name, value in found.items() if not is_blank(value)}
 
+    def _named(
+        self, owner: Owner, variables: Iterable[str], given: Mapping[str, Any], seen: Iterable[str]
+    ) -> dict[Named, list[str]]:
+        """What those of the variables say that are given; with the hosts that have it, if it is theirs alone."""
+        own = ((name, given.get(name.removeprefix(owner.prefix))) for name in variables)
+        found: dict[Named, list[str]] = {(name, value): [] for name, value in own if value}
+        asked = replace(owner, options={name: owner.options[name] for name in variables}, others=frozenset())
+        theirs: dict[Named, list[str]] = {}
+        for host in (host for host in seen if host != self._variables["inventory_hostname"]):
+            for name, value in _variables.taken(asked, self._literal(host, [asked])).items():
+                if (said := (owner.prefix + name, value)) not in found:
+                    theirs.setdefault(said, []).append(host)
+        return found | theirs
+
     def _find_role(self, name: str) -> Path:
         """Its folder, found by Ansible itself as for include_role in the same play. Raises RoleNotFound."""
         try:
@@ -113,9 +133,3 @@ class ActionModule(ActionBase):  # type: ignore[misc]  # Ansible is published wi
         variables = {**self._variables, **(instead or {})}
         templar = self._templar.copy_with_new_env(available_variables=variables)
         return {name: templar.template(variables[name]) for name in names if name in variables}
-
-
-def _named(owner: Owner, variables: Iterable[str], given: Mapping[str, Any]) -> dict[str, str]:
-    """What those of the variables say that are given."""
-    found = {name: given.get(name.removeprefix(owner.prefix)) for name in variables}
-    return {name: value for name, value in found.items() if value}

@@ -43,19 +43,21 @@ options:
     default: []
   hosts:
     description: >-
-      The whole name of a variable that lists hosts and groups, the variables of which are looked at, too.
+      The whole name of a variable that lists hosts and groups, the variables of which are looked at, too. It is one of
+      O(options) or of a role of O(roles). Where it lists none, the names that all hosts have with O(prefix), or that of
+      the role, are looked at.
     type: str
   named_roles:
     description: >-
-      Whole names of variables, each of which names a role that has to be there. It is sought as by
-      M(ansible.builtin.include_role) in the same play.
+      Whole names of variables, each of which names a role that has to be there, also of those that O(hosts) lists. It
+      is sought as by M(ansible.builtin.include_role) in the same play.
     type: list
     elements: str
     default: []
   named_tasks:
     description: >-
       Whole names of variables, each of which names a file. If there is one it has to be of tasks, as far as its YAML
-      tells.
+      tells; for those that O(hosts) lists it has to be there.
     type: list
     elements: str
     default: []
@@ -134,5 +136,5 @@ error:
       description: What to do about it.
       returned: failure
       type: str
-      sample: Correct them; nothing was touched.
+      sample: Correct them; this task has touched nothing.
 """

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from ansible.errors import AnsibleError
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
@@ -24,7 +24,11 @@ from ansible.module_utils.common.yaml import yaml_load
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.invalid_request import InvalidRequest
 from ansible_collections.virtops.kubevirt.plugins.module_utils._module.texts import OptionSpec, understood
 
-_REMEDY = "Correct them; nothing was touched."
+# A variable, and what it says.
+Named: TypeAlias = tuple[str, str]
+
+# Role uncordon takes its variables when its node has been maintained: that nothing was touched would not be so.
+_REMEDY = "Correct them; this task has touched nothing."
 _MOST_HOSTS = 3
 
 
@@ -97,49 +101,55 @@ def check_values(owner: Owner, others: Iterable[Owner], seen: Mapping[str, Mappi
             for problem in error.problems:
                 found.setdefault(problem, []).append(host)
     if found:
-        problems = [f"{problem.rstrip('.')}; {_listed(hosts)} has it" for problem, hosts in found.items()]
+        problems = [f"{problem.rstrip('.')}{_whose(hosts)}" for problem, hosts in found.items()]
         raise InvalidRequest(owner.attempted, problems, _REMEDY)
 
 
-def check_roles(owner: Owner, names: Mapping[str, str], find: Callable[[str], Path]) -> None:
+def check_roles(owner: Owner, named: Mapping[Named, Sequence[str]], find: Callable[[str], Path]) -> None:
     """See that the roles that variables name are there, and do something. Raises InvalidRequest.
 
-    names: of the roles, by variable. find: the folder of a role; raises RoleNotFound.
+    named: with the hosts that have it, none for who takes the variables. find: a role's folder; raises RoleNotFound.
     """
     problems = []
-    for variable, name in names.items():
+    for (variable, name), hosts in named.items():
         try:
             folder = find(name)
         except RoleNotFound as error:
             words = str(error).rstrip(".")
-            problems.append(f"{variable} is {name}: {words}; give its full name in a collection, or its path")
+            where = "give its full name in a collection, or its path"
+            problems.append(f"{variable} is {name}: {words}; {where}{_whose(hosts)}")
             continue
         if not (folder / "tasks").is_dir():
-            problems.append(f"{variable} is {name}, but {folder} is no role with tasks")
+            problems.append(f"{variable} is {name}, but {folder} is no role with tasks{_whose(hosts)}")
     if problems:
         raise InvalidRequest(owner.attempted, problems, _REMEDY)
 
 
-def check_tasks(owner: Owner, files: Mapping[str, str], load: Callable[[str], Any]) -> None:
-    """See that files that variables name are ones of tasks. What is no file is passed over. Raises InvalidRequest.
+def check_tasks(owner: Owner, named: Mapping[Named, Sequence[str]], load: Callable[[str], Any]) -> None:
+    """See that files that variables name are ones of tasks. Raises InvalidRequest.
 
-    files: paths, by variable. load: what a file holds; raises AnsibleError.
+    named: with the hosts that have it, none for who takes the variables, who tells of a missing file himself. load:
+    what a file holds; raises AnsibleError.
     """
     problems = []
-    for variable, path in files.items():
-        if not Path(path).is_file():
-            continue
-        try:
-            tasks = load(path)
-        except AnsibleError as error:
-            problems.append(f"{variable} is {path}: {' '.join(str(error).split())}")
-            continue
-        if not isinstance(tasks, (list, type(None))) or not all(isinstance(task, Mapping) for task in tasks or ()):
-            problems.append(f"{variable} is {path}, but that is no list of tasks")
-        elif any(key == "hosts" or key.endswith("import_playbook") for task in tasks or () for key in map(str, task)):
-            problems.append(f"{variable} is {path}, but that has plays: give a file of the tasks alone")
+    for (variable, path), hosts in named.items():
+        if problem := _trouble_with(path, load) if Path(path).is_file() else hosts and ", but there is no such file":
+            problems.append(f"{variable} is {path}{problem}{_whose(hosts)}")
     if problems:
         raise InvalidRequest(owner.attempted, problems, _REMEDY)
+
+
+def _trouble_with(path: str, load: Callable[[str], Any]) -> str:
+    """What keeps a file from being one of tasks; empty if nothing does."""
+    try:
+        tasks = load(path)
+    except AnsibleError as error:
+        return f": {' '.join(str(error).split())}"
+    if not isinstance(tasks, (list, type(None))) or not all(isinstance(task, Mapping) for task in tasks or ()):
+        return ", but that is no list of tasks"
+    if any(key == "hosts" or key.endswith("import_playbook") for task in tasks or () for key in map(str, task)):
+        return ", but that has plays: give a file of the tasks alone"
+    return ""
 
 
 def taken(owner: Owner, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -183,6 +193,10 @@ def _set_by(found: Any) -> Iterator[str]:
             yield found["register"]
         for part in ("block", "rescue", "always"):
             yield from _set_by(found.get(part))
+
+
+def _whose(hosts: Sequence[str]) -> str:
+    return f"; {_listed(hosts)} has it" if hosts else ""
 
 
 def _listed(hosts: Sequence[str]) -> str:

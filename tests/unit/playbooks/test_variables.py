@@ -84,6 +84,44 @@ def test_a_file_that_is_none_of_tasks_is_refused_before_anything_else(tmp_path: 
     assert (NEXT in told) is (words == NEXT), told
 
 
+def test_the_maintenance_of_a_host_is_looked_at_before_anything_else(tmp_path: Path) -> None:
+    """Else the node would be maintained as all others are, or one would hear of it when that is empty."""
+    (tmp_path / "gpu.yml").write_text("- ansible.builtin.import_playbook: site.yml\n")
+    (tmp_path / "all.yml").write_text("- debug:\n")
+    hosts: dict[str, dict[str, Any]] = {
+        "n1": {"rolling_maintenance_taks": "gpu.yml"},
+        "n2": {"rolling_maintenance_tasks": "missing.yml"},
+        "n3": {"rolling_maintenance_tasks": "gpu.yml"},
+        "n4": {"rolling_maintenance_tasks": "", "rolling_maintenance_role": "virtops.kubevirt.pathc"},
+        "n5": {"rolling_maintenance_tasks": "{{ later }}.yml"},
+        "n6": {"rolling_maintenance_tasks": "all.yml"},
+    }
+    given = {"plan_maintenance_run": "patch", "plan_maintenance_nodes": "workers,n6"}
+    own: dict[str, dict[str, Any]] = {
+        "localhost": {**given, "rolling_maintenance_tasks": "all.yml", "ansible_connection": "local"}
+    }
+    playbook = "- import_playbook: virtops.kubevirt.rolling_maintenance\n"
+
+    def told(hosts: dict[str, dict[str, Any]]) -> str:
+        (tmp_path / "hosts.yml").write_text(yaml.safe_dump({"workers": {"hosts": hosts}, "own": {"hosts": own}}))
+        return " ".join(play(tmp_path, playbook, "-i", str(tmp_path / "hosts.yml"), begun_in=tmp_path)[0].split())
+
+    assert "rolling_maintenance_taks (do you mean rolling_maintenance_tasks?), which host n1 has" in told(hosts)
+    own["localhost"] = {**own["localhost"], "plan_maintenance_file": "plan.json", "plan_maintenance_nodes": None}
+    assert "rolling_maintenance_taks (do you mean rolling_maintenance_tasks?), which host n1 has" in told(hosts)
+    own["localhost"]["plan_maintenance_nodes"] = "workers,n6"
+    del hosts["n1"]
+    assert "pathc' was not found in" in (words := told(hosts)), words
+    assert "; host n4 has it. Correct them" in words, words
+    del hosts["n4"]
+    words = told(hosts)
+    assert f"is {tmp_path}/missing.yml, but there is no such file; host n2 has it" in words
+    assert f"is {tmp_path}/gpu.yml, but that has plays: give a file of the tasks alone; host n3 has it" in words
+    assert NEXT not in words
+    del hosts["n2"], hosts["n3"]
+    assert NEXT in (words := told(hosts)), words
+
+
 def test_hosts_of_a_run_are_looked_at_before_anything_else(tmp_path: Path) -> None:
     hosts = {"n1": {"drain_polices": "{{ never_asked_for }}"}, "n2": {"_drain_own": 1}, "n3": {"drain_zzz": 1}}
     (tmp_path / "hosts.yml").write_text(yaml.safe_dump({"workers": {"hosts": hosts}}))
