@@ -45,7 +45,8 @@ options:
   expiration:
     description:
       - Seconds for which the token is good, at least 600. The API server may give less or more.
-      - A file with a token that is good for half of that still stays as it is.
+      - A file with a token that is good for half of that still stays as it is, unless it is good for longer than that.
+        Where the API server gives less than half of it, each task makes a new one; ask for what it gives then.
     type: int
     default: 86400
 extends_documentation_fragment:

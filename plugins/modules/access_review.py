@@ -120,6 +120,12 @@ error:
         namespace: {description: "The one namespace, empty for all.", returned: always, type: str,
                     sample: medik8s-leases}
         why: {description: What it is for., returned: always, type: list, elements: str, sample: [release the run]}
+    problems:
+      description: What is wrong with the task.
+      returned: when the task cannot be meant so
+      type: list
+      elements: str
+      sample: ["request_timeout is 0"]
     remedy:
       description: What to do about it.
       returned: failure

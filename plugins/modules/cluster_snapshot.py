@@ -156,24 +156,30 @@ error:
       sample: list pods in all namespaces
     object:
       description: On which server or file it was tried.
-      returned: failure
+      returned: failure, unless the task cannot be meant so
       type: str
       sample: https://api.example.org:6443
     status:
       description: HTTP status of the API server's answer, if there was one.
-      returned: failure
+      returned: failure, unless the task cannot be meant so
       type: int
       sample: 403
     reason:
       description: One word for the cause, the server's own where it gave one.
-      returned: failure
+      returned: failure, unless the task cannot be meant so
       type: str
       sample: Forbidden
     server_message:
       description: The words of the server or of the operating system.
-      returned: failure
+      returned: failure, unless the task cannot be meant so
       type: str
       sample: connection refused
+    problems:
+      description: What is wrong with the task.
+      returned: when the task cannot be meant so
+      type: list
+      elements: str
+      sample: ["page_size is 0"]
     remedy:
       description: What to do about it.
       returned: failure

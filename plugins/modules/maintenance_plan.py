@@ -141,7 +141,7 @@ EXAMPLES = r"""
     snapshot: "{{ cluster }}"
     run: kernel-6.12
     nodes: [worker-1, worker-2, worker-3, worker-4]
-    path: ~/plans/kernel-6.12.json
+    path: ~/plans/kernel-6.12-run.json
     resume: true
     invocation: "{{ held.invocation_id }}"
   delegate_to: localhost
@@ -373,11 +373,10 @@ error:
       type: list
       elements: str
       sample: ["there is no node worker-22 (do you mean worker-2?)"]
-    problems_left_out:
-      description: How many problems there are beside the first, which alone stand in C(problems).
-      returned: when there are many
-      type: int
-      sample: 50
+    problems_left_out: {description: "How many problems there are beside the first, which alone stand in C(problems).",
+                        returned: when there are many, type: int, sample: 50}
+    missing_rules: {description: Rules of a ClusterRole that would grant what is missing.,
+                    returned: when the cluster may not be read, type: list, elements: dict}
     remedy:
       description: What to do about it.
       returned: failure

@@ -260,7 +260,7 @@ interrupted:
     for_node: {description: The node for whose maintenance it ended., returned: always, type: str, sample: worker-2}
 left:
   description: What should have left and has not. In check mode it is empty, unless the server refuses something.
-  returned: O(state=drained), when something was tried
+  returned: O(state=drained), when something was tried; O(state=verified), when the node was looked at
   type: list
   elements: dict
   contains:
@@ -342,11 +342,8 @@ error:
       sample: DeadlineExceeded
     server_message: {description: "What is left and why, or the words of the server.",
                      returned: when something was tried, type: str, sample: "after 600 s there is left pod shop/api-0"}
-    missing:
-      description: The rights that are missing, as M(virtops.kubevirt.access_review) returns them.
-      returned: when rights are missing, before anything was done
-      type: list
-      elements: dict
+    missing: {description: "The rights that are missing, as M(virtops.kubevirt.access_review) returns them.",
+              returned: "when rights are missing, before anything was done", type: list, elements: dict}
     node_owner: {description: "Who has the node, the holder of its Lease or who has cordoned it.",
                  returned: with V(LeaseHeld) and V(CordonedByOther), type: str, sample: kubectl-cordon}
     holder: {description: "Who holds the run, as RV(virtops.kubevirt.maintenance_run#module:holder).",
@@ -361,6 +358,8 @@ error:
       sample: ["vm shop/db-1: no node can take it: 0/6 nodes are available: 6 Insufficient memory."]
     problems_left_out: {description: "How many problems there are beside the first, which alone stand in C(problems).",
                         returned: when there are many, type: int, sample: 50}
+    missing_rules: {description: Rules of a ClusterRole that would grant what is missing.,
+                    returned: when the cluster may not be read, type: list, elements: dict}
     remedy:
       description: What to do about it.
       returned: failure

@@ -91,7 +91,7 @@ EXAMPLES = r"""
 RETURN = r"""
 evicted:
   description: The pods that were there.
-  returned: success
+  returned: success, and failure once something was tried
   type: list
   elements: dict
   contains:
@@ -129,13 +129,13 @@ evicted:
       sample: Cannot evict pod as it would violate the pod's disruption budget.
 gone:
   description: The pods that were not there, C(namespace/name).
-  returned: success
+  returned: success, and failure once something was tried
   type: list
   elements: str
   sample: []
 replacements:
   description: What came in their place, by controller.
-  returned: success
+  returned: success, and failure once something was tried
   type: list
   elements: dict
   contains:

@@ -217,6 +217,8 @@ error:
       returned: when there are many
       type: int
       sample: 50
+    missing_rules: {description: Rules of a ClusterRole that would grant what is missing.,
+                    returned: when the cluster may not be read, type: list, elements: dict}
     remedy:
       description: What to do about it.
       returned: failure

@@ -63,11 +63,16 @@ def understood(attempted: str, options: Mapping[str, OptionSpec], given: Mapping
         try:
             meant[name] = _meant(option, value)
         except _Misunderstood as error:
-            shown = "" if option.get("no_log") else f'is "{brief(error.value)}", but '
+            shown = "" if _may_be_secret(option) else f'is "{brief(error.value)}", but '
             problems.append(f"{name} {shown}has to be {_FORMS[error.form]}")
     if problems:
-        raise InvalidRequest(attempted, problems, "Correct the values; nothing was touched.")
+        raise InvalidRequest(attempted, problems, "Correct the values; this task has touched nothing.")
     return {name: value for name, value in meant.items() if value is not NOT_GIVEN}
+
+
+def _may_be_secret(option: OptionSpec) -> bool:
+    """A mapping of anything may be a template of virtual machines, which begins with their passwords."""
+    return bool(option.get("no_log")) or (option.get("type") == "dict" and not option.get("options"))
 
 
 def _meant(option: OptionSpec, value: Any) -> Any:
