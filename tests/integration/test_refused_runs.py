@@ -94,3 +94,16 @@ def test_the_same_command_without_a_mistake_goes_to_the_cluster(maintain: Mainta
     done, told = maintain({"rolling_maintenance_tasks": "{folder}/tasks.yml"}, "--check")
     assert done.returncode == 0, told
     assert maintain.proxy.requests > 0
+
+
+@pytest.mark.parametrize("words", [("--check",), ()], ids=["foretold", "begun"])
+def test_a_plan_that_cannot_be_written_is_told_of_before_the_run_is_held(
+    maintain: Maintain, yard: Yard, words: tuple[str, ...]
+) -> None:
+    """By day as well as in the night for which the run is scheduled."""
+    given = {"rolling_maintenance_tasks": "{folder}/tasks.yml", "plan_maintenance_path": "{folder}/missing/plan.json"}
+    refused, told = maintain(given, *words)
+    assert refused.returncode != 0, told
+    assert "Hold the run until this playbook ends" not in told, told
+    assert f"{maintain.folder}/missing" in told, told
+    assert not yard.cordoned(SOURCE)

@@ -137,7 +137,8 @@ def turn_of(
     if not batches:
         return Turn(None, (), True, "")
     if list(batch) not in [list(names) for names in batches]:
-        return Turn(None, (), False, f"{named}: these hosts are no batch of the plan, so nothing was begun.")
+        why = f"{named}: these hosts are no batch of the plan, so nothing was begun{_missing(batch, batches)}."
+        return Turn(None, (), False, why)
     number = [list(names) for names in batches].index(list(batch))
     overdue = tuple(sorted({name for names in batches[:number] for name in names}.difference(done)))
     if len(overdue) <= most_failed:
@@ -145,3 +146,15 @@ def turn_of(
     be = "is" if len(overdue) == 1 else "are"
     why = f"{named}: not begun, because {', '.join(overdue)} of an earlier batch {be} not done."
     return Turn(number + 1, overdue, False, why)
+
+
+def _missing(batch: Sequence[str], batches: Sequence[Sequence[str]]) -> str:
+    """Who is not there of the planned batch that these are a part of, if they are one."""
+    for names in batches:
+        if batch and set(batch) < set(names):
+            missing = [name for name in names if name not in batch]
+            have, be = ("has", "is") if len(missing) == 1 else ("have", "are")
+            return (
+                f": {', '.join(missing)} of the same batch {have} failed before, could not be reached, or {be} left out"
+            )
+    return ""

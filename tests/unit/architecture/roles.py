@@ -48,19 +48,24 @@ def _asking(tree: Tree) -> Iterator[str]:
             yield f"{path}: modules of {FOREIGN}* send requests again as they like; use a module of the collection."
     for path, text in tree.matching("roles/*/tasks/*.yml"):
         for task in _becoming(yaml.safe_load(text) or []):
-            yield f"{path}: `{task}` becomes whom the inventory says; give it `become` and `ansible_become`, as false."
+            yield (
+                f"{path}: `{task}` runs as whom and where the inventory says; give it `become` and `ansible_become`, as"
+                " false, and `ansible_connection`, as local."
+            )
     for path, text in tree.matching("playbooks/*.yml"):
         for name in _CHECKED_TWICE.findall(text):
             yield f"{path}: {name} takes its variables itself; include it with `rolespec_validate: false`."
 
 
 def _becoming(tasks: list[dict[str, Any]]) -> Iterator[str]:
-    """Names of tasks that run a module as somebody else, if the inventory says so for all hosts."""
+    """Names of tasks that run a module as somebody else, or by ssh, if the inventory says so for all hosts."""
     for task in tasks:
         for part in ("block", "rescue", "always"):
             yield from _becoming(task.get(part, []))
         runs = any("." in key and key not in _AT_HOME for key in task)
-        if runs and (task.get("become"), task.get("vars", {}).get("ansible_become")) != (False, False):
+        found = task.get("vars", {})
+        given = (task.get("become"), found.get("ansible_become"), found.get("ansible_connection"))
+        if runs and given != (False, False, "local"):
             yield str(task.get("name"))
 
 

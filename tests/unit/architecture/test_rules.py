@@ -40,7 +40,8 @@ TAKING = {
     "roles/drain/meta/argument_specs.yml": SPECS,
     "roles/drain/tasks/main.yml": "- virtops.kubevirt.take_variables:",
 }
-FOREIGN_TASK = "{kubernetes.core.k8s: , become: false, vars: {ansible_become: false}}"
+ELSEWHERE = "become: false, vars: {ansible_become: false"
+FOREIGN_TASK = f"{{kubernetes.core.k8s: , {ELSEWHERE}, ansible_connection: local}}}}"
 INCLUDING = "- include_role:\n    name: virtops.kubevirt.drain\n    rolespec_validate: false\n"
 REGISTRY = "from unit.rules import first\nRULES = (first.check,)\n"
 
@@ -253,7 +254,12 @@ def test_purity(source: str, sentence: str) -> None:
         (
             "roles",
             {**TAKING, "roles/drain/tasks/drain.yml": "- always: [{name: Move it, a.b.c: {}, become: false}]"},
-            "`Move it` becomes whom the inventory says",
+            "`Move it` runs as whom and where the inventory says",
+        ),
+        (
+            "roles",
+            {**TAKING, "roles/drain/tasks/drain.yml": f"- {{name: Move it, a.b.c: {{}}, {ELSEWHERE}}}}}"},
+            "`Move it` runs as whom and where the inventory says",
         ),
         (
             "roles",

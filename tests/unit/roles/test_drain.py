@@ -64,7 +64,7 @@ def gate(folder: Path, hosts: str, *done: str) -> tuple[str, int]:
         ("n1", [], "", ["n1"], 0),
         ("n2,n3", ["n1"], "", ["n2", "n3"], 0),
         ("n2,n3", [], "n2, n3: not begun, because n1 of an earlier batch is not done.", [], 0),
-        ("n2", ["n1"], "n2: these hosts are no batch of the plan, so nothing was begun. Give drain_batches as", [], 2),
+        ("n2", ["n1"], "hosts are no batch of the plan, so nothing was begun: n3 of the same batch has", [], 2),
     ],
 )
 def test_a_batch_begins_when_it_is_its_turn(
