@@ -175,7 +175,7 @@ PARTS = {
         Part("unit", "pytest without a cluster", unit),
         Part("sanity", "ansible-test sanity", checked_by_ansible_test),
         Part("differential", "verdicts against kube-scheduler's own", differential, last=True),
-        Part("integration", "pytest on a testbed", integration, last=True, limit=75),
+        Part("integration", "pytest on a testbed", integration, last=True, limit=150),
         Part("molecule", "Molecule scenarios on a testbed", molecule, last=True),
         Part("demo", "the maintenance of a whole cluster", demo, last=True),
     )
