@@ -262,9 +262,9 @@ class Migrating:
         waited, may_ask = moment.now - self.asked_at, moment.ready and moment.slot
         if waited < RETRY_AFTER:
             return self, None
+        lacks_place = moment.ready and moment.begins and not moment.slot
         is_home = vmi is not None and vmi.node == self.source_node
-        # Where nothing begins any more, nobody waits for its turn.
-        if vmi is None or (is_home and (may_ask or not moment.begins)) or (waited >= _UNSEEN and not may_ask):
+        if vmi is None or (is_home and not lacks_place) or (waited >= _UNSEEN and not may_ask):
             return self._knowing(acted=False)._without_migration(vmi, moment)
         return self, self._command(moment) if may_ask else None
 

@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.commands import Answer
@@ -89,15 +91,19 @@ def test_one_whose_vm_has_left_by_it_takes_its_place_until_it_is_known() -> None
     assert (none.is_unsure, there_already.outcome, there_already.has_acted) == (False, "already_there", False)
 
 
-@pytest.mark.parametrize("no_turn", [{"slot": False}, {"ready": False}], ids=["no place", "not ready"])
-def test_one_that_has_no_turn_when_it_could_be_asked_for_again_takes_its_place(no_turn: dict[str, bool]) -> None:
+def test_one_that_lacks_a_place_when_it_could_be_asked_for_again_keeps_its_own() -> None:
     lost = BEGUN.answered(Answer(first_command(), lost=True), NOW)
-    kept, nothing = lost.step(moment(seen_vmi(), after=29.0, **no_turn))
+    kept, nothing = lost.step(moment(seen_vmi(), after=29.0, slot=False))
     assert (kept.is_unsure, kept.has_acted, nothing) == (True, True, None)
     intact, again = kept.step(moment(seen_vmi(), after=29.0))
     assert (intact.is_unsure, again) == (False, first_command())
-    intact, nothing = kept.step(moment(seen_vmi(), after=30.0, **no_turn))
+    intact, nothing = kept.step(moment(seen_vmi(), after=30.0, slot=False))
     assert (intact.is_unsure, intact.has_acted, nothing) == (False, False, None)
+    # Who has to wait for others anyway, or is not to begin any more, keeps nobody waiting for it.
+    now = moment(seen_vmi(), after=2.0)
+    for later in (replace(now, ready=False), replace(now, slot=False, begins=False)):
+        intact, nothing = lost.step(later)
+        assert (intact.is_unsure, nothing) == (False, None)
 
 
 def test_one_whose_vm_is_gone_is_nobodys_any_more() -> None:

@@ -171,8 +171,7 @@ def test_what_may_be_on_its_way_waits_for_nobody_in_vain(kind: ActionKind, answe
     record = answered(record, [Answer(command, "never")], NOW + 0.5)
     assert is_lost(later, record, remaining("n1", there, None)) is not ("lost" in answer)
     still = look(owned, seen_pod("stays"), vms={"shop/web": SeenVm("uid-vm", "Always")})
-    # A watch of migrations may be behind that of VMIs.
-    record, _none = advance(later, record, still, NOW + 31.0, N1)
+    record, _none = advance(later, record, still, NOW + 9.0, N1)
     assert is_lost(later, record, remaining("n1", still, None))
 
 
