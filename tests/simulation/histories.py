@@ -323,6 +323,20 @@ HISTORIES: Mapping[str, History] = {
             ("somebody_brings_a_vm_back", {"then": bytes(10) + b"\x01\x01", "which": 0}),
         ),
     ),
+    "a VM that is still on its way back to a node when a drain of it gives up": (
+        TwoInvocationsOfTwoBatches,
+        (
+            ("begin", {"shape": b"\x0e" + bytes(18) + b"\x08\x08\x08+\xb0"}),
+            ("a_budget_changes", {"then": _QUIET}),
+            ("nobody_looks", {"choices": _QUIET}),
+            ("dies", {"remembering": False, "then": _QUIET, "which": 0}),
+            ("nobody_looks", {"choices": _QUIET}),
+            ("a_vm_ends", {"how": 0, "then": bytes(8) + b"\x01\x03\x01\x01", "which": 3}),
+            ("a_vm_comes", {"byte": 0, "lagging": 0, "then": bytes(4) + b"\x01\xcf\0\0\0\x01\x01\xe1", "which": 0}),
+            ("somebody_brings_a_vm_back", {"then": bytes(11) + b"\x01", "which": 0}),
+            ("dies", {"remembering": False, "then": b"\x00\x01\x00\x01" + bytes(8), "which": 0}),
+        ),
+    ),
 }
 
 

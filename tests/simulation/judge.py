@@ -213,7 +213,7 @@ class Judge:
         """Of a drain that ends though its node is not empty: what is there has a reason, and nothing is under way.
 
         One that gives up, as too many have failed, waits for nobody who is ending already, and plans for nobody who has
-        just come, or come back.
+        just come, or come back, or was still on its way to the node when the plan was made.
         """
         assert not under_way(drain.record), f"{drain.record} is left alone"
         names = {(entry.object.namespace, entry.object.name) for entry in hindrances(drain.plan, drain.here)}
@@ -222,7 +222,7 @@ class Judge:
             told |= {action.object.uid for action in drain.plan.actions}
             told |= {entry.uid for entry in drain.record.entries.values() if not entry.unfinished}
             told |= {item.uid for item in drain.here.all if item.ending}
-            known = self._world.snapshots[drain.plan.snapshot.sha256].places
+            known = self._world.snapshots[drain.plan.snapshot.sha256].homes
             told |= {vmi.uid for vmi in drain.here.vmis if (vmi.uid, drain.execution.node) not in known}
         for item in drain.here.all:
             assert item.uid in told or (item.namespace, item.name) in names, f"{item} is left without a reason"

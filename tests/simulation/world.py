@@ -173,10 +173,12 @@ class Moving:
 class Snapshot:
     """What a plan was made from. places: uids of VMIs and the nodes where they have a pod, with its size.
 
+    homes: uids of VMIs and the nodes that they are on, without those that they are still on their way to.
     sizes: of the VMIs' next pods, by uid. moving: uids of those on their way, whose actions a plan keeps as they are.
     """
 
     places: Mapping[tuple[str, str], int]
+    homes: frozenset[tuple[str, str]]
     sizes: Mapping[str, int]
     moving: frozenset[str]
 
@@ -230,8 +232,9 @@ class World:
         """Its hash."""
         places = {(pod.owner_uid, pod.node): pod.size for pod in self.pods.values() if pod.machine and pod.node}
         name = f"snapshot-{len(self.snapshots)}"
+        homes = frozenset((vmi.uid, vmi.node) for vmi in self.vmis.values())
         moving = frozenset(entry.vmi.uid for entry in self.migrations.values() if entry.unfinished)
-        self.snapshots[name] = Snapshot(places, {vmi.uid: vmi.size for vmi in self.vmis.values()}, moving)
+        self.snapshots[name] = Snapshot(places, homes, {vmi.uid: vmi.size for vmi in self.vmis.values()}, moving)
         return name
 
     def uid(self, kind: str) -> str:
