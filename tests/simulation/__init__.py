@@ -37,7 +37,7 @@ driven.py        what they have in common
 machine.py       drains: of a node, of two, of one of two, of batches; and the same by the product's planner
 invocations.py   a run that another invocation goes on with
 restoring.py     a drain, and what gives its node back
-returning.py     what starts VMs again
+returning.py     what starts VMs again, by one task a node, or by two
 moving.py        moves
 
 What is asked of them:

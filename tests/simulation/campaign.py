@@ -40,7 +40,7 @@ from simulation.machine import (
 )
 from simulation.moving import Moved
 from simulation.restoring import Restored
-from simulation.returning import Returns
+from simulation.returning import Returns, ReturnsTwice
 
 BY_MODEL: tuple[type[Driven], ...] = (
     OneNode,
@@ -51,6 +51,7 @@ BY_MODEL: tuple[type[Driven], ...] = (
     TwoInvocationsOfTwoNodes,
     TwoInvocationsOfTwoBatches,
     Returns,
+    ReturnsTwice,
     Restored,
     Moved,
 )

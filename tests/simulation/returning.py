@@ -216,7 +216,12 @@ def _is_hindered(entry: Entry) -> bool:
 
 
 class Returns(Driven):
-    """Both nodes of a batch are given back at the same time, each by a task of its own."""
+    """Both nodes of a batch are given back at the same time, each by a task of its own.
+
+    given_back: the nodes of the tasks.
+    """
+
+    given_back: tuple[str, ...] = _NODES
 
     def __init__(self) -> None:
         super().__init__()
@@ -236,7 +241,7 @@ class Returns(Driven):
             controllers.take(world, choice)
         world.cordons.clear()
         world.frail = True
-        self.tasks = [Return(world, node) for node in _NODES]
+        self.tasks = [Return(world, node) for node in self.given_back]
 
     @happens(choices=_BYTES, fates=DRAWN)
     def time_goes_by(self, choices: bytes, fates: int = 0) -> None:
@@ -364,3 +369,9 @@ class Returns(Driven):
 
     def _vms(self) -> list[Owner]:
         return [owner for owner in self.world.owners.values() if owner.kind == VM]
+
+
+class ReturnsTwice(Returns):
+    """One of the nodes by two tasks at the same time, of which neither knows of the other."""
+
+    given_back = ("n1", "n1", "n2")
