@@ -13,6 +13,7 @@ from simulation.invocations import TwoInvocations, TwoInvocationsOfTwoBatches
 from simulation.machine import (
     OneNode,
     OneNodeAsPlanned,
+    OneOfTwoAsPlanned,
     TwoBatches,
     TwoNodes,
     TwoNodesAsPlanned,
@@ -335,6 +336,14 @@ HISTORIES: Mapping[str, History] = {
             ("a_vm_comes", {"byte": 0, "lagging": 0, "then": bytes(4) + b"\x01\xcf\0\0\0\x01\x01\xe1", "which": 0}),
             ("somebody_brings_a_vm_back", {"then": bytes(11) + b"\x01", "which": 0}),
             ("dies", {"remembering": False, "then": b"\x00\x01\x00\x01" + bytes(8), "which": 0}),
+        ),
+    ),
+    "a VM that has ended before its stop, while others still wait that were to leave before it": (
+        OneOfTwoAsPlanned,
+        (
+            ("begin", {"shape": bytes(21) + b"\xa8\t\t"}),
+            ("a_vm_ends", {"how": 1, "then": bytes(8) + b"\x01\x01\x01\x03", "which": 0}),
+            ("a_budget_changes", {"then": bytes(6) + b"\x01\x00\x00\x01\x01\x00"}),
         ),
     ),
 }

@@ -10,6 +10,7 @@ from collections.abc import Collection, Mapping
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.evicting import GONE
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.interrupting import (
     ALREADY_GONE,
+    STOP,
     Interrupting,
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.migrating import ALREADY_THERE, Migrating
@@ -105,8 +106,12 @@ class Waits:
         return frozenset(own | awaited)
 
     def _has_yet_to_leave(self, entry: Entry) -> bool:
-        """Whether it has not come to its end, and has not left by itself before it began."""
-        return entry.unfinished and (may_have_begun(entry) or not self._is_gone(entry))
+        """Whether it has not come to its end, and has not left by itself before it began.
+
+        Of a stop whose VM has ended it is only asked yet who has ended that.
+        """
+        is_stop = isinstance(entry, Interrupting) and entry.kind == STOP
+        return entry.unfinished and ((may_have_begun(entry) and not is_stop) or not self._is_gone(entry))
 
     def _is_gone(self, entry: Entry) -> bool:
         """Whether a VMI or pod is no longer on its node: neither itself, nor a pod of it that has yet to end."""

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.commands import Answer, Command
+from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.commands import Answer, Command, Migrate
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.draining import (
     is_lost,
     remaining,
@@ -263,3 +263,19 @@ def test_who_waits_for_one_of_a_replica_set_is_not_let_go_by_the_successor_of_an
         record, commands = advance(both, record, seen(ended, there), NOW + seconds, N1)
         assert not commands
     assert [entry.outcome for entry in record.of(Interrupting)] == ["restarted", "ending"]
+
+
+def test_nobody_else_is_moved_for_a_vm_that_has_ended_before_its_stop() -> None:
+    """Whether it was stopped from here its VM is asked first, and it is not called over as yet."""
+    then = replace(action(ActionKind.MIGRATE, vm("then"), "n2", "n6"), after=(ROOM.id,))
+    chain = plan(ROOM, then, replace(action(ActionKind.STOP, vm("ends"), "n1"), after=(then.id,)))
+    there = (seen_vmi("room", "n2"), seen_vmi("then", "n2"), seen_vmi("ends", ending=True, owner_kind=VM))
+    record, (command,) = advance(chain, follow(chain, Record(), N1), look(*there), NOW, N1)
+    assert isinstance(command, Migrate)
+    record = answered(record, [Answer(command)], NOW)
+    done = migration(command.name, "Succeeded", vmi="room", target="n3")
+    for seconds in (1.0, 2.0):
+        record, asked = advance(
+            chain, record, look(seen_vmi("room", "n3"), seen_vmi("then", "n2"), done), NOW + seconds, N1
+        )
+        assert not asked
