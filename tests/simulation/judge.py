@@ -131,7 +131,8 @@ class Judge:
                 assert not pod.ending, f"{command} asks for a pod that is ending already"
             elsewhere = fresh and (action.source or action.node) != execution.node
             if elsewhere and (type(command), command.uid) not in self._asked:
-                assert self._is_awaited(execution.node, action, actions), f"{command} is for nobody"
+                awaited = self._is_awaited(execution.node, action, actions, record)
+                assert awaited, f"{command} is for nobody"
             self._asked.add((type(command), command.uid))
 
     def created(self, command: Command, execution: Execution, plan: Plan, sources: Collection[str] | None) -> None:
@@ -254,12 +255,16 @@ class Judge:
         lost = self._world.lost_at.get(invocation, float("inf"))
         assert self._world.now - lost < FRESH, f"invocation {invocation} goes on, though it could know that it may not"
 
-    def _is_awaited(self, node: str, action: Action, actions: Mapping[str, Action]) -> bool:
-        """Whether who is to leave the node, and is there, waits for it, directly or by way of others."""
+    def _is_awaited(self, node: str, action: Action, actions: Mapping[str, Action], record: Record) -> bool:
+        """Whether who is to leave the node, and is there, waits for it, directly or by way of others.
+
+        Or who has ended before its restart, and may find no node again as long as these are there.
+        """
         waiting = [other for other in actions.values() if action.id in other.after]
-        own = (other for other in waiting if (other.source or other.node) == node)
+        own = [other for other in waiting if (other.source or other.node) == node]
         there = any(not self._world.has_left(other.object.uid, node) for other in own)
-        return there or any(self._is_awaited(node, other, actions) for other in waiting)
+        restarting = any(other.kind is ActionKind.RESTART and record.entries[other.id].unfinished for other in own)
+        return there or restarting or any(self._is_awaited(node, other, actions, record) for other in waiting)
 
     def _has_ended(self, name: str, command: Command) -> None:
         action = self._actions[name]
