@@ -15,6 +15,7 @@ from simulation.machine import (
     OneNodeAsPlanned,
     OneOfTwoAsPlanned,
     TwoBatches,
+    TwoBatchesAsPlanned,
     TwoNodes,
     TwoNodesAsPlanned,
 )
@@ -344,6 +345,17 @@ HISTORIES: Mapping[str, History] = {
             ("begin", {"shape": bytes(21) + b"\xa8\t\t"}),
             ("a_vm_ends", {"how": 1, "then": bytes(8) + b"\x01\x01\x01\x03", "which": 0}),
             ("a_budget_changes", {"then": bytes(6) + b"\x01\x00\x00\x01\x01\x00"}),
+        ),
+    ),
+    "a VM that is to restart on a node that somebody else has cordoned": (
+        TwoBatchesAsPlanned,
+        (
+            ("begin", {"shape": bytes(20) + b"\x08`[g"}),
+            ("somebody_cordons_or_uncordons", {"node": "n4", "then": bytes(7) + b"\x01\x03@\x01\x80"}),
+            ("somebody_deletes_a_migration", {"then": bytes(7) + b"\x01" * 5, "which": 0}),
+            ("the_next_batch_asks_for_its_turn", {"then": _QUIET}),
+            ("the_next_batch_asks_for_its_turn", {"then": _QUIET}),
+            ("a_vm_can_be_migrated_or_no_longer", {"lagging": 0, "then": _QUIET, "which": 1}),
         ),
     ),
 }

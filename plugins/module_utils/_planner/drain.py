@@ -208,7 +208,10 @@ def movers(scene: Scene) -> list[Mover]:
 
 
 def finish(scene: Scene, course: Course) -> Solution:
-    """Let those leave that have no place: by their policies, if they have no prospect either."""
+    """Let those leave that have no place: by their policies, if they have no prospect either.
+
+    Who would restart and has no place for that may have a prospect of one.
+    """
     board, patient = scene.board, dict[str, str]()
     if scene.patient:
         patient = prospects(board, [mover for mover in course.stuck if mover.chosen], scene.cluster)
@@ -218,6 +221,9 @@ def finish(scene: Scene, course: Course) -> Solution:
     interruptions = {name: mover for name, mover in found.items() if isinstance(mover, Mover)}
     course.depart(interruptions, {name for name in interruptions if scene.policies[name] is Policy.RESTART})
     objections = {name: reason for name, reason in found.items() if isinstance(reason, str)}
+    if scene.patient:
+        held = [mover for name, mover in interruptions.items() if name not in course.on_their_way()]
+        patient |= prospects(board, held, scene.cluster)
     still = {name: clause for name, clause in patient.items() if name not in course.on_their_way()}
     return Solution(scene, course.waves, frozenset(course.last), objections, still)
 

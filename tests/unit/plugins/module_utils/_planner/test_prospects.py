@@ -15,7 +15,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.plan_opt
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.repair import repair
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.run_plan import plan_run
 
-from unit.plugins.module_utils._planner.scene import HOST, ZONE, Json, Scene, apart_but_own, node
+from unit.plugins.module_utils._planner.scene import FIXED, HOST, ZONE, Json, Scene, apart_but_own, node
 
 WAITS = ("b, which could take it, is cordoned by somebody",)
 
@@ -68,6 +68,25 @@ def test_a_maintenance_of_others_is_waited_for_at_every_stage(stage: Json, polic
     assert is_waited_for(before)
     assert is_waited_for(planned(with_a_node_of_others(stage), policy))
     assert is_waited_for(repair(before, from_plain(with_a_node_of_others(stage).lists)))
+
+
+@pytest.mark.parametrize("stage", STAGES, ids=str)
+def test_who_is_to_restart_where_others_maintain_waits_for_that(stage: Json) -> None:
+    """It cannot be migrated. Whoever asks later, when the node is back, gets the restart."""
+
+    def refused(stage: Json) -> Scene:
+        scene = with_a_node_of_others(stage)
+        scene.lists["vmis"][0]["status"] |= FIXED
+        return scene
+
+    before = planned(refused({}), "restart")
+    assert is_waited_for(before)
+    assert before.blocked[0].obstacle.id == "room-to-come"
+    assert is_waited_for(planned(refused(stage), "restart"))
+    assert is_waited_for(repair(before, from_plain(refused(stage).lists)))
+    scene = refused({})
+    del scene.lists["nodes"][1]["spec"]["unschedulable"]
+    assert "1.restart.shop/vm-1" in {action.id for action in repair(before, from_plain(scene.lists)).actions}
 
 
 @pytest.mark.parametrize(
