@@ -358,6 +358,19 @@ HISTORIES: Mapping[str, History] = {
             ("a_vm_can_be_migrated_or_no_longer", {"lagging": 0, "then": _QUIET, "which": 1}),
         ),
     ),
+    "a VM that waits for a restart that begins out of turn, and is to go where another one of its group stays": (
+        OneOfTwoAsPlanned,
+        (
+            ("begin", {"shape": bytes(14) + b"\x08.9I\x08`\x99\x0e&8"}),
+            ("a_vm_ends", {"how": 0, "then": bytes(8) + b"\x01\x03\x01\xc3", "which": 3}),
+            (
+                "a_vm_can_be_migrated_or_no_longer",
+                {"lagging": 0, "then": bytes(6) + b"\x01\x03" + b"\x01" * 4, "which": 0},
+            ),
+            ("a_vm_ends", {"how": 2, "then": bytes(9) + b"\x01" * 3, "which": 4}),
+            ("a_budget_changes", {"then": _QUIET}),
+        ),
+    ),
 }
 
 

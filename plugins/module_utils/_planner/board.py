@@ -27,16 +27,10 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.mover im
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.options import Options
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.contract import FilterPlugin, PluginError
-from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.filters.inter_pod_affinity import (
-    InterPodAffinity,
-)
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.filters.node_affinity import NodeAffinity
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.filters.node_name import NodeName
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.filters.node_unschedulable import (
     NodeUnschedulable,
-)
-from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.filters.pod_topology_spread import (
-    PodTopologySpread,
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.filters.registry import FILTERS
 from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.filters.taint_toleration import (
@@ -49,7 +43,6 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._scheduler.tables
 
 # What they say depends on no other pod.
 _OF_THE_NODE: tuple[FilterPlugin, ...] = (NodeUnschedulable(), NodeName(), TaintToleration(), NodeAffinity())
-_BUT_OF_COMPANY = tuple(entry for entry in FILTERS if not isinstance(entry, (InterPodAffinity, PodTopologySpread)))
 # No pod can have this name.
 _NOBODY = occupant({"metadata": {"name": "/"}, "spec": {"containers": []}})
 
@@ -149,11 +142,15 @@ class Board:
             return bool(self._fitting(mover.newcomer)[self.state.nodes.index[node]])
 
     def has_room(self, mover: Mover, node: str) -> bool:
-        """Whether a node could take the newcomer of a mover whatever its rules on other pods say."""
+        """Whether a node could take the newcomer of a mover if only others came, as those that it has to be near.
+
+        Who has to be far from it goes by nobody's coming.
+        """
         if mover.newcomer is None:
             return False
         newcomer = pinned(mover.newcomer, self._hostname(node)) if mover.chosen else mover.newcomer
-        return bool(self._fitting(newcomer, _BUT_OF_COMPANY)[self.state.nodes.index[node]])
+        alone = replace(newcomer.occupant, affinity=replace(newcomer.occupant.affinity, required=()))
+        return bool(self._fitting(replace(newcomer, occupant=alone, spread=()))[self.state.nodes.index[node]])
 
     def reach(self, newcomer: Pod | None) -> BoolArray:
         """Nodes that a newcomer may ever come to, whoever else is there."""

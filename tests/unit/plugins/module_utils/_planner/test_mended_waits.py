@@ -305,3 +305,26 @@ def test_who_is_on_its_way_is_waited_for_also_where_it_was_made_anew() -> None:
     found = repair(plan, from_plain(scene.lists), node="a", failures={"shop/db-1": ["f"]})
     assert {action.object.uid for action in found.actions if action.object.name == "db-2"} == {"another"}
     assert after(found, "1.migrate.shop/db-1") == {"1.migrate.shop/db-2"}
+
+
+def test_who_waits_for_a_restart_goes_nowhere_where_somebody_is_whom_it_must_not_meet() -> None:
+    """The restart has begun out of turn; who was to leave that zone before it stays there, as its migration failed."""
+    zones = {"a": "za", "b": "zb", "c": "zc", "d": "za", "e": "zb", "f": "zc"}
+    scene = Scene(*(node(name, zone) for name, zone in zones.items()))
+    apart_in_zones = {"affinity": apart_but_own(ZONE, "db")}
+    scene.vm("db-1", "b", rules=apart_in_zones)
+    scene.vm("db-2", "a", rules=apart_in_zones)
+    fixed = scene.vm("fixed-1", "b", status=FIXED)
+    options = PlanOptions(policies=[{"policy": "restart"}])
+    plan = plan_run(from_plain(scene.lists), "patch", [["a", "b"]], options)
+    assert places(plan) == {"shop/db-1": "c", "shop/db-2": "d"}
+    by_title = {action.object.title: action for action in plan.actions}
+    first, restart, second = (by_title[f"shop/{name}"] for name in ("db-1", "fixed-1", "db-2"))
+    second = replace(second, target="e", selector={HOST: "e"}, after=(restart.id,))
+    leaving = (first, replace(restart, after=(first.id,)), second)
+    others = [action for action in plan.actions if action.id not in {entry.id for entry in leaving}]
+    given = replace(plan, actions=(*others[:2], *leaving, *others[2:]))
+    fixed["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    failures = {"shop/db-1": ["c"], "shop/db-2": ["d"]}
+    mended = repair(given, from_plain(scene.lists), node="a", failures=failures)
+    assert (places(mended)["shop/db-2"], after(mended, second.id)) == ("c", {first.id})
