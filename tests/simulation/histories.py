@@ -371,6 +371,14 @@ HISTORIES: Mapping[str, History] = {
             ("a_budget_changes", {"then": _QUIET}),
         ),
     ),
+    "a VM that comes in the way of one that is to leave another node of the batch": (
+        OneOfTwoAsPlanned,
+        (
+            ("begin", {"shape": bytes(21) + b"\x08 \xf1"}),
+            ("somebody_scales_a_replica_set", {"replicas": 0, "then": _QUIET, "which": 0}),
+            ("a_vm_comes", {"byte": 96, "lagging": 0, "then": _QUIET, "which": 0}),
+        ),
+    ),
 }
 
 

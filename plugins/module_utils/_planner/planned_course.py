@@ -105,10 +105,26 @@ class PlannedCourse:
         late = [entry for entry in left if self._comes_late(entry)]
         later = {entry.id for entry in late}
         free = [mover for name, mover in self._movers.items() if name not in self.kept | later]
-        self._place(free, disturbed=bool(left) or any(mover.id not in self._known for mover in free))
+        disturbed = bool(left) or any(mover.id not in self._known for mover in free)
+        self._place(self._without_the_unasked(free), disturbed=disturbed)
         self._going = {step.mover.id for wave in self._course.waves for step in wave}
         staying = dict.fromkeys((entry.id for entry in self._keep_all(late)), Policy.FAIL)
         return finish(replace(self._scene, policies={**self._scene.policies, **staying}), self._course)
+
+    def _without_the_unasked(self, free: Sequence[Mover]) -> Sequence[Mover]:
+        """Who finds no place beside those that are kept though they cannot go now.
+
+        These are taken to be both where they are and where they go: whoever waits for one may be what it waits for.
+        """
+        steps = [step for wave in self._course.waves for step in wave if step.mover.id in self.unasked]
+        if not steps:
+            return free
+        for step in steps:
+            self._board.put(step.mover, Stage.DURING, step.node)
+        self._place(free, disturbed=False)
+        for step in steps:
+            self._board.put(step.mover, Stage.AFTER, step.node)
+        return self._course.stuck
 
     def _keep_all(self, planned: Sequence[Planned]) -> list[Planned]:
         """Let those go that can go as planned; the others are returned."""
