@@ -30,7 +30,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.drain_pl
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.mover import Mover
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.options import Option
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.order import all_ahead
-from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.prospects import with_prospects
+from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.prospects import prospects
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.search import (
     Attempt,
     Step,
@@ -106,25 +106,50 @@ class PlannedCourse:
         later = {entry.id for entry in late}
         free = [mover for name, mover in self._movers.items() if name not in self.kept | later]
         disturbed = bool(left) or any(mover.id not in self._known for mover in free)
-        self._place(self._without_the_unasked(free), disturbed=disturbed)
+        hindered = self._take_back_hindered(free)
+        if hindered:
+            free = self._placed_beside(hindered, free)
+        self._place(free, disturbed=disturbed)
+        for step in hindered:
+            self._keep_unasked(step)
         self._going = {step.mover.id for wave in self._course.waves for step in wave}
         staying = dict.fromkeys((entry.id for entry in self._keep_all(late)), Policy.FAIL)
         return finish(replace(self._scene, policies={**self._scene.policies, **staying}), self._course)
 
-    def _without_the_unasked(self, free: Sequence[Mover]) -> Sequence[Mover]:
-        """Who finds no place beside those that are kept though they cannot go now.
-
-        These are taken to be both where they are and where they go: whoever waits for one may be what it waits for.
-        """
+    def _take_back_hindered(self, free: Sequence[Mover]) -> list[Step]:
+        """Of those that are kept though they cannot go now, whom only free ones hinder: none of these waits for one."""
         steps = [step for wave in self._course.waves for step in wave if step.mover.id in self.unasked]
         if not steps:
-            return free
+            return []
+        self._board.reset([step.mover for step in steps])
+        barred = [step for step in steps if not self._board.legal(step.mover, step.node)]
+        for mover in free:
+            self._board.put(mover, Stage.AFTER)
+        hindered = [step for step in barred if self._board.legal(step.mover, step.node)]
+        self._board.reset(free)
+        names = {step.mover.id for step in hindered}
         for step in steps:
+            if step.mover.id not in names:
+                self._board.put(step.mover, Stage.AFTER, step.node)
+        self._course.waves = [wave for wave in self._course.waves if names.isdisjoint(step.mover.id for step in wave)]
+        self.kept -= names
+        self.unasked -= names
+        return hindered
+
+    def _placed_beside(self, hindered: Sequence[Step], free: Sequence[Mover]) -> list[Mover]:
+        """Who has found no place that leaves the hindered ones theirs, both where they are and where they go."""
+        for step in hindered:
             self._board.put(step.mover, Stage.DURING, step.node)
         self._place(free, disturbed=False)
-        for step in steps:
-            self._board.put(step.mover, Stage.AFTER, step.node)
+        self._board.reset([step.mover for step in hindered])
         return self._course.stuck
+
+    def _keep_unasked(self, step: Step) -> None:
+        """It goes as planned when it can, or its own drain finds it another place."""
+        self._board.put(step.mover, Stage.AFTER, step.node)
+        self._course.waves.append([step])
+        self.kept.add(step.mover.id)
+        self.unasked.add(step.mover.id)
 
     def _keep_all(self, planned: Sequence[Planned]) -> list[Planned]:
         """Let those go that can go as planned; the others are returned."""
@@ -155,7 +180,7 @@ class PlannedCourse:
         movers = [self._movers[entry.id] for entry in entries if entry.id in self._movers]
         ways = [mover for mover in movers if mover.chosen]
         free = {way.id for way in ways if self._board.options(way, Profile.NO_SCORING)}
-        return free | with_prospects(self._board, [way for way in ways if way.id not in free], self._scene.cluster)
+        return free.union(prospects(self._board, [way for way in ways if way.id not in free], self._scene.cluster))
 
     def _harmless(self, entry: Planned) -> Step | None:
         mover, node = self._movers.get(entry.id), entry.action.target
