@@ -258,13 +258,18 @@ class Judge:
     def _is_awaited(self, node: str, action: Action, actions: Mapping[str, Action], record: Record) -> bool:
         """Whether who is to leave the node, and is there, waits for it, directly or by way of others.
 
-        Or who has ended before its restart, and may find no node again as long as these are there.
+        Or who has ended before its restart, and finds no node again as long as these are there.
         """
         waiting = [other for other in actions.values() if action.id in other.after]
         own = [other for other in waiting if (other.source or other.node) == node]
         there = any(not self._world.has_left(other.object.uid, node) for other in own)
-        restarting = any(other.kind is ActionKind.RESTART and record.entries[other.id].unfinished for other in own)
-        return there or restarting or any(self._is_awaited(node, other, actions, record) for other in waiting)
+        lost = any(self._finds_no_node(record.entries[other.id]) for other in own)
+        return there or lost or any(self._is_awaited(node, other, actions, record) for other in waiting)
+
+    def _finds_no_node(self, entry: Entry) -> bool:
+        """Of who restarts, whether what came in its place has none yet."""
+        successor = self._world.vmis.get(entry.successor_uid) if isinstance(entry, Interrupting) else None
+        return successor is not None and not successor.node
 
     def _has_ended(self, name: str, command: Command) -> None:
         action = self._actions[name]

@@ -5,12 +5,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.evicting import GONE
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.interrupting import (
     ALREADY_GONE,
-    STOP,
+    RESTART,
     Interrupting,
 )
 from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.migrating import ALREADY_THERE, Migrating
@@ -49,7 +49,8 @@ class Waits:
         owned = ((pod.owner_uid, pod.node) for pod in look.pods.values())
         self._places = places(look).union(owned)
         self._over: dict[str, bool] = {}
-        self.wanted = self._find_wanted(node) if node else frozenset(actions)
+        self.wanted = self._find_wanted(node, self._needs_others) if node else frozenset(actions)
+        self._may_be_wanted = self._find_wanted(node, self._may_need_others) if node else frozenset(actions)
         forgotten = [entry for name, entry in entries.items() if name not in actions and entry.unfinished]
         self._leftover = {entry.uid for entry in forgotten if _holds(entry)}
 
@@ -59,7 +60,7 @@ class Waits:
         if name not in self._actions:
             return entry.forgotten()
         # Else it is left to the drain of its own node.
-        return entry if name in self.wanted or may_have_begun(entry) else entry.forgotten()
+        return entry if name in self._may_be_wanted or may_have_begun(entry) else entry.forgotten()
 
     def is_ready(self, name: str) -> bool:
         """Whether an entry may begin, or go on.
@@ -96,22 +97,28 @@ class Waits:
         waiting = (entry.asked_since for entry in before if isinstance(entry, Starting) and entry.awaits_pod)
         return min(waiting, default=0.0)
 
-    def _find_wanted(self, node: str) -> frozenset[str]:
+    def _find_wanted(self, node: str, needs_others: Callable[[Entry], bool]) -> frozenset[str]:
         own = {name for name in self._actions if name in self._entries and self._entries[name].source_node == node}
         awaited: set[str] = set()
         for name, action in reversed(list(self._actions.items())):
             # Also who waits by way of what has left by itself: see `is_over`.
-            if name in awaited or (name in own and self._has_yet_to_leave(self._entries[name])):
+            if name in awaited or (name in own and needs_others(self._entries[name])):
                 awaited.update(action.after)
         return frozenset(own | awaited)
 
-    def _has_yet_to_leave(self, entry: Entry) -> bool:
-        """Whether it has not come to its end, and has not left by itself before it began.
+    def _needs_others(self, entry: Entry) -> bool:
+        """Whether what it waits for is to leave: it has not come to its end, nor left by itself before it began.
 
-        Of a stop whose VM has ended it is only asked yet who has ended that.
+        Of an interruption whose VM has ended, only if the next one finds no node; else it is only seen to its end.
         """
-        is_stop = isinstance(entry, Interrupting) and entry.kind == STOP
-        return entry.unfinished and ((may_have_begun(entry) and not is_stop) or not self._is_gone(entry))
+        if isinstance(entry, Interrupting) and self._is_gone(entry):
+            return entry.unfinished and bool(entry.message)
+        return entry.unfinished and (may_have_begun(entry) or not self._is_gone(entry))
+
+    def _may_need_others(self, entry: Entry) -> bool:
+        """Also as long as a VM that is to restart may find no node."""
+        restarts = isinstance(entry, Interrupting) and entry.kind == RESTART
+        return (restarts and entry.unfinished) or self._needs_others(entry)
 
     def _is_gone(self, entry: Entry) -> bool:
         """Whether a VMI or pod is no longer on its node: neither itself, nor a pod of it that has yet to end."""

@@ -38,6 +38,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.reduce
     answered,
     follow,
 )
+from ansible_collections.virtops.kubevirt.plugins.module_utils._execution.slots import MigrationCaps
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.objects import VM, VMI_REPLICA_SET
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import Action, ActionKind, Plan
 
@@ -279,3 +280,21 @@ def test_nobody_else_is_moved_for_a_vm_that_has_ended_before_its_stop() -> None:
             chain, record, look(seen_vmi("room", "n3"), seen_vmi("then", "n2"), done), NOW + seconds, N1
         )
         assert not asked
+
+
+@pytest.mark.parametrize("seen_ending", [True, False])
+@pytest.mark.parametrize("words", ["", "0/6 nodes are available"])
+def test_who_makes_room_for_a_restart_is_moved_when_the_next_vmi_finds_no_node(words: str, seen_ending: bool) -> None:
+    """It has ended before its turn, between two looks maybe; as long as it finds one, nobody is moved for it."""
+    chain = plan(ROOM, replace(action(ActionKind.RESTART, vm("ends"), "n1", "n2"), after=(ROOM.id,)))
+    room = seen_vmi("room", "n2")
+    owned = {"owner_kind": VM, "owner": "ends", "owner_uid": "uid-vm"}
+    held = look(room, seen_vmi("ends", ending=seen_ending, **owned))
+    busy = Execution("n1", "run-1", caps=MigrationCaps(cluster=0, outbound=0))
+    record, asked = advance(chain, follow(chain, Record(), busy), held, NOW, busy)
+    assert not asked
+    anew = replace(seen_vmi("ends", "" if words else "n4", phase="Scheduling", **owned), uid="anew")
+    there = look(room, anew, words={"anew": words} if words else {})
+    for seconds, seen in ((1.0, look(room)), (2.0, there), (3.0, there)):
+        record, asked = advance(chain, record, seen, NOW + seconds, N1)
+    assert [command.action for command in asked] == ([ROOM.id] if words else [])
