@@ -46,6 +46,8 @@ CAUSE = " Why: "
 _ANEW = " Planned anew instead of {}, as "
 # Of an obstacle: the id of the one that only room would clear, and the option that has rules for VMs.
 NO_ROOM, POLICIES = "no-node", "policies"
+# The id of the one of a VM that is to restart as soon as others have made, or give back, room for it.
+RESTARTS_LATER = "room-to-restart"
 # The id of the one that keeps nodes from being taken at all, as too little would be left in reserve.
 NO_RESERVE = "no-reserve"
 # What is known of the number of migrations: it is the least, or nothing is proved.

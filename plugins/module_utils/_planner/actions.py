@@ -24,6 +24,7 @@ from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import
     FORETOLD,
     NO_ROOM,
     POLICIES,
+    RESTARTS_LATER,
     Action,
     ActionKind,
     Blocked,
@@ -271,7 +272,9 @@ def as_told(known: Mapping[tuple[ObjectReference, str, bool], Blocked], entry: B
 def _obstacle(stuck: StuckMachine, machine: Machine, solution: Solution, *, passing: bool) -> Obstacle:
     if stuck.target_node is not None:
         return Obstacle("tolerates-cordon", "it tolerates the cordon, and starts again on a node that is drained")
-    if stuck.blockers and not (passing and stuck.outcome is Outcome.STAYS):
+    if stuck.blockers and passing and stuck.outcome is Outcome.STAYS:
+        return Obstacle(RESTARTS_LATER, "it restarts once others have arrived, or somebody has uncordoned a node")
+    if stuck.blockers:
         blocker = stuck.blockers[0]
         # Whatever its policy is, who can go soon is waited for, and may be going already.
         cleared_by = (POLICIES,) if not passing and _can_be_stopped(stuck, machine, solution) else ()

@@ -74,15 +74,19 @@ class Board:
         self.pinnable = _pinnable(state) & ~state.nodes.named(draining)
 
     def put(self, mover: Mover, stage: Stage, node: str | None = None) -> None:
-        """Take a mover to a stage, from any other. `node`: where it goes; None: nowhere, or not known."""
+        """Take a mover to a stage, from any other. `node`: where it goes; None: nowhere, or not known.
+
+        Those of its pods that are taken to be gone already stay so.
+        """
         for change in reversed(self._changes.pop(mover.id, [])):
             self.state.undo(change)
         self._at[mover.id] = stage, node
         if stage is Stage.BEFORE:
             return
-        changes = self._changes[mover.id] = [self.state.remove(occupant.key) for occupant in mover.leaving]
+        there = [occupant.key for occupant in mover.leaving if occupant.key in self.state]
+        changes = self._changes[mover.id] = [self.state.remove(key) for key in there]
         if stage is Stage.DURING:
-            changes += [self.state.add(occupant, mover.source) for occupant in mover.parting]
+            changes += [self.state.add(occupant, mover.source) for occupant in mover.parting if occupant.key in there]
         if node is not None and mover.newcomer is not None:
             changes.append(self.state.add(mover.newcomer.occupant, node))
 

@@ -26,34 +26,28 @@ _BACK = {SCHEDULABLE: "true"}
 
 
 def prospects(board: Board, movers: Sequence[Mover], cluster: Surroundings) -> dict[str, str]:
-    """By id of the VMs that have one, of some without a node, a clause on what each has to wait for."""
-    clauses = {mover.id: _prospect(board, mover, cluster) for mover in movers}
-    found = {name: clause for name, clause in clauses.items() if clause is not None}
-    for mover, node, others in _by_each_other(board, movers, found):
+    """By id of the VMs that have one, of some without a node, a clause on what each has to wait for.
+
+    Who may come back to a drained node has none. What costs in proportion to all pods is done once.
+    """
+    able = [mover for mover in movers if not mover.may_return]
+    if not able:
+        return {}
+    found: dict[str, str] = {}
+    with _when_all_have_arrived(board, cluster):
+        for mover in able:
+            if options := board.options(mover, Profile.NO_SCORING):
+                found[mover.id] = (
+                    f"{options[0].node} can take it once what is on its way there or from there has arrived"
+                )
+        with board.state.maintained(cordoned_by_others(board), _BACK, _devices(board)):
+            for mover in able:
+                if mover.id not in found and (options := board.options(mover, Profile.NO_SCORING)):
+                    found[mover.id] = _cordoned(options[0].node, cluster)
+    for mover, node, others in _by_each_other(board, able, found):
         who = f"{others[0].key} has left, which waits" if len(others) == 1 else "others have left, which wait"
         found[mover.id] = f"{node} can take it once {who} as well"
     return found
-
-
-def _prospect(board: Board, mover: Mover, cluster: Surroundings) -> str | None:
-    """None if nothing would help that passes by itself."""
-    with _when_all_have_arrived(board, cluster):
-        if options := board.options(mover, Profile.NO_SCORING):
-            return f"{options[0].node} can take it once what is on its way there or from there has arrived"
-        with board.state.maintained(cordoned_by_others(board), _BACK, _devices(board)):
-            options = board.options(mover, Profile.NO_SCORING)
-    return _cordoned(options[0].node, cluster) if options else None
-
-
-def with_prospects(board: Board, movers: Sequence[Mover], cluster: Surroundings) -> set[str]:
-    """Ids of the VMs that have one, of some without a node; what costs in proportion to all pods is done once."""
-    if not movers:
-        return set()
-    with _when_all_have_arrived(board, cluster):
-        found = {mover.id for mover in movers if board.options(mover, Profile.NO_SCORING)}
-        with board.state.maintained(cordoned_by_others(board), _BACK, _devices(board)):
-            found |= {mover.id for mover in movers if board.options(mover, Profile.NO_SCORING)}
-    return found.union(mover.id for mover, _node, _others in _by_each_other(board, movers, found))
 
 
 def _by_each_other(

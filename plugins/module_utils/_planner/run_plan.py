@@ -12,6 +12,7 @@ from dataclasses import replace
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.invalid_request import InvalidRequest
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot import Snapshot
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import (
+    RESTARTS_LATER,
     Action,
     ActionKind,
     Blocked,
@@ -67,9 +68,10 @@ def _step_by_step(
 
 
 def cost(plan: Plan) -> tuple[int, int, int, int]:
-    """The less the better: who stays, who is harmed, who moves, how often nodes are waited for."""
+    """The less the better: who stays, who is harmed, now or later, who moves, how often nodes are waited for."""
     totals, lasting = plan.totals, sum(not entry.passing for entry in plan.blocked)
-    return lasting, totals.stops + totals.restarts, totals.migrations, len(plan.batches)
+    later = sum(entry.obstacle.id == RESTARTS_LATER for entry in plan.blocked)
+    return lasting, totals.stops + totals.restarts + later, totals.migrations, len(plan.batches)
 
 
 def is_harmful(plan: Plan) -> bool:

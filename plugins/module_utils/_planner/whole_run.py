@@ -121,8 +121,9 @@ def _planned(
 class _Trial:
     """A batch, and those of its nodes that are better put off.
 
-    cost: how many VMs find no node although they could migrate, how many pods a budget keeps because others of the
-    batch are away, and one for a reserve that is not kept, and how many pods stay away until their node is back.
+    cost: how many VMs find no node although they could migrate, or are to restart as soon as there is one, how many
+    pods a budget keeps because others of the batch are away, and one for a reserve that is not kept, and how many pods
+    stay away until their node is back.
     """
 
     nodes: tuple[str, ...]
@@ -222,6 +223,8 @@ def _judged(solution: Solution, bound: Collection[str], *, short: bool) -> _Tria
     moving = {step.mover.id for step in solution.steps if step.mover.chosen}
     ways = (way for way in scene.ways.values() if isinstance(way, Mover) and way.key not in bound)
     stuck = [way.source for way in ways if way.id not in moving]
+    tied = solution.prospects.keys() - {way.id for way in scene.ways.values() if isinstance(way, Mover)}
+    stuck += [vm.node for vm in scene.residents.machines if vm.id in tied]
     waiting = {
         step.mover.id: step.mover.source
         for step in solution.steps

@@ -11,9 +11,10 @@ import pytest
 
 from ansible_collections.virtops.kubevirt.plugins.module_utils._model.snapshot import from_plain
 from ansible_collections.virtops.kubevirt.plugins.module_utils._plan.plan import Plan, Verdict
-from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.plan_options import PlanOptions
+from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.plan_options import BatchRules, PlanOptions
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.repair import repair
 from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.run_plan import plan_run
+from ansible_collections.virtops.kubevirt.plugins.module_utils._planner.whole_run import plan_whole_run
 
 from unit.plugins.module_utils._planner.scene import FIXED, HOST, ZONE, Json, Scene, apart_but_own, node
 
@@ -81,12 +82,50 @@ def test_who_is_to_restart_where_others_maintain_waits_for_that(stage: Json) -> 
 
     before = planned(refused({}), "restart")
     assert is_waited_for(before)
-    assert before.blocked[0].obstacle.id == "room-to-come"
+    assert before.blocked[0].obstacle.id == "room-to-restart"
     assert is_waited_for(planned(refused(stage), "restart"))
     assert is_waited_for(repair(before, from_plain(refused(stage).lists)))
     scene = refused({})
     del scene.lists["nodes"][1]["spec"]["unschedulable"]
     assert "1.restart.shop/vm-1" in {action.id for action in repair(before, from_plain(scene.lists)).actions}
+
+
+def to_restart(**rules: Any) -> Scene:
+    """A VM that cannot be migrated; the only other node that is not drained is too small for it."""
+    scene = Scene(node("a"), node("b", memory="1Gi"))
+    scene.vm("vm-1", "a", status=FIXED, rules=rules)
+    return scene
+
+
+def test_who_may_come_back_where_it_is_drained_waits_for_nothing() -> None:
+    scene = to_restart(tolerations=[{"key": "node.kubernetes.io/unschedulable", "operator": "Exists"}])
+    plan = planned(scene, "restart")
+    assert [(entry.obstacle.id, entry.passing) for entry in plan.blocked] == [
+        ("host-device-not-live-migratable", False)
+    ]
+
+
+@pytest.mark.parametrize("leaving", ["launcher", "migration"])
+def test_whose_own_pod_is_leaving_already_is_no_reason_to_stumble(leaving: str) -> None:
+    """Somebody has evicted its launcher, which has its time to end; or a migration of it has begun, and gets no pod."""
+    scene = to_restart()
+    if leaving == "launcher":
+        scene.lists["pods"][0]["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    else:
+        migration = {"metadata": {"namespace": "shop", "name": "m", "uid": "m"}, "spec": {"vmiName": "vm-1"}}
+        scene.lists["migrations"] = [{**migration, "status": {"phase": "Pending"}}]
+    assert not planned(scene, "restart").blocked[0].passing
+
+
+@pytest.mark.parametrize("room", [0, 4])
+def test_the_order_in_which_somebody_restarts_is_better_than_one_in_which_it_waits(room: int) -> None:
+    """One node that it may go to is free once another one of the run has been emptied; the other one is cordoned."""
+    scene = Scene(node("a", gpu="y"), node("b", gpu="y"), node("d"), node("c", gpu="y", cordoned=True))
+    scene.vm("fixed-1", "a", memory="4Gi", status=FIXED, rules={"nodeSelector": {"gpu": "y"}})
+    scene.vm("other-1", "b", memory="5Gi")
+    options = PlanOptions(policies=[{"policy": "restart"}], batching=BatchRules(1, free=True), room=room)
+    plan = plan_whole_run(from_plain(scene.lists), "patch", ["a", "b"], options)
+    assert (plan.batches, plan.blocked) == ((("b",), ("a",)), ())
 
 
 @pytest.mark.parametrize(
