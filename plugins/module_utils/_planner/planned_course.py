@@ -110,31 +110,51 @@ class PlannedCourse:
         if hindered:
             free = self._placed_beside(hindered, free)
         self._place(free, disturbed=disturbed)
+        moved = {step.mover.id for wave in self._course.waves for step in wave}
         for step in hindered:
-            self._keep_unasked(step)
+            if step.mover.id not in moved:  # else there was another place for all
+                self._keep_unasked(step)
         self._going = {step.mover.id for wave in self._course.waves for step in wave}
         staying = dict.fromkeys((entry.id for entry in self._keep_all(late)), Policy.FAIL)
         return finish(replace(self._scene, policies={**self._scene.policies, **staying}), self._course)
 
     def _take_back_hindered(self, free: Sequence[Mover]) -> list[Step]:
-        """Of those that are kept though they cannot go now, whom only free ones hinder: none of these waits for one."""
-        steps = [step for wave in self._course.waves for step in wave if step.mover.id in self.unasked]
-        if not steps:
+        """Of those that are kept though they cannot go now, whom only free ones hinder: none of these waits for one.
+
+        With those that are kept as they go after these.
+        """
+        steps = [step for wave in self._course.waves for step in wave]
+        unasked = [step for step in steps if step.mover.id in self.unasked]
+        if not unasked:
             return []
-        self._board.reset([step.mover for step in steps])
-        barred = [step for step in steps if not self._board.legal(step.mover, step.node)]
+        self._board.reset([step.mover for step in unasked])
+        barred = [step for step in unasked if not self._board.legal(step.mover, step.node)]
         for mover in free:
             self._board.put(mover, Stage.AFTER)
-        hindered = [step for step in barred if self._board.legal(step.mover, step.node)]
+        hindered = {step.mover.id for step in barred if self._board.legal(step.mover, step.node)}
         self._board.reset(free)
-        names = {step.mover.id for step in hindered}
+        hindered = self._with_those_behind(hindered)
         for step in steps:
-            if step.mover.id not in names:
+            if step.mover.id in hindered:
+                self._board.put(step.mover, Stage.BEFORE)
+            elif step.mover.id in self.unasked:
                 self._board.put(step.mover, Stage.AFTER, step.node)
-        self._course.waves = [wave for wave in self._course.waves if names.isdisjoint(step.mover.id for step in wave)]
-        self.kept -= names
-        self.unasked -= names
-        return hindered
+        self._course.waves = [
+            wave for wave in self._course.waves if hindered.isdisjoint(step.mover.id for step in wave)
+        ]
+        self.kept -= hindered
+        self.unasked -= hindered
+        return [step for step in steps if step.mover.id in hindered]
+
+    def _with_those_behind(self, names: Collection[str]) -> set[str]:
+        """Also whoever is kept and waits for one of them by the plan, directly or not."""
+        actions = {entry.action.id for entry in self._planned if entry.id in names}
+        waiting = (
+            entry.id
+            for entry in self._planned
+            if entry.id in self.kept and not actions.isdisjoint(all_ahead(self._actions, entry.action.id))
+        )
+        return {*names, *waiting}
 
     def _placed_beside(self, hindered: Sequence[Step], free: Sequence[Mover]) -> list[Mover]:
         """Who has found no place that leaves the hindered ones theirs, both where they are and where they go."""

@@ -345,3 +345,20 @@ def test_who_comes_does_not_wait_for_one_of_another_node_whose_way_it_is_in(thir
     mended = repair(plan, from_plain(scene.lists), node="a")
     assert places(mended)["shop/db-1"] == "d"
     assert (zones[places(mended)["shop/db-2"] or ""], after(mended, "1.migrate.shop/db-2")) == (place, set())
+
+
+def test_nor_does_it_wait_for_who_goes_after_that_one() -> None:
+    """Else each of the three waits for the next one."""
+    zones = {"a": "za", "b": "zx", "k": "zk", "c": "zx", "d": "za", "f": "zf"}
+    scene = Scene(*(node(name, zone) for name, zone in zones.items()))
+    apart_in_zones = {"affinity": apart_but_own(ZONE, "x")}
+    scene.vm("x-1", "b", rules=apart_in_zones)
+    scene.vm("y-1", "k", rules={"affinity": apart(ZONE, "x"), "nodeSelector": {ZONE: "zx"}})
+    options = PlanOptions(targets={"shop/x-1": "d", "shop/y-1": "c"})
+    plan = plan_run(from_plain(scene.lists), "patch", [["a", "b", "k"]], options)
+    assert after(plan, "1.migrate.shop/y-1") == {"1.migrate.shop/x-1"}
+    scene.vm("x-2", "a", rules=apart_in_zones)
+    mended = repair(plan, from_plain(scene.lists), node="a")
+    assert (places(mended)["shop/x-2"], after(mended, "1.migrate.shop/x-2")) == ("f", set())
+    again = repair(mended, from_plain(scene.lists), node="b")
+    assert (places(again)["shop/x-1"], after(again, "1.migrate.shop/x-1")) == ("d", {"1.migrate.shop/x-2"})
