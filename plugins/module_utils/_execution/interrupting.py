@@ -313,7 +313,7 @@ class Interrupting(Timed):
             return replace(self, begun_at=begun)._stopped(moment)
         successor = self._successor(moment)
         if successor is None:
-            return replace(self, outcome=ENDING, begun_at=begun, is_missing=True)._awaited(
+            return replace(self, outcome=ENDING, begun_at=begun, is_missing=True, message="")._awaited(
                 moment, asked=self.is_missing
             )
         if not self.begun_at and self._is_of_vm and successor.node == self.source_node:

@@ -112,7 +112,8 @@ class Waits:
         Of an interruption whose VM has ended, only if the next one finds no node; else it is only seen to its end.
         """
         if isinstance(entry, Interrupting) and self._is_gone(entry):
-            return entry.unfinished and bool(entry.message)
+            is_unplaced = (entry.successor_uid, "") in self._places
+            return entry.unfinished and is_unplaced and bool(entry.message)
         return entry.unfinished and (may_have_begun(entry) or not self._is_gone(entry))
 
     def _may_need_others(self, entry: Entry) -> bool:

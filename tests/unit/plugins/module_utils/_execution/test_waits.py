@@ -298,3 +298,16 @@ def test_who_makes_room_for_a_restart_is_moved_when_the_next_vmi_finds_no_node(w
     for seconds, seen in ((1.0, look(room)), (2.0, there), (3.0, there)):
         record, asked = advance(chain, record, seen, NOW + seconds, N1)
     assert [command.action for command in asked] == ([ROOM.id] if words else [])
+
+
+def test_who_makes_room_for_a_restart_is_not_moved_when_the_next_vmi_has_gone_again() -> None:
+    chain = plan(ROOM, replace(action(ActionKind.RESTART, vm("ends"), "n1", "n2"), after=(ROOM.id,)))
+    room, owned = seen_vmi("room", "n2"), {"owner_kind": VM, "owner": "ends", "owner_uid": "uid-vm"}
+    anew = replace(seen_vmi("ends", "", phase="Scheduling", **owned), uid="anew")
+    busy = Execution("n1", "run-1", caps=MigrationCaps(cluster=0, outbound=0))
+    record, _none = advance(chain, follow(chain, Record(), busy), look(room, seen_vmi("ends", **owned)), NOW, busy)
+    for seconds, there in ((1.0, look(room)), (2.0, look(room, anew, words={"anew": "0/6"})), (3.0, look(room))):
+        record, asked = advance(chain, record, there, NOW + seconds, N1)
+        assert not asked
+    (entry,) = record.of(Interrupting)
+    assert entry.status() == "restarting"
