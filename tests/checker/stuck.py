@@ -19,7 +19,7 @@ from checker.cluster import CarriedCluster
 from checker.violation import Fault, PlanFlaw
 
 # Obstacles of those for whom only a node is missing, for good or for now.
-_ROOM = frozenset({"no-node", "room-to-come"})
+_ROOM = frozenset({"no-node", "room-to-come", "room-to-restart"})
 
 
 def free_to_leave(cluster: CarriedCluster, plan: Plan, batch: int) -> Iterator[PlanFlaw]:

@@ -67,11 +67,12 @@ def _step_by_step(
     return growing.plan(snapshot, run)
 
 
-def cost(plan: Plan) -> tuple[int, int, int, int]:
-    """The less the better: who stays, who is harmed, now or later, who moves, how often nodes are waited for."""
-    totals, lasting = plan.totals, sum(not entry.passing for entry in plan.blocked)
+def cost(plan: Plan) -> tuple[int, int, int, int, int]:
+    """The less the better: who stays, who is harmed, now or later, who waits, who moves, how many batches there are."""
+    totals, waiting = plan.totals, sum(entry.passing for entry in plan.blocked)
     later = sum(entry.obstacle.id == RESTARTS_LATER for entry in plan.blocked)
-    return lasting, totals.stops + totals.restarts + later, totals.migrations, len(plan.batches)
+    harmed = totals.stops + totals.restarts + later
+    return len(plan.blocked) - waiting, harmed, waiting, totals.migrations, len(plan.batches)
 
 
 def is_harmful(plan: Plan) -> bool:

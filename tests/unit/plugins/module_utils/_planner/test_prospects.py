@@ -128,6 +128,18 @@ def test_the_order_in_which_somebody_restarts_is_better_than_one_in_which_it_wai
     assert (plan.batches, plan.blocked) == ((("b",), ("a",)), ())
 
 
+@pytest.mark.parametrize("status", [FIXED, None], ids=["restarts", "migrates"])
+def test_so_it_is_where_more_have_to_move_for_that(status: Json | None) -> None:
+    sizes = {"a": "12Gi", "b": "8Gi", "c": "8Gi", "d": "3Gi"}
+    scene = Scene(*(node(name, gpu="n" if name == "d" else "y", memory=size) for name, size in sizes.items()))
+    scene.lists["nodes"][2]["spec"]["unschedulable"] = True
+    scene.vm("vm-1", "a", memory="4Gi", status=status, rules={"nodeSelector": {"gpu": "y"}})
+    scene.vm("other-1", "b", memory="2Gi")
+    scene.vm("other-2", "b", memory="3Gi")
+    options = PlanOptions(policies=[{"policy": "restart"}], batching=BatchRules(1, free=True))
+    assert plan_whole_run(from_plain(scene.lists), "patch", ["a", "b"], options).blocked == ()
+
+
 @pytest.mark.parametrize(
     "change",
     [
